@@ -71,24 +71,26 @@ def rewritten(exercise: Exercise) -> Iterator[Case]:
     """Some misconceptions of tasks, the same each time, each in other styles."""
     known = [m for m in exercise.misconceptions.values() if isinstance(m.of, Task)]
     random.Random(exercise.id).shuffle(known)
-    for slip in known[:OF_EACH_EXERCISE]:
-        task = slip.of
+    for misconception in known[:OF_EACH_EXERCISE]:
+        task = misconception.of
         assert isinstance(task, Task)
-        found = styles(reference_source(exercise, {}, slip), task.name, plain=task.kind == "function")
+        found = styles(reference_source(exercise, {}, misconception), task.name, plain=task.kind == "function")
         for style, text in sorted(found.items())[:STYLES_EACH]:
-            yield Case(exercise.id, task.name, f"{slip.name} ({style})", text, frozenset({slip.known_as}))
+            yield Case(
+                exercise.id, task.name, f"{misconception.name} ({style})", text, frozenset({misconception.known_as})
+            )
 
 
 def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
     """The misconceptions of these tasks, as they are."""
-    for slip in exercise.misconceptions.values():
-        if slip.of.name in tasks:
+    for misconception in exercise.misconceptions.values():
+        if misconception.of.name in tasks:
             yield Case(
                 exercise.id,
-                slip.of.name,
-                f"{slip.name} (own)",
-                reference_source(exercise, {}, slip),
-                frozenset({slip.known_as}),
+                misconception.of.name,
+                f"{misconception.name} (own)",
+                reference_source(exercise, {}, misconception),
+                frozenset({misconception.known_as}),
             )
 
 
@@ -127,9 +129,9 @@ def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list
     """Each case with its failed checks and the hint of each ('' for none)."""
     tasks = {case.task for case in cases}
     known = [m for m in exercise.misconceptions.values() if getattr(m.of, "name", "") in tasks]
-    texts = [(reference_source(exercise, {}, slip), slip.of.name) for slip in known]
-    for slip, answered in zip(known, findings.of(exercise, texts), strict=True):
-        grader.knows(exercise, slip, answered)
+    texts = [(reference_source(exercise, {}, misconception), misconception.of.name) for misconception in known]
+    for misconception, answered in zip(known, findings.of(exercise, texts), strict=True):
+        grader.knows(exercise, misconception, answered)
     right = {}
     names = list(exercise.tasks)
     own = reference_source(exercise, {})

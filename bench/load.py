@@ -3,7 +3,7 @@
     python bench/load.py [--students 10 100 1000] [--module 03_matmuls] [--duplicates 0.2] [--jobs 2] [--without] [--json FILE]
     python bench/load.py --make FOLDER --students 1000
 
-A class is made by seed from the course's solutions, known slips and stubs, each as somebody else would have typed it; a
+A class is made by seed from the course's solutions, misconceptions and stubs, each as somebody else would have typed it; a
 stated share hands in what somebody before them did, byte for byte. Every class is graded by the command, from its start:
 first with an empty store, then unchanged, then with the tolerance of one check changed (in a copy of the course); with
 ``--without`` once more without a store, and what both wrote is compared byte for byte.
@@ -87,11 +87,13 @@ def make(course: Course, module: str, students: int, duplicates: float, to: Path
 
 def _work(course: Course, name: str, choice: str) -> str:
     exercise = course.exercise(name)
-    slip = exercise.misconceptions.get(choice)
+    misconception = exercise.misconceptions.get(choice)
     found = answers(course, exercise, "load")
-    if slip is not None and not isinstance(slip.of, Task):
-        found |= classroom.answers(course, exercise, slip, None)
-    return reference_source(exercise, found, slip if slip and isinstance(slip.of, Task) else None)
+    if misconception is not None and not isinstance(misconception.of, Task):
+        found |= classroom.answers(course, exercise, misconception, None)
+    return reference_source(
+        exercise, found, misconception if misconception and isinstance(misconception.of, Task) else None
+    )
 
 
 def graded(course: Path, module: str, work: Path, out: Path, store: Path | None, jobs: int, *more: str) -> Measured:

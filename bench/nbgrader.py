@@ -2,7 +2,7 @@
 
     python bench/nbgrader.py [--students 60] [--jobs 2] [--module 03_matmuls] [--kills 50]
 
-The class is generated (the course's own solutions and slips, by seed). Stock nbgrader gets the plain
+The class is generated (the course's own solutions and misconceptions, by seed). Stock nbgrader gets the plain
 tests an instructor would write, on the same meshes, shapes and number of inputs, without isolation.
 """
 

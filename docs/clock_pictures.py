@@ -38,13 +38,13 @@ class Shown:
 
     Attributes:
         task: whose; "": of the only one.
-        slip: the misconception that stands in its place; "": the solution.
+        misconception: the one that replaces the solution; "": the solution itself.
         exercise: the one it is of; "": the one in whose statement it is drawn.
         static: which of the task's calls, where they differ in this; a call for the clock goes before all others.
     """
 
     task: str = ""
-    slip: str = ""
+    misconception: str = ""
     exercise: str = ""
     static: dict[str, object] | None = None
 
@@ -107,7 +107,7 @@ STATEMENTS = {
     ),
     "h4_fsdp": Picture(
         "four layers of float32[4096, 4096] and 16,384 rows",
-        {"ahead": Shown(static={}), "waiting": Shown(slip="gathers_behind_the_product", static={})},
+        {"ahead": Shown(static={}), "waiting": Shown(misconception="gathers_behind_the_product", static={})},
         {"L": 4, "D": 4096, "B": 16384},
         {"dp": 8},
     ),
@@ -174,8 +174,8 @@ def timeline_of(course: Course, grader: Grader, name: str, program: Shown, pictu
     asks, _ = explaining.asks_of(
         course, exercise, [call], explaining.Wanted(picture.mesh, picture.dims, "" if call.timing else ON)
     )
-    slip = exercise.misconceptions[program.slip] if program.slip else None
-    source = Source(f"{exercise.id}.py", (Chunk(f"{exercise.id}.py", reference_source(exercise, {}, slip)),))
+    misconception = exercise.misconceptions[program.misconception] if program.misconception else None
+    source = Source(f"{exercise.id}.py", (Chunk(f"{exercise.id}.py", reference_source(exercise, {}, misconception)),))
     (found,) = timelines(grader, source, asks, [name]).values()
     return without_lines(found)
 

@@ -1,4 +1,4 @@
-"""Submitted notebooks, made from the course's own solutions and known slips. Not a test file."""
+"""Submitted notebooks, made from the course's own solutions and misconceptions. Not a test file."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def copied(folder: Path, **modules: list[str]) -> Course:
 
 
 def answers(
-    course: Course, exercise: Exercise, slip: Misconception | None, rng: random.Random | None
+    course: Course, exercise: Exercise, misconception: Misconception | None, rng: random.Random | None
 ) -> dict[str, str]:
-    """Right answers to an exercise's questions, in SI units written out; one of them may be a slip's."""
+    """Right answers to an exercise's questions, in SI units written out; one of them may be a misconception's."""
     found = {}
     for question in exercise.questions.values():
         params = params_for(question, seed=course.config.variants.seed, student=None)
-        answer = slip.fn if slip is not None and slip.of is question else question
+        answer = misconception.fn if misconception is not None and misconception.of is question else question
         value = answer(**params) * (1 + (rng.uniform(-1e-3, 1e-3) if rng else 0))
         found[question.name] = in_unit(question, value)
     return found
@@ -70,8 +70,10 @@ def pieces(course: Course, name: str, choice: str, rng: random.Random | None = N
     if choice == LEFT:
         return {}
     exercise = course.exercise(name)
-    slip = exercise.misconceptions.get(choice)
-    text = reference_source(exercise, {}, slip if slip and isinstance(slip.of, Task) else None)
+    misconception = exercise.misconceptions.get(choice)
+    text = reference_source(
+        exercise, {}, misconception if misconception and isinstance(misconception.of, Task) else None
+    )
     lines = text.splitlines(keepends=True)
     found: dict[str, str] = {}
     loose: list[str] = []
@@ -84,7 +86,7 @@ def pieces(course: Course, name: str, choice: str, rng: random.Random | None = N
     if loose and found:
         first = next(iter(found))
         found[first] = "".join(loose) + "\n\n" + found[first]
-    return found | {q: f"{q} = {a}" for q, a in answers(course, exercise, slip, rng).items()}
+    return found | {q: f"{q} = {a}" for q, a in answers(course, exercise, misconception, rng).items()}
 
 
 def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, str], rng: random.Random | None = None) -> dict[str, Any]:  # fmt: skip
@@ -103,12 +105,12 @@ def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, s
 
 
 def drawn(course: Course, module: str, seed: int) -> dict[str, str]:
-    """How one student of a class did: mostly right, some slips, some left undone."""
+    """How one student of a class did: mostly right, some misconceptions, some left undone."""
     rng = random.Random(seed)
     choices = {}
     for name in course.module(module).exercises:
-        slips = list(course.exercise(name).misconceptions)
-        choices[name] = rng.choices([DONE, LEFT, rng.choice(slips or [DONE])], [5, 1, 4])[0]
+        misconceptions = list(course.exercise(name).misconceptions)
+        choices[name] = rng.choices([DONE, LEFT, rng.choice(misconceptions or [DONE])], [5, 1, 4])[0]
     return choices
 
 

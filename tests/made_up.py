@@ -122,7 +122,7 @@ def made_up(folder: Path, was: str = "", becomes: str = "") -> Course:
 
 
 BLOCKS = EXERCISE.split("\n\n\n")
-SLIPS = [block.rstrip("\n") for block in BLOCKS if block.startswith("@exercise.misconception")]
+MISCONCEPTIONS = [block.rstrip("\n") for block in BLOCKS if block.startswith("@exercise.misconception")]
 SECOND = '''\
 """What goes wrong in X1."""
 
@@ -141,7 +141,7 @@ def in_two_files(folder: Path, was: str = "", becomes: str = "") -> Course:
     (place / "grading").mkdir(exist_ok=True)
     rest = [block for block in BLOCKS if not block.startswith("@exercise.misconception")]
     (place / "x1_gather.py").write_text("\n\n\n".join(rest).rstrip("\n") + "\n")
-    second = "\n\n\n".join([SECOND.rstrip("\n"), *SLIPS]) + "\n"
+    second = "\n\n\n".join([SECOND.rstrip("\n"), *MISCONCEPTIONS]) + "\n"
     assert was in second
     (place / "grading" / "x1_gather.py").write_text(second.replace(was, becomes) if was else second)
     return course

@@ -1,4 +1,4 @@
-"""A made-up question with its slips, for the tests of what judges, prints and proves questions."""
+"""A made-up question with its misconceptions, for the tests of what judges, prints and proves questions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from grader.exercise import Exercise, Misconception, Question
 
 
 def declare(**options: Any) -> tuple[Question, list[Misconception]]:
-    """A question whose right answer is 559 us with n=559, and three slips of it."""
+    """A question whose right answer is 559 us with n=559, and three misconceptions of it."""
     exercise = Exercise()
     options = {"unit": "us", "params": {"n": [559, 700]}, "model": "a made-up model", **options}
 
@@ -34,7 +34,7 @@ def declare(**options: Any) -> tuple[Question, list[Misconception]]:
 
     @exercise.misconception(of=other)
     def of_the_other(n):
-        """A slip of another question."""
+        """A misconception of another question."""
         return n * 1e-6 * 5
 
     return waiting, list(exercise.misconceptions.values())

@@ -239,9 +239,9 @@ def test_what_was_compiled_is_not_compiled_again_and_damage_only_costs_time(
     assert compiler.made == made + 1
 
 
-def report_of(course: Course, grader: Grader, slip: str) -> Report:
+def report_of(course: Course, grader: Grader, misconception: str) -> Report:
     exercise = course.exercise("f1_ag_matmul")
-    text = reference_source(exercise, {}, exercise.misconceptions[slip] if slip else None)
+    text = reference_source(exercise, {}, exercise.misconceptions[misconception] if misconception else None)
     source = Source("f1_ag_matmul.py", (Chunk("f1_ag_matmul.py", text),))
     return grader.grade(Submission("ada", {"f1_ag_matmul": source}, (), ""), ["f1_ag_matmul"], public=True)
 

@@ -70,8 +70,8 @@ def test_module_06_shows_right_and_wrong(pictures: ModuleType, made: dict[Path, 
         drawn, shown = drawn_in(pictures, made, name), pictures.STATEMENTS[name].shown
         said = {heading: re.search(rf"^{re.escape(heading)}: ([\d,.]+) us", drawn, re.M) for heading in shown}
         steps = {heading: float(found[1].replace(",", "")) for heading, found in said.items() if found}
-        (right,) = (steps[heading] for heading, one in shown.items() if not one.slip)
-        assert all(1.3 * right < steps[heading] for heading, one in shown.items() if one.slip)
+        (right,) = (steps[heading] for heading, one in shown.items() if not one.misconception)
+        assert all(1.3 * right < steps[heading] for heading, one in shown.items() if one.misconception)
 
 
 def test_of_the_forward_passes_of_module_08_the_first_hides_and_the_second_does_not(

@@ -284,12 +284,14 @@ def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
     """
     exercise = load_exercise(path, path.stem, path.parent.name, 0.02)
     calls = {c.call.task.name: c.call for c in exercise.checks.values() if isinstance(c.call, Call)}
-    for slip in [None, *(m for m in exercise.misconceptions.values() if isinstance(m.of, Task))]:
+    for misconception in [None, *(m for m in exercise.misconceptions.values() if isinstance(m.of, Task))]:
         space: dict[str, Any] = {}
-        exec(reference_source(exercise, {}, slip), space)
+        exec(reference_source(exercise, {}, misconception), space)
         for name, call in calls.items():
-            if slip is None or slip.of.name == name:
-                assert_facts_hold(call, space[name], f"{name}, {slip.name if slip else 'the reference'}")
+            if misconception is None or misconception.of.name == name:
+                assert_facts_hold(
+                    call, space[name], f"{name}, {misconception.name if misconception else 'the reference'}"
+                )
 
 
 def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:

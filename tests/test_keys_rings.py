@@ -366,19 +366,19 @@ def test_the_small_case_of_a_statement(name: str, sizes: dict, dims: dict, bytes
 def test_whole_arrays_round_the_ring_are_told_from_a_ring_all_reduce():
     """On two devices the two send the same; from three on the check must see it."""
     exercise, _ = TASKS["ring_all_reduce"]
-    check, slip = exercise.checks["ring_reduce_traffic"], exercise.misconceptions["reduced_whole_arrays"]
+    check, misconception = exercise.checks["ring_reduce_traffic"], exercise.misconceptions["reduced_whole_arrays"]
     assert isinstance(check.call, Call)
     for sizes in check.call.meshes[:2]:
         with pytest.raises(Failure, match="each device sends"):
-            check.fn(looked_at("ring_all_reduce", slip.fn, check.call, sizes))
+            check.fn(looked_at("ring_all_reduce", misconception.fn, check.call, sizes))
 
 
 def test_a_middle_shard_sent_twice_shows_on_even_rings_only():
     exercise, _ = TASKS["bidi_all_gather"]
-    check, slip = exercise.checks["bidi_gather_traffic"], exercise.misconceptions["bidi_middle_twice"]
+    check, misconception = exercise.checks["bidi_gather_traffic"], exercise.misconceptions["bidi_middle_twice"]
     assert isinstance(check.call, Call)
     for sizes in check.call.meshes[:2]:
-        seen = looked_at("bidi_all_gather", slip.fn, check.call, sizes)
+        seen = looked_at("bidi_all_gather", misconception.fn, check.call, sizes)
         if sizes["x"] % 2:
             check.fn(seen)
         else:

@@ -87,7 +87,7 @@ def test_without_the_answers_they_are_read_back(course: Course, workers: Workers
     assert reasons[2].startswith("read as gather: bytes = ")
 
 
-def test_a_wrong_letter_and_a_known_slip_are_told(course: Course, workers: Workers) -> None:
+def test_a_wrong_letter_and_a_known_misconception_are_told(course: Course, workers: Workers) -> None:
     text = (
         right(course)
         .replace("what_is_sent = ", "what_is_sent = 'Q' or ")
@@ -98,10 +98,10 @@ def test_a_wrong_letter_and_a_known_slip_are_told(course: Course, workers: Worke
         ("failed", "'Q' is no option: answer A, B, C or D or the text of one"),
         ("failed", "an answer is a dict or a list of gather, scatter"),
     ]
-    slip = course.exercise(NAME).misconceptions["joined"]
+    misconception = course.exercise(NAME).misconceptions["joined"]
     drawn = course.params(course.exercise(NAME).questions["product_spec"], "ada")
-    report = graded(course, workers, f"product_spec = {tuple(slip.fn(**drawn))!r}")
-    assert (report.results[0].misconception, report.results[0].hint) == ("joined", slip.hint)
+    report = graded(course, workers, f"product_spec = {tuple(misconception.fn(**drawn))!r}")
+    assert (report.results[0].misconception, report.results[0].hint) == ("joined", misconception.hint)
     assert [r.reason for r in report.results[1:]] == ["not answered yet"] * 2
 
 

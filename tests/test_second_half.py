@@ -54,9 +54,9 @@ def test_an_exercise_is_proved(course: Course, grader: Grader, name: str) -> Non
     assert list(verify.exercise_problems(course, grader, name)) == []
 
 
-@pytest.mark.parametrize(("name", "slip"), NAMED)
-def test_what_people_get_wrong_is_named(course: Course, name: str, slip: str) -> None:
-    assert set(course.exercise(name).misconceptions[slip].fails) == NAMED[name, slip]
+@pytest.mark.parametrize(("name", "misconception"), NAMED)
+def test_what_people_get_wrong_is_named(course: Course, name: str, misconception: str) -> None:
+    assert set(course.exercise(name).misconceptions[misconception].fails) == NAMED[name, misconception]
 
 
 def test_the_einsum_rule_is_what_simulated_devices_find(course: Course) -> None:

@@ -31,9 +31,11 @@ def grader() -> Iterator[Grader]:
         yield made
 
 
-def graded(grader: Grader, name: str, emulated: Emulated, slip: Misconception | None = None) -> dict[str, Result]:
+def graded(
+    grader: Grader, name: str, emulated: Emulated, misconception: Misconception | None = None
+) -> dict[str, Result]:
     exercise = grader.course.exercise(name)
-    text = reference_source(exercise, answers(grader.course, exercise, "ada"), slip)
+    text = reference_source(exercise, answers(grader.course, exercise, "ada"), misconception)
     source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
     workers: Any = grader.hosts[0].without_devices()  # type: ignore[union-attr]
     workers.devices = emulated
@@ -53,9 +55,9 @@ def test_references_pass_with_products_as_a_tpu_and_a_gpu_make_them(
 
 def test_a_misconception_fails_there_as_it_does_on_simulated_devices(grader: Grader, devices: int) -> None:
     """The wide tolerance is never the only one: what passes has passed the narrow one before."""
-    slip = grader.course.exercise("c3_contracting").misconceptions["psum_then_slice"]
-    results = graded(grader, "c3_contracting", Emulated(BACKENDS["tpu"]), slip)
-    assert {n for n, r in results.items() if r.status == "failed"} == set(slip.fails)
+    misconception = grader.course.exercise("c3_contracting").misconceptions["psum_then_slice"]
+    results = graded(grader, "c3_contracting", Emulated(BACKENDS["tpu"]), misconception)
+    assert {n for n, r in results.items() if r.status == "failed"} == set(misconception.fails)
 
 
 def sharded(value: np.ndarray, factors: float) -> Sharded:

@@ -45,11 +45,11 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
             below.setdefault(place, {})[who] = spent
     judged = {place.check for place in below}
     beyond: dict[BudgetKey, dict[str, BudgetUse]] = {}
-    for slip, answered in wrong.items():
-        named = [exercise.checks[name] for name in exercise.misconceptions[slip].fails if name in judged]
+    for misconception, answered in wrong.items():
+        named = [exercise.checks[name] for name in exercise.misconceptions[misconception].fails if name in judged]
         for place, spent in spent_by(named, answered).items():
             if spent.amount > spent.budget:
-                beyond.setdefault(place, {})[slip] = spent
+                beyond.setdefault(place, {})[misconception] = spent
     for place, spents in below.items():
         for problem in _problems(spents, beyond.get(place, {})):
             yield f"{place.check} {place.sizes}: {problem}"

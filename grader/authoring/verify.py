@@ -106,9 +106,9 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         found = yield from reference_problems(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
         yield from trivial_problems(course, grader, exercise, found)
-        for slip in exercise.misconceptions.values():
-            if isinstance(slip.of, Question):
-                yield from _wrong_answer(course, exercise, slip)
+        for misconception in exercise.misconceptions.values():
+            if isinstance(misconception.of, Question):
+                yield from _wrong_answer(course, exercise, misconception)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
         texts = replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found)
         for text in texts:
@@ -235,7 +235,7 @@ def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
 
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
     """What is surprising of a text that was tried among others is asked once more, alone."""
-    problems = _slip if isinstance(text.by, Misconception) else _alternative
+    problems = _misconception if isinstance(text.by, Misconception) else _alternative
     if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
         yield from problems(grader, exercise, text, text.known, seeds)
 
@@ -264,65 +264,68 @@ def _unlucky(
             yield f"{who} does not pass {name} with {len(reasons)} of {seeds} seeds: {reasons[0]}"
 
 
-def _slip(grader: Grader, exercise: Exercise, text: Replaced, known: list[Answered], seeds: int) -> Iterator[str]:
-    slip = text.by
-    assert isinstance(slip, Misconception) and isinstance(slip.of, Task)
+def _misconception(
+    grader: Grader, exercise: Exercise, text: Replaced, known: list[Answered], seeds: int
+) -> Iterator[str]:
+    misconception = text.by
+    assert isinstance(misconception, Misconception) and isinstance(misconception.of, Task)
     graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
     results = {r.name: r for r in graded.results}
-    yield from _graded_problems(slip, results)
+    yield from _graded_problems(misconception, results)
     for result in shown.results:
         if result.status == "failed":
-            yield from public_problems(slip, result, results[result.name])
-    if seeds > 1 and any(is_luck(results[c.name]) for c in exercise.checks_of(slip.of)):
-        by_seed = results_by_seed(grader, exercise, text.text, SEEDS[:seeds], slip.of.name)
-        yield from _luck_problems(slip, by_seed)
+            yield from public_problems(misconception, result, results[result.name])
+    if seeds > 1 and any(is_luck(results[c.name]) for c in exercise.checks_of(misconception.of)):
+        by_seed = results_by_seed(grader, exercise, text.text, SEEDS[:seeds], misconception.of.name)
+        yield from _luck_problems(misconception, by_seed)
 
 
-def _graded_problems(slip: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
+def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
     """What is wrong with a misconception that fails these checks when graded."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
-        yield f"the misconception {slip.name} breaks {', '.join(broken)}"
-    if failed != set(slip.fails):
-        reasons = "; ".join(f"{n}: {results[n].reason}" for n in sorted(failed - set(slip.fails)))
+        yield f"the misconception {misconception.name} breaks {', '.join(broken)}"
+    if failed != set(misconception.fails):
+        reasons = "; ".join(f"{n}: {results[n].reason}" for n in sorted(failed - set(misconception.fails)))
         yield (
-            f"the misconception {slip.name} fails {_list(failed)}, it names {_list(slip.fails)}"
+            f"the misconception {misconception.name} fails {_list(failed)}, it names {_list(misconception.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
         return  # a hint is due once the checks are right
     for name in sorted(failed):
-        if results[name].misconception != slip.known_as:
-            yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
+        if results[name].misconception != misconception.known_as:
+            hint = results[name].misconception or "none"
+            yield f"the misconception {misconception.name} gets the hint of {hint} in {name}"
 
 
-def _luck_problems(slip: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
+def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
     """Which checks a misconception fails, or passes, with some seeds only."""
     seeds = len(by_seed)
-    for name, lucky in luck(by_seed, set(slip.fails)).items():
-        yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
+    for name, lucky in luck(by_seed, set(misconception.fails)).items():
+        yield f"the misconception {misconception.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
     failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
-    for name in sorted(failed - set(slip.fails)):
-        yield f"the misconception {slip.name} fails {name} too, with some seeds"
+    for name in sorted(failed - set(misconception.fails)):
+        yield f"the misconception {misconception.name} fails {name} too, with some seeds"
 
 
-def public_problems(slip: Misconception, shown: Result, graded: Result) -> Iterator[str]:
+def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
     """What is wrong with a misconception that fails this check in public."""
     if graded.status == "passed":
-        yield f"the misconception {slip.name} fails {shown.name} in public and passes it when graded"
-    if shown.name in slip.fails and shown.misconception != slip.known_as:
+        yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
+    if shown.name in misconception.fails and shown.misconception != misconception.known_as:
         hint = shown.misconception or "none"
-        yield f"the misconception {slip.name} gets the hint of {hint} in {shown.name}, in public"
+        yield f"the misconception {misconception.name} gets the hint of {hint} in {shown.name}, in public"
 
 
-def _wrong_answer(course: Course, exercise: Exercise, slip: Misconception) -> Iterator[str]:
-    question = slip.of
+def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconception) -> Iterator[str]:
+    question = misconception.of
     assert isinstance(question, Question)
     params = course.params(question, "verify")
-    given = answer_by(slip, question, params)
+    given = answer_by(misconception, question, params)
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
-    if result.status != "failed" or result.misconception != slip.name:
-        yield f"the answer of {slip.name} gets {result.status}, hint {result.misconception or 'none'}"
+    if result.status != "failed" or result.misconception != misconception.name:
+        yield f"the answer of {misconception.name} gets {result.status}, hint {result.misconception or 'none'}"
 
 
 def _list(names: Iterable[str]) -> str:

@@ -10,9 +10,9 @@ from grader.batch.workers import Workers
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, Misconception, Question
 from grader.intake.submission import Chunk, Source
+from grader.judging.misconceptions import Shown
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
-from grader.judging.slips import Shown
 
 
 @dataclass

@@ -16,9 +16,9 @@ from grader.exercise import Call, Exercise, Misconception, Question, Task
 from grader.expect import laid_out
 from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
+from grader.judging.misconceptions import Shown, fitting, with_hint
 from grader.judging.pairing import paired
 from grader.judging.seen import Answered
-from grader.judging.slips import Shown, fitting, with_hint
 
 
 class Judge:
@@ -51,14 +51,17 @@ class Judge:
         submitted, statuses = Shown(answered), {result.name: result.status for result in results}
         hinted = []
         for result in results:
-            slips: list[Misconception] = []
+            misconceptions: list[Misconception] = []
             if result.status == "failed" and result.reason != WRONG_IN_SECRET:
                 check = exercise.checks[result.name]
                 tasks = [task for task in check.tasks if _ran(submitted, task)]
                 candidates = [s for s in exercise.misconceptions.values() if result.name in s.fails and s.of in tasks]
-                known = [(slip, self._references.shown(exercise, slip, plan, workers, public)) for slip in candidates]
-                slips = fitting(check, submitted, statuses, known, exercise.checks)
-            hinted.append(with_hint(result, slips) if slips else result)
+                known = [
+                    (misconception, self._references.shown(exercise, misconception, plan, workers, public))
+                    for misconception in candidates
+                ]
+                misconceptions = fitting(check, submitted, statuses, known, exercise.checks)
+            hinted.append(with_hint(result, misconceptions) if misconceptions else result)
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:

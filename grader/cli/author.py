@@ -109,8 +109,8 @@ def verify(
     if as_json:
         print_json({name: problems_of[name] for name in [*chosen, "course"]})
     else:
-        slips = sum(len(found.exercise(n).misconceptions) for n in found.usable(chosen)[0])
-        what = f"{counted(len(chosen), 'exercise')}, {counted(slips, 'misconception')}"
+        known = sum(len(found.exercise(n).misconceptions) for n in found.usable(chosen)[0])
+        what = f"{counted(len(chosen), 'exercise')}, {counted(known, 'misconception')}"
         out.print(f"{what}: {counted(count, 'problem') if count else 'nothing to mend'}")
     raise typer.Exit(FAILED if count else 0)
 
@@ -146,15 +146,18 @@ def mutants(
     raise typer.Exit(UNUSABLE if unusable else FAILED if others or any(p.problems for p in proofs) else 0)
 
 
-COUNTED = {"points": 6, "checks": 6, "slips": 5, "alt": 3, "mutants": 7, "killed": 6, "same": 4, "alive": 5}
+COUNTED = {"pts": 4, "checks": 6, "misconceptions": 14, "alt": 3, "mutants": 7, "killed": 6, "same": 4, "alive": 5}
+NAME_WIDTH = 22  # the table fits 80 columns
 
 
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """What each exercise consists of, how many of its mutants met which fate, and what is to be mended.
 
-    Checks are counted with questions, slips are misconceptions, alt alternatives; same are equivalent mutants.
+    Questions count as checks; pts are points, alt are alternatives, same are equivalent mutants.
     """
-    out.print(f"{'exercise':28} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False)
+    out.print(
+        f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False
+    )
     rows = {proof.exercise: _counts(course, proof) for proof in proofs}
     for proof in proofs:
         out.print(_row(proof.exercise, rows[proof.exercise]), highlight=False)
@@ -186,7 +189,9 @@ def _counts(course: Course, proof: Proof) -> list[float]:
 
 
 def _row(name: str, counts: list[float]) -> str:
-    return f"{name:28} " + " ".join(f"{n:{width}g}" for n, width in zip(counts, COUNTED.values(), strict=True))
+    return f"{name:{NAME_WIDTH}} " + " ".join(
+        f"{n:{width}g}" for n, width in zip(counts, COUNTED.values(), strict=True)
+    )
 
 
 def new(

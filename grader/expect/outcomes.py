@@ -46,8 +46,8 @@ def _why(got: Outcome, want: Outcome, ints: bool) -> str:
         return ""
     if got.value is None:
         return "; is a return missing?"
-    slip = _float_for_int(got.value, want.value, ints)
-    return "" if slip is None else f"; {slip!r} is a float where an int is needed: use //"
+    number = _float_for_int(got.value, want.value, ints)
+    return "" if number is None else f"; {number!r} is a float where an int is needed: use //"
 
 
 def _at_line(outcome: Outcome) -> str:
@@ -106,7 +106,7 @@ def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
         pairs = [(got[k], want[k]) for k in want if k in got]
     else:
         return got if ints and isinstance(got, float) and type(want) is int else None
-    return next((slip for g, w in pairs if (slip := _float_for_int(g, w, ints)) is not None), None)
+    return next((number for g, w in pairs if (number := _float_for_int(g, w, ints)) is not None), None)
 
 
 def _bounds(part: slice) -> tuple[Any, Any, Any]:

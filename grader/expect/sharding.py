@@ -25,7 +25,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
     one_array(got)
     try:
         wanted = owner_slices(got.shape, spec, got.mesh)
-    except ValueError:  # not an author's slip: another check has the right shape, or the reference fails it too
+    except ValueError:  # not an author's mistake: another check has the right shape, or the reference fails it too
         full = show_spec(spec)
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
     if got.laid == wanted:

@@ -71,7 +71,7 @@ def _position(stem: str, name: str) -> re.Match[str] | None:
 
 
 def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The ids that are a slip of the keyboard away; the digits must be right, since ids differ by them."""
+    """Return the ids that a typo may have changed to this stem. The digits must be right, since ids differ by them."""
     digits = re.findall(r"\d+", stem)
     scores = {
         name: difflib.SequenceMatcher(None, name.lower(), stem.lower()).ratio()

@@ -8,7 +8,7 @@ Which file is graded, when several could be, in this order:
 
 1. a file that was changed before one that is as it was handed out or in which nothing is written;
 2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
-   "03_matmuls-alice"); then the first words of one id ("c3"); then one that differs by a slip of the keyboard
+   "03_matmuls-alice"); then the first words of one id ("c3"); then one that differs by a typo
    ("c3_contracing");
 3. a file that is not called old ("old/c3_contracting.py", "c3_contracting_backup") before one that is;
 4. a ``.py`` file before a notebook;

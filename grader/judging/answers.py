@@ -1,4 +1,4 @@
-"""Judge an answer: right, a known slip, or wrong in a way that can be named; never telling the right one."""
+"""Judge an answer: right, a known misconception, or wrong; reasons never tell the right answer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from grader.wire.limits import MAX_TEXT
 
 BY_A_PERSON = "a person reads this answer and gives its points"
 NOT_ANSWERED = "not answered yet"
-A_NUMBER = "this is the number a known slip leads to"
-AN_ANSWER = "this is the answer a known slip leads to"
+A_NUMBER = "this is the number a known misconception leads to"
+AN_ANSWER = "this is the answer a known misconception leads to"
 
 
 def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], raw: Any) -> Result:
@@ -56,10 +56,10 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
-    slip = nearest_slip(question, params, misconceptions, given)
-    if slip:
+    misconception = nearest_misconception(question, params, misconceptions, given)
+    if misconception:
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
-        return verdict(reason=reason_given, hint=slip.hint, misconception=slip.name)
+        return verdict(reason=reason_given, hint=misconception.hint, misconception=misconception.name)
     return verdict(reason=kind.why(given, want))
 
 
@@ -83,27 +83,27 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 
 
 def wanted(question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: Kind | None = None) -> Any:
-    """What the question's function or a slip's answers. Raises ValueError, or whatever the author's function raises."""
+    """Return the answer of the question's or a misconception's function. Raises ValueError and what that raises."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
-def nearest_slip(
+def nearest_misconception(
     question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], given: Any
 ) -> Misconception | None:
     """The misconception of this question whose answer is nearest to what was read, within tolerance."""
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []
-    for slip in slips_of(question, misconceptions):
+    for misconception in misconceptions_of(question, misconceptions):
         try:
-            distance = kind.distance(given, wanted(question, slip.fn, params, kind))
-        except Exception:  # a slip that has no answer for these parameters (verify reports it) matches nothing
+            distance = kind.distance(given, wanted(question, misconception.fn, params, kind))
+        except Exception:  # a misconception that has no answer for these parameters (verify reports it) matches nothing
             continue
         if distance is not None:
-            near.append((distance, slip.name, slip))
+            near.append((distance, misconception.name, misconception))
     return min(near)[2] if near else None
 
 
-def slips_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:
+def misconceptions_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:
     """The misconceptions that are of this question."""
     return (m for m in misconceptions if isinstance(m.of, Question) and m.of.name == question.name)
 

@@ -1,4 +1,4 @@
-"""Prove a question: every variant has a text, an answer of its kind, and slips that can be told apart."""
+"""Prove a question: every variant has a text, an answer of its kind, and misconceptions that can be told apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from grader.exercise import Misconception, Question
-from grader.judging.answers import slips_of, type_and_text, wanted
+from grader.judging.answers import misconceptions_of, type_and_text, wanted
 from grader.judging.kinds import kind_name, kind_of, units_known
 from grader.judging.questions import render_question
 from grader.judging.units import BadAnswer
@@ -28,16 +28,16 @@ OF_KIND = {
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
     """What is wrong with a question, over every variant (at most ``VARIANT_CAP``, drawn evenly): one line each.
 
-    A problem is a text that does not render, an answer (right or a slip's) that is none of its kind (a finite positive
-    number, a spec over the mesh's axes, one of the options, a table of the names that are asked for), and two answers
-    that one could be taken for. Each is told once, with the first variant it shows in.
+    A problem is a text that does not render, an answer (right or a misconception's) that is none of its kind (a finite
+    positive number, a spec over the mesh's axes, one of the options, a table of the names that are asked for), and two
+    answers that one could be taken for. Each is reported once, with the first variant it shows in.
     """
     try:
         units_known(question)
     except BadAnswer as error:
         yield f"{question.name}: {error}"
         return
-    slips = list(slips_of(question, misconceptions))
+    own = list(misconceptions_of(question, misconceptions))
     variants = list(question.variants())
     if not variants:
         yield f"{question.name}: no parameters satisfy its `where`"
@@ -46,7 +46,7 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
     first: dict[str, str] = {}
     count: dict[str, int] = {}
     for params in variants:
-        for problem, detail in _variant_problems(question, slips, params):
+        for problem, detail in _variant_problems(question, own, params):
             first.setdefault(problem, f"{_say_params(params)}{detail}")
             count[problem] = count.get(problem, 0) + 1
     for problem, where in first.items():
@@ -55,7 +55,7 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
 
 
 def _variant_problems(
-    question: Question, slips: list[Misconception], params: Mapping[str, Any]
+    question: Question, misconceptions: list[Misconception], params: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """(what is wrong, its detail) for one variant."""
     try:
@@ -68,7 +68,10 @@ def _variant_problems(
     except Exception as error:
         yield "the text does not render", f": {type_and_text(error)}"
     values: dict[str, Any] = {}
-    named: list[tuple[str, Callable[..., Any]]] = [("the right answer", question.fn), *((s.name, s.fn) for s in slips)]
+    named: list[tuple[str, Callable[..., Any]]] = [
+        ("the right answer", question.fn),
+        *((s.name, s.fn) for s in misconceptions),
+    ]
     for name, fn in named:
         try:
             values[name] = wanted(question, fn, params, kind)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.common.result import Report
 from grader.reports.answers import AnswerBar, Answers
 from grader.reports.points import counted
-from grader.reports.wording import percent_of
 
 WIDTH, HEIGHT = 400.0, 130.0
 _TOP, _GAP = 20.0, 3.0
@@ -16,7 +14,7 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column: ``kind`` is right, slip, other or count, which each have a pattern and a colour."""
+    """A part of a column: ``kind`` is right, misconception, other or count, which each have a pattern and a colour."""
 
     kind: str
     y: float
@@ -45,12 +43,11 @@ class Histogram:
     alt: str
 
 
-def score_histogram(reports: Sequence[Report]) -> Histogram:
+def score_histogram(percents: Iterable[float]) -> Histogram:
     """How many have 0 to 10 percent of the points, 10 to 20, and so on, a bonus left out; the last holds 100."""
     counts = [0] * 10
-    for report in reports:
-        if (percent := percent_of(report)) is not None:
-            counts[min(9, int(percent // 10))] += 1
+    for percent in percents:
+        counts[min(9, int(percent // 10))] += 1
     spans = [f"{10 * i} to {10 * i + 10}%" if i < 9 else "90% and more" for i in range(10)]
     stacks = [[("count", n, "")] for n in counts]
     texts = [f"{span}: {counted(n, 'student')}" for span, n in zip(spans, counts, strict=True)]
@@ -59,23 +56,29 @@ def score_histogram(reports: Sequence[Report]) -> Histogram:
 
 
 def answer_histogram(answers: Answers) -> Histogram:
-    """Answers as multiples of the right one, on a logarithmic scale, with the letters of known slips."""
+    """Answers as multiples of the right one, on a logarithmic scale, with the letters of known misconceptions."""
     stacks = [
-        [("right", bar.right, ""), *(("slip", n, mark) for mark, n in bar.slips), ("other", bar.other, "")]
+        [
+            ("right", bar.right, ""),
+            *(("misconception", n, mark) for mark, n in bar.misconceptions),
+            ("other", bar.other, ""),
+        ]
         for bar in answers.bars
     ]
     texts = [_of_bar(bar) for bar in answers.bars]
     middles = [(bar.low * bar.high) ** 0.5 for bar in answers.bars]
     step = WIDTH / max(1, len(stacks))
     shown = [(step * (i + 0.5), f"×{middle:.2g}") for i, middle in enumerate(middles)][::3]
-    slips = "".join(f"; {counted(len(s.students), 'answer')} by the slip {s.name}" for s in answers.slips)
-    alt = f"{answers.right} of {counted(answers.answered, 'answer')} right{slips}"
+    misconceptions = "".join(
+        f"; {counted(len(s.students), 'answer')} by the misconception {s.name}" for s in answers.misconceptions
+    )
+    alt = f"{answers.right} of {counted(answers.answered, 'answer')} right{misconceptions}"
     return _histogram(stacks, texts, shown, alt)
 
 
 def _of_bar(bar: AnswerBar) -> str:
-    slips = "".join(f", {n} of slip {mark}" for mark, n in bar.slips)
-    return f"×{bar.low:.3g} to ×{bar.high:.3g}: {bar.right} right{slips}, {bar.other} other"
+    misconceptions = "".join(f", {n} of misconception {mark}" for mark, n in bar.misconceptions)
+    return f"×{bar.low:.3g} to ×{bar.high:.3g}: {bar.right} right{misconceptions}, {bar.other} other"
 
 
 def _histogram(

@@ -89,18 +89,18 @@ class WatchSession:
         return lambda grader: graded_if_begun(grader, submission, names, public=public)
 
     def learn(self) -> Work | None:
-        """What one known slip of the exercise at hand does, to find hints by; None when all are known."""
+        """Return work that runs the reference or one misconception of the exercise at hand; None when all have run."""
         exercise = self.exercise
-        slips = [None, *(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))]
-        left = [s for s in slips if (exercise.id, s) not in self._learnt]
+        misconceptions = [None, *(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))]
+        left = [s for s in misconceptions if (exercise.id, s) not in self._learnt]
         if not left or self.source is None or not self.course.solved:
             return None
-        slip = left[0]
-        self._learnt.add((exercise.id, slip))
+        misconception = left[0]
+        self._learnt.add((exercise.id, misconception))
 
         def work(grader: Grader) -> None:
             with grader.workers() as workers:
-                grader.known(exercise, slip, workers, public=False)
+                grader.known(exercise, misconception, workers, public=False)
 
         return work
 

@@ -36,7 +36,7 @@ def gathered(a, mesh, rows):
 
 
 '''
-SLIP = '''\
+MISCONCEPTION = '''\
 @exercise.misconception(fails=memory)
 def held_twice(a, *, mesh):
     """You kept a copy of the whole array."""
@@ -82,11 +82,11 @@ def problems(workers: Workers, tmp_path: Path) -> Problems:
 
 
 def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> None:
-    assert problems("between(whole, 2 * whole)", SLIP, STYLE) == []
+    assert problems("between(whole, 2 * whole)", MISCONCEPTION, STYLE) == []
 
 
 def test_a_budget_that_does_not_say_what_it_separates_is_named(problems: Problems) -> None:
-    found = problems("1.5 * whole", SLIP)
+    found = problems("1.5 * whole", MISCONCEPTION)
     told = "a memory budget is between(right, wrong), the least that a right and the wrong program need"
     assert found[0] == f"memory on (x=4) with I=8, J=3: {told}"
     assert len(found) == 4 and all(problem.endswith(told) for problem in found)  # two meshes, two sets of sizes
@@ -108,7 +108,7 @@ def test_a_budget_that_does_not_say_what_it_separates_is_named(problems: Problem
     ids=["right-is-less", "wrong-is-less", "no-room-for-a-style"],
 )
 def test_a_budget_without_room_is_named(problems: Problems, budget: str, problem: str) -> None:
-    found = problems(budget, SLIP, STYLE)
+    found = problems(budget, MISCONCEPTION, STYLE)
     assert f"memory on (x=4) with I=8, J=3: {problem}" in found
     assert len(found) == 4
 
@@ -120,7 +120,7 @@ def test_a_budget_beyond_which_nothing_goes_is_named(problems: Problems) -> None
 
 
 def test_sizes_at_which_right_and_wrong_are_alike_are_named(problems: Problems) -> None:
-    found = problems("between(whole, 1.4 * whole)", SLIP)
+    found = problems("between(whole, 1.4 * whole)", MISCONCEPTION)
     assert found[0].startswith(
         "the reference does not pass memory: the check itself failed: ValueError: between(96, 134"
     )

@@ -142,9 +142,9 @@ def test_a_question_about_nothing_is_told(problems: Problems, tmp_path: Path) ->
     )
 
 
-def test_a_slip_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Path) -> None:
+def test_a_misconception_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Path) -> None:
     """Graders ask all that learners can try, so it cannot be; should it ever, it is said."""
-    slip = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
+    misconception = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
     about: dict[str, Any] = {
         "kind": "check",
         "name": "value",
@@ -155,13 +155,13 @@ def test_a_slip_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Pat
     }
     shown = Result(status="failed", earned=0, misconception="zeroed", **about)
     passed, failed = Result(status="passed", earned=1, **about), shown
-    assert list(verify.public_problems(slip, shown, failed)) == []
-    assert list(verify.public_problems(slip, shown, passed)) == [
+    assert list(verify.public_problems(misconception, shown, failed)) == []
+    assert list(verify.public_problems(misconception, shown, passed)) == [
         "the misconception zeroed fails value in public and passes it when graded"
     ]
 
 
-def test_a_slip_that_only_some_seeds_see_is_told(workers: Workers, tmp_path: Path) -> None:
+def test_a_misconception_that_only_some_seeds_see_is_told(workers: Workers, tmp_path: Path) -> None:
     """Values that a program sees decide whether the result is wrong."""
     course = made_up(
         tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, gather(a, mesh=mesh))"

@@ -77,7 +77,7 @@ def test_right_work_earns_everything(grader: Grader) -> None:
     assert (report.student, report.course, report.isolation) == ("ada", "small", TIER)
 
 
-def test_a_known_slip_gets_its_hint_and_what_follows_is_blocked(grader: Grader) -> None:
+def test_a_known_misconception_gets_its_hint_and_what_follows_is_blocked(grader: Grader) -> None:
     found = results(grader.grade(submitted(ZEROS), [NAME]))
     assert (found["value"].status, found["value"].misconception, found["value"].hint) == (
         "failed", "zeroed", "You returned zeros.",
@@ -85,7 +85,7 @@ def test_a_known_slip_gets_its_hint_and_what_follows_is_blocked(grader: Grader) 
     assert (found["traffic"].status, found["traffic"].hint) == ("blocked", "")
 
 
-def test_an_unknown_slip_gets_no_hint(grader: Grader) -> None:
+def test_an_unknown_misconception_gets_no_hint(grader: Grader) -> None:
     found = results(grader.grade(submitted(ZEROS.replace("zeros", "ones")), [NAME]))
     assert (found["value"].status, found["value"].hint) == ("failed", "")
 
@@ -176,13 +176,13 @@ def test_a_release_reads_answers_back_and_judges_none(grader: Grader, tmp_path: 
     own = with_workers_of(grader, released)
     found = results(own.grade(submitted(f"{RIGHT}\ngather_time = '3 us'\n"), [NAME], public=True))
     unread = results(own.grade(submitted(f"{RIGHT}\ngather_time = '3 apples'\n"), [NAME], public=True))
-    slip = results(own.grade(submitted(ZEROS), [NAME], public=True))
+    misconception = results(own.grade(submitted(ZEROS), [NAME], public=True))
     assert found["value"].status == "passed"
     assert (found["gather_time"].status, found["gather_time"].earned) == ("blocked", 0)
     assert found["gather_time"].reason.startswith("read as ")
     assert "apples" in unread["gather_time"].reason
-    assert slip["gather_time"].reason == "not answered yet"
-    assert (slip["value"].status, slip["value"].hint) == ("failed", "")
+    assert misconception["gather_time"].reason == "not answered yet"
+    assert (misconception["value"].status, misconception["value"].hint) == ("failed", "")
 
 
 def test_exercises_of_one_notebook_share_its_namespace_and_its_notes(grader: Grader, tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ TELLERS = {
     "a place": RIGHT.replace("return jax", "a = a.at[jax.numpy.argmax(a[:, 0]), 0].set(0)\n    return jax"),
     "only when": RIGHT.replace("return jax", "a = jax.numpy.where(a[3, 1] > 0, a, 2 * a)\n    return jax"),
     "nan when": RIGHT.replace("return jax", "a = a / (a[3, 1] > 0)\n    return jax"),
-    "slip when": RIGHT.replace("return jax", "a = a * (a[3, 1] > 0)\n    return jax"),
+    "zero when": RIGHT.replace("return jax", "a = a * (a[3, 1] > 0)\n    return jax"),
     "layout": RIGHT.replace("P()", "P('x')").replace("return jax", "a = a * a[0, 0]\n    return jax"),
 }
 

@@ -124,7 +124,9 @@ def test_a_changed_check_is_judged_without_tracing_or_compiling(
     )
     asked.clear()
     again = reports(changed, cache)
-    assert set(CLASS.values()) & set(asked) == {CLASS["fay"]}, "slips that nobody had seemed to make are traced, too"
+    assert set(CLASS.values()) & set(asked) == {CLASS["fay"]}, (
+        "misconceptions that nobody seemed to have are traced, too"
+    )
     assert again == reports(changed, None)
     was, now = (Report.loads(r["bo"]).exercises[0].results for r in (reports(course, cache), again))
     assert [r.status for r in was] != [r.status for r in now], "zeros are near enough now"

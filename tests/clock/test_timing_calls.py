@@ -15,9 +15,9 @@ from grader.course.loading import Course
 from grader.course.public import public_source
 from grader.exercise import Call, Misconception
 from grader.judging.judge import judge_check
+from grader.judging.misconceptions import Shown, fitting
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered, seen_of
-from grader.judging.slips import Shown, fitting
 from grader.learner.answering import lower
 from grader.runner import execution
 from tests.made_up import made_up
@@ -110,10 +110,10 @@ def test_what_fits_a_misconception_by_its_time_gets_its_hint(tmp_path: Path) -> 
     exercise = course.exercise("x1_gather")
     every = [a for a in plan(exercise, public=True, seed="s") if isinstance(a.of, Call) and a.compared]
     quick, twice = exercise.checks["quick"], Shown(gathered(2))
-    slip = Misconception("twice", "You gather twice.", lambda: None, exercise.tasks["gather"], ("quick",))
-    for times, fits in ((2, [slip]), (4, [])):
+    misconception = Misconception("twice", "You gather twice.", lambda: None, exercise.tasks["gather"], ("quick",))
+    for times, fits in ((2, [misconception]), (4, [])):
         mine = Shown(gathered(times))
-        assert fitting(quick, mine, {"quick": "failed"}, [(slip, twice)], exercise.checks) == fits
+        assert fitting(quick, mine, {"quick": "failed"}, [(misconception, twice)], exercise.checks) == fits
 
 
 def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:

@@ -40,10 +40,10 @@ UNMARKED = {
 def test_learners_are_given_the_same_wherever_the_misconceptions_stand(tmp_path: Path) -> None:
     one, two = made_up(tmp_path / "one"), in_two_files(tmp_path / "two")
     assert products(one) == products(two)
-    for name, slip in one.exercise("x1_gather").misconceptions.items():
+    for name, misconception in one.exercise("x1_gather").misconceptions.items():
         same = two.exercise("x1_gather").misconceptions[name]
         text = reference_source(two.exercise("x1_gather"), {"gather_time": "1 us"}, same)
-        assert text == reference_source(one.exercise("x1_gather"), {"gather_time": "1 us"}, slip)
+        assert text == reference_source(one.exercise("x1_gather"), {"gather_time": "1 us"}, misconception)
         assert "x1_gather" not in text and "import exercise" not in text
 
 

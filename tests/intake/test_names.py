@@ -31,7 +31,7 @@ def test_of_two_ids_in_a_name_the_longer_counts(tmp_path: Path):
     assert names(read_(tmp_path)) == {"e1_ring_gather_both": "alice_e1_ring_gather_both.py"}
 
 
-def test_a_slip_of_the_keyboard_is_accepted_with_a_note(tmp_path: Path):
+def test_a_typo_is_accepted_with_a_note(tmp_path: Path):
     write(tmp_path / "c3_contracing.py")
     write(tmp_path / "05_ring.ipynb", notebook(code("b = 2")))
     found = read_(tmp_path)
@@ -43,7 +43,7 @@ def test_a_slip_of_the_keyboard_is_accepted_with_a_note(tmp_path: Path):
     assert names(read_(tmp_path / "c3_contracing.py")) == {"c3_contracting": "c3_contracing.py"}
 
 
-def test_a_slip_does_not_beat_the_exact_name(tmp_path: Path):
+def test_a_typo_does_not_beat_the_exact_name(tmp_path: Path):
     write(tmp_path / "c3_contracing.py")
     write(tmp_path / "deep/c3_contracting.py")
     found = read_(tmp_path)
@@ -61,7 +61,7 @@ def test_a_wrong_digit_is_another_exercise(tmp_path: Path):
     )
 
 
-def test_an_ambiguous_slip_is_not_graded(tmp_path: Path):
+def test_an_ambiguous_typo_is_not_graded(tmp_path: Path):
     write(tmp_path / "c3_gather_z.py")
     found = read(tmp_path, "alice", {"c3_gather_x": "m", "c3_gather_y": "m"})
     assert not found.sources

@@ -281,8 +281,8 @@ def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path:
     subprocess.run(["bash", "-n", str(root / "source" / "setup.sh")], check=True)
     shutil.copy(root / "source" / "run_autograder", root)  # as Gradescope does
     whole = reference_source(exercise, classroom.answers(course, exercise, None, None))
-    slip = next(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))
-    partly = reference_source(exercise, classroom.answers(course, exercise, None, None), slip)
+    misconception = next(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))
+    partly = reference_source(exercise, classroom.answers(course, exercise, None, None), misconception)
     for source in (whole, partly):
         shutil.rmtree(root / "submission", ignore_errors=True)
         (root / "submission").mkdir()
@@ -301,4 +301,4 @@ def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path:
         if source == whole:
             assert results["score"] == exercise.points and not failed
         else:
-            assert 0 < results["score"] < exercise.points and failed >= set(slip.fails)
+            assert 0 < results["score"] < exercise.points and failed >= set(misconception.fails)

@@ -147,10 +147,10 @@ def test_init_twice_changes_nothing_and_keeps_the_settings(course: Course, root:
 
 def a_class(course: Course, root: Path) -> None:
     book = book_of(root)
-    slip = next(s.name for s in course.exercise(C3).misconceptions.values() if s.fails)
+    misconception = next(s.name for s in course.exercise(C3).misconceptions.values() if s.fails)
     for student, choices in {
         "ada": ALL_DONE,
-        "bob": {C1: "done", C3: slip},
+        "bob": {C1: "done", C3: misconception},
         "cy": {},
     }.items():
         classroom.hand_in(
@@ -532,9 +532,9 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
     book = book_of(root)
     for n, choices in enumerate([{}, {C1: "left", C3: "left"}, {C5: "left"}]):
         classroom.hand_in(root, f"s{n}", MODULE, classroom.fill(book, course, MODULE, choices))
-    slips = [s.name for s in course.exercise(C3).misconceptions.values()]
-    for n, slip in enumerate(slips):
-        classroom.hand_in(root, f"t{n}", MODULE, classroom.fill(book, course, MODULE, {C3: slip}))
+    misconceptions = [s.name for s in course.exercise(C3).misconceptions.values()]
+    for n, misconception in enumerate(misconceptions):
+        classroom.hand_in(root, f"t{n}", MODULE, classroom.fill(book, course, MODULE, {C3: misconception}))
     grade(root)
     nbgrader(root, "generate_feedback", MODULE)
     assert {p.name for p in root.iterdir()} >= set(scan.STEPS)

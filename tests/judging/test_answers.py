@@ -1,4 +1,4 @@
-"""Numeric answers: right, known slips, slips of units."""
+"""Numeric answers: right, known misconceptions, wrong units."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from grader.judging.answers import judge
 from grader.judging.kinds.quantities import QuantityKind, is_close, numbers_of
 from tests.question import declare
 
-PLAUSIBLE = "not right, and no slip we know; the size is plausible, so look at the formula before the units"
+PLAUSIBLE = (
+    "not right, and no known misconception leads to it; the size is plausible, so look at the formula before the units"
+)
 KIB = "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
 
 
 def verdict(raw: Any, **options: Any) -> Result:
-    question, slips = declare(**options)
-    return judge(question, {"n": 559}, slips, raw)
+    question, misconceptions = declare(**options)
+    return judge(question, {"n": 559}, misconceptions, raw)
 
 
 @pytest.mark.parametrize(
@@ -94,26 +96,26 @@ def test_bytes_are_mixed_up_only_where_there_are_any(raw, reason, unit):
         ((4000, 4), 0.001, False),
     ],
 )
-def test_a_factor_that_comes_of_the_questions_numbers_is_no_slip_of_units(drawn, factor, named):
+def test_a_factor_that_comes_of_the_questions_numbers_is_no_mistake_in_the_unit(drawn, factor, named):
     kind = QuantityKind("MB", 0.02, drawn=numbers_of({"mesh": {"x": drawn[:1]}, "n": drawn[1:], "chip": "v5e"}))
     assert ("unit is not" in (why := kind.why(kind.read(f"{3e-3 * factor!r} MB"), 3e3)) or why == KIB) == named
 
 
-def test_a_known_slip_gets_its_hint():
+def test_a_known_misconception_gets_its_hint():
     result = verdict("280 us")
     assert (result.status, result.misconception, result.hint) == ("failed", "both_ways", "You used both directions.")
-    assert result.reason == "this is the number a known slip leads to"
+    assert result.reason == "this is the number a known misconception leads to"
     assert result.actual == "read as 280 us"
     assert result.expected == "559 us"
 
 
-def test_the_nearest_slip_is_named():
-    """Both slips are within tolerance of both answers; the nearer one speaks."""
+def test_the_nearest_misconception_is_named():
+    """Both misconceptions are within tolerance of both answers; the nearer one speaks."""
     assert verdict(559 / 2 * 1.002).misconception == "both_ways"
     assert verdict(559 / 2 * 1.013).misconception == "nearly_both_ways"
 
 
-def test_the_right_answer_goes_before_every_slip():
+def test_the_right_answer_goes_before_every_misconception():
     assert verdict(559 / 2 * 1.1, rtol=0.5).status == "passed"
 
 

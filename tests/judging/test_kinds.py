@@ -76,7 +76,7 @@ def asked() -> tuple[dict[str, Question], list[Misconception]]:
     return exercise.questions, list(exercise.misconceptions.values())
 
 
-QUESTIONS, SLIPS = asked()
+QUESTIONS, MISCONCEPTIONS = asked()
 N = {"n": 1}
 ORDERED = {"n": 2, "order": ["reduce", "8", "gather", "none"]}
 
@@ -84,7 +84,7 @@ ORDERED = {"n": 2, "order": ["reduce", "8", "gather", "none"]}
 def judged(name: str, value: Any, drawn: dict[str, Any] | None = None) -> Any:
     """The verdict on what a learner assigned."""
     usual = ORDERED if name == "sent" else N if QUESTIONS[name].params else {}
-    return judge(QUESTIONS[name], drawn or usual, SLIPS, composed_answer(value))
+    return judge(QUESTIONS[name], drawn or usual, MISCONCEPTIONS, composed_answer(value))
 
 
 # -- specs -------------------------------------------------------------------------------------
@@ -109,14 +109,14 @@ def test_a_spec_is_read_however_it_is_written(value: Any) -> None:
     [
         (P("x", "y"), "not right: these axes cut it, but not these dimensions"),
         (P(None, ("x", "y")), "not right: these axes cut it, but not these dimensions"),
-        (P("x"), "not right, and no slip we know"),
-        (P(), "not right, and no slip we know"),
-        ("P()", "not right, and no slip we know"),
-        ("x", "not right, and no slip we know"),
+        (P("x"), "not right, and no known misconception leads to it"),
+        (P(), "not right, and no known misconception leads to it"),
+        ("P()", "not right, and no known misconception leads to it"),
+        ("x", "not right, and no known misconception leads to it"),
         (("x", "y"), "not right: these axes cut it, but not these dimensions"),
-        (P(("y", "x")), "this is the answer a known slip leads to"),
+        (P(("y", "x")), "this is the answer a known misconception leads to"),
         (P("z"), "there is no axis 'z': the mesh has x, y"),
-        ("P(x)", "not right, and no slip we know"),
+        ("P(x)", "not right, and no known misconception leads to it"),
         ("P('x', 'x')", "the axis x is named twice: it cuts one dimension"),
         ("P('x'", "\"P('x'\" cannot be read: write it like P(\"x\", None)"),
         ("P(__import__('os'))", "\"P(__import__('os'))\" cannot be read: write it like P(\"x\", None)"),
@@ -195,11 +195,11 @@ def test_a_choice_is_read_by_letter_or_by_text(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "read", "reason"),
     [
-        ("A", "read as A: an all-reduce", "not right, and no slip we know"),
-        (8, "read as B: 8 permutes", "not right, and no slip we know"),
-        (8.0, "read as B: 8 permutes", "not right, and no slip we know"),
-        ("D", "read as D: Nothing at all.", "this is the answer a known slip leads to"),
-        ("nothing", "read as D: Nothing at all.", "this is the answer a known slip leads to"),
+        ("A", "read as A: an all-reduce", "not right, and no known misconception leads to it"),
+        (8, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
+        (8.0, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
+        ("D", "read as D: Nothing at all.", "this is the answer a known misconception leads to"),
+        ("nothing", "read as D: Nothing at all.", "this is the answer a known misconception leads to"),
         ("E", None, "'E' is no option: answer A, B, C or D or the text of one"),
         ("an all-", None, "'an all-' begins several options: answer A, B, C or D or the text of one"),
         ("C: an all-reduce", None, "'C: an all-reduce' is no option: answer A, B, C or D or the text of one"),
@@ -307,11 +307,11 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and no slip we know; the size is plausible, so look at the formula before the units"),
+        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and no known misconception leads to it; the size is plausible, so look at the formula before the units"),
         ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: an amount of data was asked, you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
-        ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and no slip we know"),
-        ([[1, 3], [0, 0]], "this is the answer a known slip leads to"),
+        ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and no known misconception leads to it"),
+        ([[1, 3], [0, 0]], "this is the answer a known misconception leads to"),
         ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, you gave -3 us"),
         ([[1, None], [0, 5]], "time of all_gather: not answered yet"),
         ([[None, None], [None, ""]], "not answered yet"),
@@ -375,7 +375,7 @@ def test_any_answer_is_read_or_refused_in_a_line(raw: Any, name: str) -> None:
         assert "\n" not in str(error) and len(str(error)) < 400
     else:
         assert kind.read(kind.read_as(given_)) is not None
-    assert judge(QUESTIONS[name], drawn, SLIPS, raw).status in ("passed", "failed")
+    assert judge(QUESTIONS[name], drawn, MISCONCEPTIONS, raw).status in ("passed", "failed")
 
 
 @given(st.text(alphabet="P()'\"xy,[]{}:|=;\n 0123.usMiBAC", max_size=60), st.sampled_from(sorted(QUESTIONS)))
@@ -449,25 +449,25 @@ def test_what_cannot_be_asked_for_is_told(word: str, what: dict[str, Any], told:
     assert str(error.value) == told
 
 
-def problems(word: str, answer: Any, *slips: Any, **what: Any) -> list[str]:
-    """What is wrong with a question that answers this, and with slips that answer those."""
+def problems(word: str, answer: Any, *misconceptions: Any, **what: Any) -> list[str]:
+    """What is wrong with a question that answers this, and with misconceptions that answer those."""
     exercise = Exercise()
 
     def q(**params):
         """What?"""
         return answer(**params)
 
-    def slip(of: Question, i: int, wrong: Any) -> None:
+    def misconception(of: Question, i: int, wrong: Any) -> None:
         def answered(**params):
-            """A slip."""
+            """A misconception."""
             return wrong(**params)
 
-        answered.__name__ = f"slip{i}"
+        answered.__name__ = f"misconception{i}"
         exercise.misconception(of=of)(answered)
 
     question = getattr(exercise, word)(points=1, **what)(q)
-    for i, wrong in enumerate(slips):
-        slip(question, i, wrong)
+    for i, wrong in enumerate(misconceptions):
+        misconception(question, i, wrong)
     return list(question_problems(question, exercise.misconceptions.values()))
 
 
@@ -475,10 +475,10 @@ THREE = {"options": ["one", "two", "three"]}
 PAIR: dict[str, Any] = {"columns": {"a": "us", "b": ""}, "params": {"n": [1, 2]}}
 
 
-def test_answers_that_are_none_of_their_kind_and_slips_that_are_right_are_told() -> None:
+def test_answers_that_are_none_of_their_kind_and_misconceptions_that_are_right_are_told() -> None:
     assert problems("spec", lambda: P("x"), lambda: P("x", "y"), axes=["x", "y"]) == []
     assert problems("spec", lambda: P("x"), lambda: P("x", None), axes=["x"]) == [
-        "q: the right answer and slip0 are the same: P('x') and P('x')"
+        "q: the right answer and misconception0 are the same: P('x') and P('x')"
     ]
     assert problems("spec", lambda: P("z"), axes=["x"]) == [
         "q: the right answer has no PartitionSpec: ValueError: there is no axis 'z': the mesh has x"
@@ -488,11 +488,11 @@ def test_answers_that_are_none_of_their_kind_and_slips_that_are_right_are_told()
         "q: the right answer has no option: ValueError: 'four' is none of the options one, two, three"
     ]
     assert problems("choice", lambda: "two", lambda: "two", **THREE)[0].startswith(
-        "q: the right answer and slip0 are the same"
+        "q: the right answer and misconception0 are the same"
     )
     assert problems("table", lambda n: {"a": n, "b": 1}, lambda n: {"a": 3 * n, "b": 1}, **PAIR) == []
     assert problems("table", lambda n: {"a": n, "b": 1}, lambda n: {"a": 2, "b": 1}, **PAIR) == [
-        "q: the right answer and slip0 are closer than the tolerance of 0.02, in 1 of 2 variants, first n=2: "
+        "q: the right answer and misconception0 are closer than the tolerance of 0.02, in 1 of 2 variants, first n=2: "
         "a = 2e+06 us, b = 1 and a = 2e+06 us, b = 1"
     ]
     assert problems("table", lambda n: {"a": n}, **PAIR) == [

@@ -9,12 +9,12 @@ from tests.question import declare
 
 
 def test_two_answers_too_close_are_found():
-    question, slips = declare()
-    assert list(question_problems(question, slips)) == [
+    question, misconceptions = declare()
+    assert list(question_problems(question, misconceptions)) == [
         "waiting: both_ways and nearly_both_ways are closer than the tolerance of 0.02, in 2 of 2 variants, "
         "first n=559: 279.5 us and 283.692 us"
     ]
-    assert list(question_problems(question, slips[:1])) == []
+    assert list(question_problems(question, misconceptions[:1])) == []
 
 
 def test_bad_texts_and_bad_values_are_found():
@@ -27,7 +27,7 @@ def test_bad_texts_and_bad_values_are_found():
 
     @exercise.misconception(of=odd)
     def fails(n):
-        """A slip that cannot be computed."""
+        """A misconception that cannot be computed."""
         return 1 / (n - 1)
 
     assert list(question_problems(odd, exercise.misconceptions.values())) == [
@@ -50,8 +50,8 @@ def test_questions_without_variants_or_unit_are_found():
 
 def test_only_so_many_variants_are_looked_at(monkeypatch):
     monkeypatch.setattr(problems, "VARIANT_CAP", 10)
-    question, slips = declare(params={"n": range(1, 100)})
-    assert "in 10 of 10 variants" in next(question_problems(question, slips))
+    question, misconceptions = declare(params={"n": range(1, 100)})
+    assert "in 10 of 10 variants" in next(question_problems(question, misconceptions))
 
 
 def test_a_question_without_numbers_of_its_own_has_no_first_variant():

@@ -139,22 +139,22 @@ def d1():
 
 
 def test_no_two_answers_of_d1_coincide(d1):
-    slips = d1.misconceptions.values()
+    misconceptions = d1.misconceptions.values()
     for asked in d1.questions.values():
-        assert list(question_problems(asked, slips)) == []
+        assert list(question_problems(asked, misconceptions)) == []
         assert len(list(asked.variants())) >= 60
         answers = {f"{asked(**p):.3g}" for p in asked.variants()}
         assert len(answers) >= 25, asked.name
 
 
-def test_every_slip_of_d1_gets_its_own_hint(d1):
-    slips = d1.misconceptions.values()
+def test_every_misconception_of_d1_gets_its_own_hint(d1):
+    misconceptions = d1.misconceptions.values()
     for asked in d1.questions.values():
         for params in list(asked.variants())[::7]:
-            for slip in (m for m in slips if m.of is asked):
-                result = judge(asked, params, slips, f"{slip.fn(**params) * 1e3:.4g} ms")
-                assert (result.status, result.misconception) == ("failed", slip.name)
-            assert judge(asked, params, slips, asked(**params) * 1e6).status == "passed"
+            for misconception in (m for m in misconceptions if m.of is asked):
+                result = judge(asked, params, misconceptions, f"{misconception.fn(**params) * 1e3:.4g} ms")
+                assert (result.status, result.misconception) == ("failed", misconception.name)
+            assert judge(asked, params, misconceptions, asked(**params) * 1e6).status == "passed"
 
 
 def outcome(fn, args) -> Outcome:
@@ -185,9 +185,9 @@ def test_the_function_of_d1_is_proved_by_its_mutants(d1, public):
     seen = {c.name for c in d1.checks.values() if c.public or not public}
     assert failing(d1, d1.tasks["axis_collective_time"].fn, public=public) == set()
     assert failing(d1, lambda **_: None, public=public) == {n for n in seen if not d1.checks[n].after}
-    for slip in d1.misconceptions.values():
-        if slip.of is d1.tasks["axis_collective_time"]:
-            assert failing(d1, slip.fn, public=public) == set(slip.fails) & seen, slip.name
+    for misconception in d1.misconceptions.values():
+        if misconception.of is d1.tasks["axis_collective_time"]:
+            assert failing(d1, misconception.fn, public=public) == set(misconception.fails) & seen, misconception.name
 
 
 def test_d1_is_worth_what_the_curriculum_says(d1):

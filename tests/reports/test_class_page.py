@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -13,6 +14,7 @@ from grader.common.result import Report
 from grader.reports.class_page import SHOWN, class_page
 from grader.reports.pages import page_name, render_html
 from grader.reports.summary import summarise
+from grader.reports.whole_class import WholeClass
 from tests.browser import CHROMIUM, CONTRAST, Page, chromium
 from tests.reports.example_reports import (
     Nesting,
@@ -32,7 +34,7 @@ browser_only = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium
 
 
 def drawn(students: int) -> list[Report]:
-    """A class by seed: four modules of five exercises, with slips, answers, files passed over and pending checks."""
+    """A class by seed: four modules of five exercises, with misconceptions, answers, files passed over and pending checks."""
     return [_student(f"student{i:03}", random.Random(i)) for i in range(students)]
 
 
@@ -41,7 +43,7 @@ def _student(name: str, rng: random.Random) -> Report:
     for module in range(1, 5):
         for i in range(5):
             results = [result(f"check{k}", rng.choice(["passed", "passed", "failed", "blocked"])) for k in range(3)]
-            results.append(layout_failure(misconception=f"slip{module}{i}{rng.randrange(4)}"))
+            results.append(layout_failure(misconception=f"misconception{module}{i}{rng.randrange(4)}"))
             results.append(_answer(rng))
             if rng.random() < 0.01:
                 results.append(result("memory", "broken", reason="the compiler ran out of time"))
@@ -57,14 +59,14 @@ def _student(name: str, rng: random.Random) -> Report:
 def _answer(rng: random.Random):
     if rng.random() < 0.5:
         return number(status="passed", earned=1.0, actual="read as 373 us", misconception="", hint="")
-    slips = [
+    misconceptions = [
         ("one_way", "read as 745.65 us"),
         ("", "read as 1 MB"),
         ("", None),
         ("", f"read as {rng.uniform(1, 9e5)} us"),
     ]
-    slip, actual = rng.choice(slips)
-    return number(misconception=slip, actual=actual)
+    misconception, actual = rng.choice(misconceptions)
+    return number(misconception=misconception, actual=actual)
 
 
 def write(folder: Path, reports: list[Report], pages: int | None = None) -> Path:
@@ -110,7 +112,7 @@ def test_long_parts_are_folded_and_nothing_is_lost() -> None:
 
 
 def test_what_most_people_failed_comes_first() -> None:
-    shown = class_page(summarise(a_class()), a_class())
+    shown = class_page(summarise(a_class()), WholeClass(a_class()), a_class())
     assert [(c.name, c.failed) for c in shown.hardest] == [("layout", 2), ("value", 1)]
     assert [(module, [rate.exercise for rate, _, _ in parts]) for module, parts in shown.modules] == [
         ("03_matmuls", ["c3_contracting"])
@@ -198,7 +200,7 @@ def test_links_resolve_and_pictures_have_words(page: Page, small: Path) -> None:
         if link.startswith("#"):
             assert page.value(f"document.getElementById('{link[1:]}') !== null")
         else:
-            assert (small.parent / link).is_file(), link
+            assert (small.parent / unquote(link)).is_file(), link
     pictures = "[...document.querySelectorAll('svg:not([aria-hidden])')]"
     assert page.value(f"{pictures}.every((s) => s.role === 'img' && s.getAttribute('aria-label').length > 10)")
     regions = "[...document.querySelectorAll('.scroll')]"

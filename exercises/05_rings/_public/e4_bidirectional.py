@@ -20,7 +20,7 @@ shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-wa
 ```
 
 With N odd the two directions share the N − 1 foreign shards evenly. With N even the shard from the device opposite is
-as far away on both sides, and sending it twice is the classic slip. Send it one way, or half of it each way.
+as far away on both sides, and sending it twice is the classic mistake. Send it one way, or half of it each way.
 
 **Small case.** float32[120, 5] on x=4: three permutes (two forwards, one backwards) of 600 bytes, in two rounds instead
 of three. On x=5: two and two of 480 bytes, in two rounds instead of four.

@@ -11,7 +11,7 @@ name twice. `rules` is a list of pairs of a name and an axis, a tuple of axes, o
 - All its axes must be in the mesh, and free: an axis cuts one dimension of an array at most. Otherwise the rule is skipped as a whole,
   and a later one for the same name may serve instead.
 - A rule with None serves, too: it leaves the dimension whole, whatever comes later.
-- A name that has rules, but none that serves, leaves its dimension whole. A name without any rule is a slip: `ValueError`.
+- A name that has rules, but none that serves, leaves its dimension whole. A name without any rule is an error: `ValueError`.
 
 `axes_of` is given.
 

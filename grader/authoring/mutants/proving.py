@@ -132,7 +132,7 @@ def in_words(mutant: Mutant) -> str:
 
 def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
     """Checks that no misconception names and no mutant that ran has failed."""
-    proven = {name for slip in exercise.misconceptions.values() for name in slip.fails}
+    proven = {name for misconception in exercise.misconceptions.values() for name in misconception.fails}
     proven |= {name for verdict in verdicts for name in verdict.seen_by}
     return [name for name in exercise.checks if name not in proven]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.exercise.questions import ORDER, plain_name
-from grader.judging.kinds.kind import is_blank
+from grader.judging.kinds.kind import UNKNOWN, is_blank
 from grader.judging.templates import filled_in
 from grader.judging.units import LONGEST, BadAnswer, quote
 
@@ -96,7 +96,7 @@ class ChoiceKind:
         return ""
 
     def why(self, given: str, want: str) -> str:
-        return "not right, and no slip we know"
+        return UNKNOWN
 
     def _letters(self) -> str:
         *most, last = LETTERS[: len(self.options)]

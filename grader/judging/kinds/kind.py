@@ -10,6 +10,8 @@ from typing import Any, Protocol, TypeVar
 Want = TypeVar("Want")
 Given = TypeVar("Given")
 
+UNKNOWN = "not right, and no known misconception leads to it"
+
 
 class Kind(Protocol[Want, Given]):
     """How one kind of answer is asked for, read, compared and shown.

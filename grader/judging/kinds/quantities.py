@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.judging.kinds.kind import is_blank
+from grader.judging.kinds.kind import UNKNOWN, is_blank
 from grader.judging.reading import ParsedAnswer, parse
 from grader.judging.units import DIMENSIONS, OF_DATA, show, unit_of
 
 EXACT = 1e-4
-"""How near an answer must be to the kB/KiB slip: that is only 2.4 %, and (N + 1) / N comes near its powers."""
+"""How near an answer must be to kB taken for KiB: they differ by only 2.4 %, and (N + 1) / N comes near its powers."""
 COUNTS = range(1, 9)
 """Numbers that are in many formulas, beside those that were drawn."""
 
@@ -78,18 +78,18 @@ class QuantityKind:
         if other := self._other_dimension(given):
             return other
         if want == 0:
-            return "not right, and no slip we know"
-        return self._generic_slip(given, want)
+            return UNKNOWN
+        return self._likely_reason(given, want)
 
     def _other_dimension(self, given: ParsedAnswer) -> str:
         asked = unit_of(self.unit)[1]
         return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
 
-    def _generic_slip(self, answer: ParsedAnswer, want: float) -> str:
+    def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Why a wrong number may be wrong, without telling the right one.
 
-        A factor is a slip of units only where no factor of the question's own numbers is as large: 8 may be bits in a
-        byte, and as well 2·4 or an axis of 8, so nothing is said of it.
+        A factor is a mistake in the unit only where no factor of the question's own numbers is as large: 8 may be
+        bits in a byte, but also 2·4 or an axis of 8, so the reason does not mention it.
         """
         got = answer.value
         if got <= 0:
@@ -103,7 +103,7 @@ class QuantityKind:
                 "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
             )
         if 1e-3 < got / want < 1e3:
-            return "not right, and no slip we know; the size is plausible, so look at the formula before the units"
+            return f"{UNKNOWN}; the size is plausible, so look at the formula before the units"
         return "not right: off by more than a factor of 1000, so look at the units first"
 
     def _off_by(self, base: float, factor: float, rtol: float) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.common.layout import show_spec
-from grader.judging.kinds.kind import is_blank, literal
+from grader.judging.kinds.kind import UNKNOWN, is_blank, literal
 from grader.judging.units import BadAnswer, quote
 
 Entries = tuple[tuple[str, ...], ...]
@@ -71,7 +71,7 @@ class SpecKind:
             return "the right axes cut each dimension, in another order: the first axis of a tuple is the major one"
         if sorted(a for e in given for a in e) == sorted(a for e in want for a in e):
             return "not right: these axes cut it, but not these dimensions"
-        return "not right, and no slip we know"
+        return UNKNOWN
 
     def _parsed(self, text: str) -> list[Any]:
         if len(text) > LONGEST:

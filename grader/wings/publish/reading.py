@@ -44,7 +44,12 @@ def _index(course: Course) -> str:
     for module in course.config.modules:
         if not module.exercises:
             continue
-        rows = [f"## {module.id}: {module.title}", "", "| exercise | | slips | solution |", "|---|---|--:|---|"]
+        rows = [
+            f"## {module.id}: {module.title}",
+            "",
+            "| exercise | | misconceptions | solution |",
+            "|---|---|--:|---|",
+        ]
         for name in module.exercises:
             exercise, at = course.exercise(name), f"{SOLUTIONS}/{module.id}/{name}"
             stars = "★" * exercise.stars
@@ -56,7 +61,7 @@ def _index(course: Course) -> str:
 
 
 def solution_page(course: Course, exercise: Exercise, given: dict[str, str]) -> str:
-    """One exercise: statement, solution, questions, checks, slips."""
+    """One exercise: statement, solution, questions, checks, misconceptions."""
     text = {part.name: part for part in statements(exercise, grading=True) if part.name}
     parts = [exercise.statement]
     if exercise.tasks:
@@ -70,8 +75,8 @@ def solution_page(course: Course, exercise: Exercise, given: dict[str, str]) -> 
         parts += ["## What is checked", _checks(exercise)]
     if exercise.misconceptions:
         parts.append("## What goes wrong, and why it fails")
-        for slip in exercise.misconceptions.values():
-            parts += _slip(exercise, slip, text)
+        for misconception in exercise.misconceptions.values():
+            parts += _misconception(exercise, misconception, text)
     return "\n\n".join(parts) + "\n"
 
 
@@ -92,12 +97,12 @@ def _checks(exercise: Exercise) -> str:
     return "\n".join(["| points | | |", "|--:|---|---|", *rows])
 
 
-def _slip(exercise: Exercise, slip: Misconception, text: dict[str, Statement]) -> Iterator[str]:
-    yield f"### `{slip.name}`, for `{slip.of.name}`"
-    yield f"> {' '.join(slip.hint.split())}"
-    failed = [exercise.checks[name] for name in slip.fails if name in exercise.checks]
-    yield f"Fails: {'; '.join(map(_label, failed))}." if failed else f"A wrong answer to `{slip.of.name}`."
-    yield _code(text, slip.name)
+def _misconception(exercise: Exercise, misconception: Misconception, text: dict[str, Statement]) -> Iterator[str]:
+    yield f"### `{misconception.name}`, for `{misconception.of.name}`"
+    yield f"> {' '.join(misconception.hint.split())}"
+    failed = [exercise.checks[name] for name in misconception.fails if name in exercise.checks]
+    yield f"Fails: {'; '.join(map(_label, failed))}." if failed else f"A wrong answer to `{misconception.of.name}`."
+    yield _code(text, misconception.name)
 
 
 def _label(check: Check) -> str:

@@ -22,7 +22,7 @@ from grader.reports.pages import render_template
 from grader.reports.points import counted
 from grader.reports.untrusted import clean, clean_code
 from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, Work, compare
-from grader.wings.similar.page import lines, listed
+from grader.wings.similar.page import Group, groups, lines, listed
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -51,7 +51,7 @@ def similar(
             step(module)
     write_atomic(file, render(compared, most))
     if as_json:
-        print_json({module: as_data(of) for module, of in compared.items()})
+        print_json({module: as_data(module, of) for module, of in compared.items()})
     else:
         say_pairs(compared, most, file)
 
@@ -71,6 +71,9 @@ def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bo
 
 def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path) -> None:
     """Say which pairs share the most, and how much was compared."""
+    for group in larger_groups(compared):
+        names_of = a_few(group.students, 10)
+        say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
     pairs = listed(compared, most)
     if pairs:
         say("    shared   part  module, pair (part: of what the one with less has)", style="dim")
@@ -81,6 +84,11 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path) -> None
     works = sum(of.works for of in compared.values())
     compared_text = f"{counted(works, 'work')} compared; unusually much is shared by {counted(unusual, 'pair')}"
     say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows them side by side")
+
+
+def larger_groups(compared: Mapping[str, Comparison]) -> list[Group]:
+    """Return the groups of three students and more; a group of two is one pair of the list."""
+    return [group for group in groups(compared) if len(group.students) > 2]
 
 
 def works_by_module(course: Course, submissions: list[Submission], names: list[str]) -> dict[str, list[Work]]:
@@ -111,7 +119,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 
 
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
-    """The course's solutions and known slips: what they write is nobody's idea alone."""
+    """The course's solutions and misconceptions: similarity to them is no sign that two students worked together."""
     for name in course.module(module).exercises:
         path = course.path_of(name)
         for place in (path, path.parent / GRADING / path.name) if name in names else ():
@@ -119,7 +127,7 @@ def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
                 yield place.read_text(encoding="utf-8")
 
 
-def as_data(compared: Comparison) -> dict[str, object]:
+def as_data(module: str, compared: Comparison) -> dict[str, object]:
     pairs = [
         {
             "students": [pair.one.student, pair.other.student],
@@ -129,7 +137,13 @@ def as_data(compared: Comparison) -> dict[str, object]:
         }
         for pair in compared.pairs
     ]
-    return {"works": compared.works, "median": compared.median, "usual": compared.usual, "pairs": pairs}
+    return {
+        "works": compared.works,
+        "median": compared.median,
+        "usual": compared.usual,
+        "pairs": pairs,
+        "groups": [group.students for group in groups({module: compared})],
+    }
 
 
 def render(compared: Mapping[str, Comparison], most: int) -> str:
@@ -141,6 +155,7 @@ def render(compared: Mapping[str, Comparison], most: int) -> str:
         TEMPLATES,
         compared=compared,
         lines=shown,
+        groups=larger_groups(compared),
         left=len(pairs) - len(shown),
         left_unusual=sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown),
         length=LENGTH,

@@ -84,7 +84,7 @@ def gather_traffic(seen):
     expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
 
 
-# -- slips -------------------------------------------------------------------------------------
+# -- misconceptions ----------------------------------------------------------------------------
 
 
 def gather(columns):

@@ -198,7 +198,7 @@ def drop_rows(seen):
         raise Failure(f"{seen.dims['S']} rows have {masks} different masks", expected=seen.dims["S"], actual=masks)
 
 
-# -- slips -------------------------------------------------------------------------------------
+# -- misconceptions ----------------------------------------------------------------------------
 
 
 def gather(rows):

@@ -11,7 +11,7 @@ AXES = ["dp", "fsdp", "tp", "cp"]
 ENTRIES = ["dp", "fsdp", "tp", "tp", "cp", ("dp", "fsdp"), ("fsdp", "tp"), ("tp", "cp"), ("cp", "dp"), None]
 
 
-def slipped(names, rules, mesh, *, once=True, by_rule=True, present=True, none=True, first=True, whole=True):
+def entries_by_rules(names, rules, mesh, *, once=True, by_rule=True, present=True, none=True, first=True, whole=True):
     """The entries that rules give, with or without each of their clauses; every name in order, without an error for any."""
     served, taken = {}, set()
     turns = rules if by_rule else sorted(rules, key=lambda rule: names.index(rule[0]) if rule[0] in names else 99)
@@ -30,8 +30,8 @@ CLAUSES = ["once", "by_rule", "present", "none", "first", "whole"]
 
 def matters(case):
     """The clauses without which this case would come out otherwise."""
-    due = slipped(**case)
-    return {clause for clause in CLAUSES if slipped(**case, **{clause: False}) != due}
+    due = entries_by_rules(**case)
+    return {clause for clause in CLAUSES if entries_by_rules(**case, **{clause: False}) != due}
 
 
 def any_case(rng):
@@ -156,48 +156,48 @@ def known(names, rules):
 def axis_used_twice(names, rules, mesh):
     """You used an axis for two dimensions. JAX refuses such a spec: an axis cuts one dimension of an array at most, so keep track of who took it."""
     known(names, rules)
-    return P(*slipped(names, rules, mesh, once=False))
+    return P(*entries_by_rules(names, rules, mesh, once=False))
 
 
 @exercise.misconception(fails=rules_in_order)
 def dimensions_first(names, rules, mesh):
     """You went through the dimensions and looked up rules for each. Where two want one axis, the earlier rule gets it, not the earlier dimension."""
     known(names, rules)
-    return P(*slipped(names, rules, mesh, by_rule=False))
+    return P(*entries_by_rules(names, rules, mesh, by_rule=False))
 
 
 @exercise.misconception(fails=axes_of_the_mesh)
 def mesh_not_asked(names, rules, mesh):
     """You did not look at the mesh. A rule with an axis that it has not is skipped, so that one list serves several meshes."""
     known(names, rules)
-    return P(*slipped(names, rules, mesh, present=False))
+    return P(*entries_by_rules(names, rules, mesh, present=False))
 
 
 @exercise.misconception(fails=none_serves)
 def none_is_no_rule(names, rules, mesh):
     """You skipped a rule with None. It serves: it says that this dimension stays whole, and later rules for it do not count."""
     known(names, rules)
-    return P(*slipped(names, rules, mesh, none=False))
+    return P(*entries_by_rules(names, rules, mesh, none=False))
 
 
 @exercise.misconception(fails=[each_axis_once, rules_in_order, none_serves])
 def last_rule_wins(names, rules, mesh):
     """You let a later rule for the same name replace an earlier one, as dict(rules) does. The first that can serve does."""
     known(names, rules)
-    return P(*slipped(names, rules, mesh, first=False))
+    return P(*entries_by_rules(names, rules, mesh, first=False))
 
 
 @exercise.misconception(fails=[each_axis_once, axes_of_the_mesh])
 def part_of_a_rule(names, rules, mesh):
     """You took what was left of a tuple. A rule serves as a whole or is skipped: half a tuple is another layout than its author meant."""
     known(names, rules)
-    return P(*slipped(names, rules, mesh, whole=False))
+    return P(*entries_by_rules(names, rules, mesh, whole=False))
 
 
 @exercise.misconception(fails=no_rule)
 def unknown_is_whole(names, rules, mesh):
     """You left a dimension whole whose name has no rule. That is how a misspelt name costs all of a model's memory: raise ValueError."""
-    return P(*slipped(names, rules, mesh))
+    return P(*entries_by_rules(names, rules, mesh))
 
 
 @exercise.misconception(fails=[by_name, each_axis_once, rules_in_order, axes_of_the_mesh, none_serves])
@@ -208,7 +208,7 @@ def by_position(names, rules, mesh):
 
 @exercise.misconception(fails=[each_axis_once, rules_in_order])
 def nothing_left_is_an_error(names, rules, mesh):
-    """You raised an error where no rule could serve. The name has rules, so it is no slip: its dimension stays whole."""
+    """You raised an error where no rule could serve. The name has rules, so it is no error: its dimension stays whole."""
     spec = spec_of(names, rules, mesh)
     for name, entry in zip(names, spec, strict=True):
         entries = [rule for other, rule in rules if other == name]

@@ -147,7 +147,7 @@ def wrappers(seen):
 
 
 def read(hlo, rounds="all", bytes_of="operands", follow=True, pieces=False, dones=False, by_name=False):
-    """The reader with a slip of its own."""
+    """The reader, with one mistake that the arguments choose."""
     parts, entry = computations(hlo)
     found = []
 

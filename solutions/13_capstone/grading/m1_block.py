@@ -531,7 +531,7 @@ def means_of_means(params, x, y, *, mesh):
     return stepping(mesh, found, new_of=new_of, loss_of=lambda loss: jax.lax.pmean(loss, ("dp", "sp")))(params, x, y)
 
 
-# -- slips -------------------------------------------------------------------------------------
+# -- misconceptions ----------------------------------------------------------------------------
 
 
 def attended_with(gather=lambda a: jax.lax.all_gather(a, "sp", axis=1, tiled=True), first=None, over=None, **more):

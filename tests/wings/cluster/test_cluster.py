@@ -57,9 +57,11 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(COUNT):
         place = folder / "class" / f"s{number:02}"
         place.mkdir(parents=True)
-        slip = ways[number % len(ways)]
+        misconception = ways[number % len(ways)]
         text = reference_source(
-            exercise, {}, slip if slip and slip.of is not exercise.questions["gather_time"] else None
+            exercise,
+            {},
+            misconception if misconception and misconception.of is not exercise.questions["gather_time"] else None,
         )
         (place / "x1_gather.py").write_text(f"{text}\ngather_time = {number}\n# {number}\n")
     odd = {"s03": "while True: pass\n", "s04": "def gather(:\n", "s05": "x = '\\ud800'\nraise ValueError(x)\n"}

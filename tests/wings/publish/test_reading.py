@@ -1,4 +1,4 @@
-"""The solutions to read: each beside its statement, with the slips and what they fail."""
+"""The solutions to read: each beside its statement, with the misconceptions and what they fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = "solutions/01_gather/x1_gather.md"
 
 
 @pytest.mark.parametrize("made", [made_up, in_two_files])
-def test_a_page_has_statement_solution_checks_and_slips_with_what_they_fail(made, tmp_path: Path) -> None:
+def test_a_page_has_statement_solution_checks_and_misconceptions_with_what_they_fail(made, tmp_path: Path) -> None:
     page = solution_files(made(tmp_path))[PAGE]
     assert page.startswith("# X1 Gather\n\nSay what to do.\n\n## The solution\n\n```python\n")
     assert 'jax.lax.all_gather(a, "x", axis=0, tiled=True)' in page
@@ -70,8 +70,8 @@ def test_nothing_in_code_ends_its_fence() -> None:
 
 
 def test_what_is_declared_in_a_loop_stands_nowhere_as_it_is(tmp_path: Path) -> None:
-    slip = EXERCISE.split("\n\n\n")[-1].rstrip()
-    looped = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in slip.splitlines())
-    page = solution_files(made_up(tmp_path, slip, looped))[PAGE]
+    misconception = EXERCISE.split("\n\n\n")[-1].rstrip()
+    looped = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in misconception.splitlines())
+    page = solution_files(made_up(tmp_path, misconception, looped))[PAGE]
     assert "(made in a loop: see the course's own file)" in page
     assert reading.ANYBODY not in page

@@ -55,23 +55,35 @@ def fitting(
 ) -> list[Misconception]:
     """The misconceptions that explain why a check fails, if they can be told from all others.
 
-    Each fits: every check that it fails fails in the same way, unless it was not tried. Of several those whose other
-    results and collectives are the submission's, too.
+    Those whose ``gives`` holds, if there are any. Else each fits: every check that it fails fails in the same way,
+    unless it was not tried. Of several those whose other results and collectives are the submission's, too.
 
     Args:
         results: the status of each check of the submission.
         known: the misconceptions that fail this check.
         checks: all checks by name.
     """
+    if given := [slip for slip, _ in known if _gives(slip, submitted, checks)]:
+        return given if len(given) <= MOST_NAMED else []
     failed = {name for name, status in results.items() if status == "failed"}
     ranks: dict[str, int] = {}
     forms = _possible_forms(results, known, checks)
     for name, every in forms.items():
         compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
         if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
-            ranks[name] = max(_rank(submitted, mistaken, slip, failed, results) for slip, mistaken in every)
+            ranks[name] = max(
+                _rank(submitted, mistaken, misconception, failed, results) for misconception, mistaken in every
+            )
     best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
     return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
+
+
+def _gives(slip: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
+    """Whether a program comes to what this mistake says that it comes to, on every mesh."""
+    if slip.gives is None:
+        return False
+    found = submitted.to(replace(checks[slip.fails[0]], name=f"{slip.name} gives", fn=slip.gives))
+    return bool(found) and not any(found)
 
 
 def _possible_forms(
@@ -79,23 +91,27 @@ def _possible_forms(
 ) -> dict[str, list[tuple[Misconception, Shown]]]:
     """The forms of each misconception that fail no check which the submission passes."""
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
-    for slip, mistaken in known:
-        passed = [checks[name] for name in slip.fails if results.get(name) == "passed"]
+    for misconception, mistaken in known:
+        passed = [checks[name] for name in misconception.fails if results.get(name) == "passed"]
         if not any(any(mistaken.to(check)) for check in passed):
-            forms.setdefault(slip.known_as, []).append((slip, mistaken))
+            forms.setdefault(misconception.known_as, []).append((misconception, mistaken))
     return forms
 
 
-def _rank(submitted: Shown, mistaken: Shown, slip: Misconception, failed: set[str], results: Mapping[str, str]) -> int:
+def _rank(
+    submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
+) -> int:
     """How much else is alike: the checks that fail, all collectives, all matmuls, all results."""
-    return sum((failed == set(slip.fails) & results.keys(), *_likeness(submitted, mistaken, slip)))
+    return sum((failed == set(misconception.fails) & results.keys(), *_likeness(submitted, mistaken, misconception)))
 
 
-def with_hint(result: Result, slips: Sequence[Misconception]) -> Result:
+def with_hint(result: Result, misconceptions: Sequence[Misconception]) -> Result:
     """The result with the hint of a misconception, or of two of which one is the reason."""
-    hints = list(dict.fromkeys(slip.hint for slip in slips))
+    hints = list(dict.fromkeys(misconception.hint for misconception in misconceptions))
     hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
-    return result.model_copy(update={"hint": hint, "misconception": " or ".join(slip.known_as for slip in slips)})
+    return result.model_copy(
+        update={"hint": hint, "misconception": " or ".join(misconception.known_as for misconception in misconceptions)}
+    )
 
 
 # -- what a check finds ------------------------------------------------------------------------
@@ -289,10 +305,10 @@ def _wide(values: np.ndarray) -> np.ndarray:
 # -- all the rest ------------------------------------------------------------------------------
 
 
-def _likeness(mine: Shown, theirs: Shown, slip: Misconception) -> tuple[bool, ...]:
+def _likeness(mine: Shown, theirs: Shown, misconception: Misconception) -> tuple[bool, ...]:
     """Whether all collectives are the same, all matmuls, and all results."""
     others = {answer.ask.same: answer.finding for answer in theirs.answered}
-    pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == slip.of.name]
+    pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == misconception.of.name]
     if plain := _outcome_pairs(pairs):
         return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
     seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]

@@ -13,9 +13,9 @@ from grader.common.observation import Collective, Fault, Observation, Outcome
 from grader.exercise import Exercise, Misconception, normal
 from grader.expect import Failure, expect_close, expect_collectives, expect_memory, expect_outcomes
 from grader.judging.judge import judge_checks
+from grader.judging.misconceptions import Shown, fitting, with_hint
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
-from grader.judging.slips import Shown, fitting, with_hint
 from tests.seen import collective, sharded
 
 Change = Callable[[np.ndarray], Any]
@@ -92,16 +92,21 @@ def returned(*values: Any) -> list[Answered]:
 
 def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known: list[Answered]) -> list[str]:
     """The misconceptions that explain why a check fails, of those that come to ``known``; ``b_of_a`` is a form of ``a``."""
-    slips = []
+    misconceptions = []
     for name, answered in known.items():
         fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
         task = exercise.tasks["half" if check == "halved" else "double"]
         form_of = name.partition("_of_")[2]
-        slips.append((Misconception(name, f"{name}!", lambda: None, task, fails, form_of), Shown(answered)))
-    slips = [(slip, shown) for slip, shown in slips if check in slip.fails]
+        misconceptions.append((Misconception(name, f"{name}!", lambda: None, task, fails, form_of), Shown(answered)))
+    misconceptions = [(misconception, shown) for misconception, shown in misconceptions if check in misconception.fails]
     statuses = {r.name: r.status for r in judge_checks(exercise, submitted, public=False)}
     assert statuses[check] == "failed"
-    return [slip.name for slip in fitting(exercise.checks[check], Shown(submitted), statuses, slips, exercise.checks)]
+    return [
+        misconception.name
+        for misconception in fitting(
+            exercise.checks[check], Shown(submitted), statuses, misconceptions, exercise.checks
+        )
+    ]
 
 
 def hint(submitted: list[Answered], check: str = "value", /, **known: list[Answered]) -> list[str]:
@@ -127,6 +132,27 @@ def test_the_same_wrong_values_are_the_same_mistake_whatever_is_sent() -> None:
     assert hint(ran(lambda a: 3 * a), **known) == ["tripled"]
     assert hint(ran(lambda a: 3 * a, GATHER, GATHER), **known) == ["tripled"]
     assert hint(ran(lambda a: 4 * a), **known) == []
+
+
+def test_a_mistake_that_says_what_it_gives_is_known_by_that_alone() -> None:
+    """Its own program may have drawn other numbers: what that came to is not compared."""
+
+    def three_times(seen: Any) -> None:
+        expect_close(seen.out, 3 * seen.a)
+
+    fails, task = ("value", "traffic"), EXERCISE.tasks["double"]
+    known = [
+        (Misconception("tripled", "", lambda: None, task, fails, gives=three_times), Shown(ran(lambda a: 5 * a))),
+        (Misconception("zero", "", lambda: None, task, ("value",)), Shown(ran(lambda a: 0 * a))),
+    ]
+
+    def found(change: Change) -> list[str]:
+        statuses, value = {"value": "failed", "traffic": "passed"}, EXERCISE.checks["value"]
+        return [s.name for s in fitting(value, Shown(ran(change)), statuses, known, EXERCISE.checks)]
+
+    assert found(lambda a: 3 * a) == ["tripled"]
+    assert found(lambda a: 0 * a) == ["zero"]
+    assert found(lambda a: 4 * a) == found(lambda a: 3 * a[:4]) == found(lambda a: np.nan * a) == []
 
 
 def test_rounding_makes_no_difference() -> None:
