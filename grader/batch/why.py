@@ -1,6 +1,7 @@
 """For appeals: one check of one submission, decided again from scratch and laid open, beside what its report says.
 
-Fresh workers are started, so nothing that was remembered takes part; work that comes out another way is not remembered again. What is shown is for the staff: it tells hidden data.
+Fresh workers are started, so the cache takes no part. A submission that gets another verdict is not cached again. What
+is shown is for the staff: it has hidden data.
 """
 
 from __future__ import annotations
@@ -73,26 +74,19 @@ def why(
         answered = grader.ask(submission, name) if name in submission.sources else []
     today = report.exercises[0]
     result = next(r for r in today.results if r.name == check)
-    old = next((e for e in kept.exercises if e.exercise == name), None) if kept else None
-    before = next((r for r in old.results if r.name == check), None) if old else None
-    differs = []
-    if kept is not None and before is None:
-        differs.append(f"the report on file has no {name}/{check}")
-    if before is not None:
-        differs += fields_that_differ(before, result)
-    if old is not None and old.evidence != today.evidence:
-        differs.append("decided by other programs or inputs than the report on file")
-    if kept is not None and kept.backend != report.backend:
-        differs.append(f"backend: {kept.backend} on file, {report.backend} now; --backend chooses it")
-    if kept is not None and kept.versions != report.versions:
-        differs.append(f"versions: {kept.versions} on file, {report.versions} now")
+    before = result_in(kept, name, check) if kept else None
+    differs = differences(kept, report, name, result) if kept else []
     if differs and name in submission.sources:
         with remembered() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
-    lines = list(laid_open(course, name, check, submission.student, answered))
-    for one in overrides:
-        if one.student == submission.student and one.check in (name, f"{name}/{check}"):
-            lines.append(f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}")
+    lines = [
+        *laid_open(course, name, check, submission.student, answered),
+        *(
+            f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
+            for one in overrides
+            if one.student == submission.student and one.check in (name, f"{name}/{check}")
+        ),
+    ]
     shown = today.model_copy(
         update={"results": [result], "points": result.points, "earned": result.earned, "pending": 0.0}
     )
@@ -103,8 +97,30 @@ def why(
     return Why(result, before, lines, differs, with_evidence(page, course, submission, answered))
 
 
+def result_in(report: Report, exercise: str, check: str) -> Result | None:
+    """The verdict on a check in a report."""
+    results = [r for e in report.exercises if e.exercise == exercise for r in e.results]
+    return next((r for r in results if r.name == check), None)
+
+
+def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
+    """What differs between the report on file and today's, which is of one exercise: one line each."""
+    before = result_in(kept, exercise, result.name)
+    if before is None:
+        differs = [f"the report on file has no {exercise}/{result.name}"]
+    else:
+        differs = fields_that_differ(before, result)
+    if any(e.evidence != report.exercises[0].evidence for e in kept.exercises if e.exercise == exercise):
+        differs.append("decided by other programs or inputs than the report on file")
+    if kept.backend != report.backend:
+        differs.append(f"backend: {kept.backend} on file, {report.backend} now; --backend chooses it")
+    if kept.versions != report.versions:
+        differs.append(f"versions: {kept.versions} on file, {report.versions} now")
+    return differs
+
+
 def fields_that_differ(before: Result, result: Result) -> list[str]:
-    """A line for each field of the verdict on file that is another today, as a file has them: a tuple is a list there, a NaN null."""
+    """A line for each field that differs, as JSON has them: a tuple is a list, a NaN null."""
     was, now = before.model_dump(mode="json"), result.model_dump(mode="json")
     return [
         f"{field}: {was.get(field)!r} on file, {now.get(field)!r} now"

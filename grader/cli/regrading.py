@@ -111,30 +111,29 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
             f"not in {folder.database.path.name}, so it counts for nobody: {a_few(folder.uncounted)} in "
             f"{folder.path}/reports; grade that student again, or move the file elsewhere",
         )
-    groups = by_student(changes)
     if quiet:
         return
-    if not groups:
-        if folder.dry:
-            say("no score on file would change")
-        return
+    if folder.dry and not changes:
+        say("no score on file would change")
+    if changes:
+        say_changes(by_student(changes), "would change" if folder.dry else "changes")
+    if changes and not folder.dry:
+        say(f"{folder.path}/changes.html and changes.csv keep this; reports are replaced now")
+
+
+def say_changes(groups: Mapping[str, Sequence[Change]], what: str) -> None:
+    """Say whose score changes, and in which exercises; of the first ``MOST_TOLD`` students."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
-    what = "would change" if folder.dry else "changes"
     kept = len(groups) - fallen - risen
     say(f"what {what} on file: the scores of {counted(fallen, 'student')} fall, of {risen} rise, of {kept} stay")
     for student, own in list(groups.items())[:MOST_TOLD]:
         say(f"  {clean(student, 100)}: {sums_text(own)}")
-        for change in own:
-            if change.what in SUMS:
-                continue
-            say(
-                f"    {clean(change.what, 200)}: {tidy(change.before)} -> {tidy(change.after)}; {clean(change.why, 600)}"
-            )
+        for change in (one for one in own if one.what not in SUMS):
+            points = f"{tidy(change.before)} -> {tidy(change.after)}"
+            say(f"    {clean(change.what, 200)}: {points}; {clean(change.why, 600)}")
     if len(groups) > MOST_TOLD:
         say(f"  and {len(groups) - MOST_TOLD} more")
-    if not folder.dry:
-        say(f"{folder.path}/changes.html and changes.csv keep this; reports are replaced now")
 
 
 def sums_text(changes: Sequence[Change]) -> str:
@@ -144,6 +143,10 @@ def sums_text(changes: Sequence[Change]) -> str:
         f"{tidy(c.before)} -> {tidy(c.after)} of {tidy(c.of)} ({'+' if c.by > 0 else ''}{tidy(c.by)})" for c in sums
     ]
     return "; ".join(f"{BONUS} {text}" if c.what == BONUS else text for c, text in zip(sums, texts, strict=True))
+
+
+def _timed(report: Report) -> set[str]:
+    return {h.module for h in report.hand_ins}
 
 
 class StaffNotes:
@@ -168,8 +171,8 @@ class StaffNotes:
         if self._known.plain and self._known.plain.row_of(report.student):
             modules = frozenset(e.module for e in report.exercises)
             self._in_roster.append((report.student, self._modules.setdefault(modules, modules)))
-        timed = {h.module for h in report.hand_ins}
-        if {e.module for e in report.exercises if e.handed_in and e.earned > 0} & self._due - timed:
+        earning = {e.module for e in report.exercises if e.handed_in and e.earned > 0}
+        if earning & self._due - _timed(report):
             self._untimed.append(report.student)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

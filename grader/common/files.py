@@ -73,9 +73,3 @@ def clear_left_behind(folder: str | os.PathLike[str]) -> None:
                 with contextlib.suppress(OSError):
                     if time.time() - entry.stat(follow_symlinks=False).st_mtime > AT_WORK:
                         os.unlink(entry.path)
-
-
-def make_lasting(path: Path) -> None:
-    """Have the disk hold a file that was written without."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())

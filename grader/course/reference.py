@@ -19,16 +19,12 @@ def reference_source(
         replaced: a misconception or an alternative of a task, which takes that task's place.
     """
     parts = statements(exercise, grading=replaced is not None)
-    wrong = next((p for p in parts if replaced is not None and p.name == replaced.name), None)
     chosen = [p for p in parts if p.kind in ("given", "task")]
-    if replaced is not None and isinstance(replaced.of, Task) and wrong is not None:
-        chosen = [wrong if p.name == replaced.of.name else p for p in chosen]
-    needed = chosen  # a misconception that calls its own task needs what the right one needs
-    if wrong is not None and replaced is not None:
-        needed = chosen + [p for p in parts if p.kind == "task" and p.name == replaced.of.name]
-    helpers = [p for p in _with_helpers(needed, parts) if p.kind == "private"]
-    body = [p.text for p in helpers] + [undecorated(p) for p in chosen]
-    if replaced is not None and wrong is not None and isinstance(replaced.of, Task):
+    if replaced is None or not isinstance(replaced.of, Task):
+        body = [*_helpers(chosen, parts), *map(undecorated, chosen)]
+    else:
+        wrong = next(p for p in parts if p.name == replaced.name)
+        body = [*_helpers([*chosen, wrong], parts), *map(undecorated, chosen)]
         body = _in_its_place(body, undecorated(wrong), replaced, parts)
     body.append("".join(f"{name} = {value!r}\n" for name, value in answers.items()))
     code = "\n\n".join(body)
@@ -38,13 +34,12 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """The misconception under its task's name; where it uses the task, it gets the right one by another name."""
+    """The misconception under its task's name; if it uses the task, it gets the right one by another name."""
     task, right = replaced.of.name, f"right_{replaced.of.name}"
+    solution = next(undecorated(p) for p in parts if p.name == task)
     without_task = _renamed(wrong, {task: right})
-    body = [_renamed(without_task, {replaced.name: task}) if text == wrong else text for text in body]
-    if without_task != wrong:
-        body.insert(0, _renamed(next(undecorated(p) for p in parts if p.name == task), {task: right}))
-    return body
+    body = [_renamed(without_task, {replaced.name: task}) if text == solution else text for text in body]
+    return body if without_task == wrong else [_renamed(solution, {task: right}), *body]
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
@@ -65,8 +60,8 @@ def _place(node: ast.AST) -> tuple[int, int]:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
-def _with_helpers(chosen: list[Statement], parts: list[Statement]) -> list[Statement]:
-    """The chosen statements and, in front, the private ones that they name, directly or not."""
+def _helpers(chosen: list[Statement], parts: list[Statement]) -> list[str]:
+    """The private statements that the chosen ones name, directly or not."""
     private = {p.name: p for p in parts if p.kind == "private" and p.name}
     needed = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
-    return [*(p for p in private.values() if p.name in needed), *chosen]
+    return [p.text for p in private.values() if p.name in needed]

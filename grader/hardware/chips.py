@@ -133,31 +133,6 @@ GPUS: dict[str, Gpu] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class H100Pod:
-    """The published H100 SuperPod: its switches and what was measured on them (B/s unless stated)."""
-
-    links: int = 18
-    link: float = 25e9
-    node_switches: int = 4
-    all_node_switches: float = 6.4e12
-    node_usable: float = 3.6e12
-    nodes_per_unit: int = 32
-    leaf_switches: int = 8
-    units: int = 4
-    spine_switches: int = 16
-    measured_large: float = 370e9
-    measured_large_bytes: float = 10e9
-    measured_small: float = 150e9
-    measured_small_bytes: float = 58e6
-    sharp_gain: float = 1.3
-    source: str = BOOK_GPUS[0]
-    date: str = BOOK_GPUS[1]
-
-
-H100_POD = H100Pod()
-
-
 def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
     """A row of the table by name ("v5e", "TPU v5e", "h100"); a row passes through.
 

@@ -39,24 +39,23 @@ def files_in_folder(root: Path, notes: list[str]) -> Iterator[File]:
     folders, seen, zips = [(root, "")], 0, 0
     for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []
-        for folder, prefix in folders:
-            for entry in entries_of(folder, notes):
-                seen += 1
-                if seen > limits.MAX_ENTRIES:
-                    notes.append(
-                        f"more than {limits.MAX_ENTRIES} files and folders were handed in; the rest was not looked at"
-                    )
-                    return
-                name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
-                if entry.is_symlink():
-                    notes.append(f"{printable(name)} {A_LINK}")
-                elif entry.is_dir(follow_symlinks=False):
-                    deeper.append((place, f"{name}/"))
-                elif suffix == ".zip":
-                    zips += 1
-                    yield from files_in_zip(place, name, f"{name}/", notes) if zips <= limits.MAX_ZIPS else ()
-                elif suffix in SUFFIXES:
-                    yield File(name, lambda place=place, suffix=suffix: bytes_of(place, limit_of(suffix)))
+        for prefix, entry in ((prefix, entry) for folder, prefix in folders for entry in entries_of(folder, notes)):
+            seen += 1
+            if seen > limits.MAX_ENTRIES:
+                notes.append(
+                    f"more than {limits.MAX_ENTRIES} files and folders were handed in; the rest was not looked at"
+                )
+                return
+            name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
+            if entry.is_symlink():
+                notes.append(f"{printable(name)} {A_LINK}")
+            elif entry.is_dir(follow_symlinks=False):
+                deeper.append((place, f"{name}/"))
+            elif suffix == ".zip":
+                zips += 1
+                yield from files_in_zip(place, name, f"{name}/", notes) if zips <= limits.MAX_ZIPS else ()
+            elif suffix in SUFFIXES:
+                yield File(name, lambda place=place, suffix=suffix: bytes_of(place, limit_of(suffix)))
         folders = deeper
         if folders and depth == limits.MAX_FOLDERS_DEEP:
             notes.append(f"folders deeper than {limits.MAX_FOLDERS_DEEP} levels were not looked at")

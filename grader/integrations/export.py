@@ -91,23 +91,31 @@ def write_canvas(
     earned: dict[str, dict[str, float]] = {}
     for report in reports:
         for m in dict.fromkeys(e.module for e in report.exercises):
-            required = (e.points for e in report.exercises if e.module == m and e.exercise not in extensions)
-            possible[m] = max(possible.get(m, 0), sum(required))
-        earned[report.student] = {m: _earned_in(report, m) for m in {e.module for e in report.exercises}}
-    known = [name for name in (roster.header if roster else CANVAS) if name in CANVAS_OWN]
-    columns = {m: roster.column(m) if roster else m for m in possible}
-    own = {m: roster.points.get(column, "").strip() if roster else "" for m, column in columns.items()}
-    head = ["    Points Possible", *[""] * (len(known) - 1)]
-    lines: list[Line] = [(*known, *columns.values()), (*head, *(own[m] or points for m, points in possible.items()))]
+            possible[m] = max(possible.get(m, 0), _possible_in(report, m, extensions))
+        earned[report.student] = {e.module: _earned_in(report, e.module) for e in report.exercises}
+    known, columns, worth = list(CANVAS), list(possible), list[float | str](possible.values())
+    if roster:
+        known = [name for name in roster.header if name in CANVAS_OWN]
+        columns = [roster.column(m) for m in possible]
+        worth = [roster.points.get(c, "").strip() or points for c, points in zip(columns, worth, strict=True)]
+    lines: list[Line] = [(*known, *columns), ("    Points Possible", *[""] * (len(known) - 1), *worth)]
     strangers: list[str] = []
     for student, of in earned.items():
-        row = roster.row_of(student) if roster else {"Student": student, "SIS Login ID": student}
+        row = _row(student, roster)
         if row is None:
             strangers.append(student)
         else:
             lines.append((*(row.get(column, "") for column in known), *(of.get(m, "") for m in possible)))
     _write(path, lines, keep_first=2)
     return strangers
+
+
+def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
+    return roster.row_of(student) if roster else {"Student": student, "SIS Login ID": student}
+
+
+def _possible_in(report: Report, module: str, extensions: frozenset[str]) -> float:
+    return sum(e.points for e in report.exercises if e.module == module and e.exercise not in extensions)
 
 
 def _earned_in(report: Report, module: str) -> float:

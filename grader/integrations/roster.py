@@ -33,27 +33,15 @@ class Roster:
         Args:
             data: the file's content, if it is known.
         """
-        try:
-            self.data = path.read_bytes() if data is None else data
-            text = self.data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CourseError(
-                f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}"
-            ) from None
-        first = text.split("\n", 1)[0]
-        try:
-            lines = list(csv.reader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ","))
-        except csv.Error as error:
-            raise CourseError(f"the roster {path} is no CSV: {error}") from None
-        header = [name.strip() for name in lines[0]] if lines else []
-        canvas = "Student" in header and "ID" in header
-        self.path, self.plain = path, not canvas and "id" in [name.lower() for name in header]
+        self.path = path
+        self.data, header, lines = _read(path, data)
+        canvas = {"Student", "ID"} <= {*header}
+        lowered = [name.lower() for name in header]
+        self.plain = not canvas and "id" in lowered
         self._extensions: list[tuple[int, str, str]] = []  # line, id, cell
         if self.plain:
-            header, lines = self._in_canvas_words([name.lower() for name in header], lines[1:])
-        elif canvas:
-            lines = lines[1:]
-        else:
+            header, lines = self._in_canvas_words(lowered, lines)
+        elif not canvas:
             raise CourseError(
                 f"the roster {path} has no columns Student and ID, as a gradebook exported from Canvas has, and no column "
                 f"id, as one of your own has: {', '.join(PLAIN)}"
@@ -64,11 +52,9 @@ class Roster:
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
         self._by_name: dict[str, list[dict[str, str]]] = {}
         for row in self.rows:
-            for column in ("SIS Login ID", "SIS User ID", "ID", "Email"):
-                if name := row.get(column, "").strip().lower():
-                    for key in {name, name.split("@")[0]}:
-                        if row not in self._by_name.setdefault(key, []):
-                            self._by_name[key].append(row)
+            for name in _names_of(row):
+                same = self._by_name.setdefault(name, [])
+                same += [row] if row not in same else []
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
         """The columns and rows of a plain roster under Canvas's names. Raises CourseError naming the line."""
@@ -126,3 +112,24 @@ class Roster:
         """Canvas's own name of a module's column, where the assignment is there already."""
         own = [name for name in self.header if re.fullmatch(rf"{re.escape(module)} \(\d+\)", name)]
         return own[0] if own else module
+
+
+def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[str]]]:
+    """The file's bytes, its columns and its other lines. Raises CourseError."""
+    try:
+        data = path.read_bytes() if data is None else data
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        first = text.split("\n", 1)[0]
+        delimiter = ";" if first.count(";") > first.count(",") else ","
+        header, *lines = csv.reader(io.StringIO(text), delimiter=delimiter) if text else [[]]
+    except (OSError, UnicodeDecodeError) as error:
+        raise CourseError(f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except csv.Error as error:
+        raise CourseError(f"the roster {path} is no CSV: {error}") from None
+    return data, [name.strip() for name in header], lines
+
+
+def _names_of(row: dict[str, str]) -> set[str]:
+    """The names that a submission of this student may have, in lower case."""
+    names = {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
+    return names | {name.split("@")[0] for name in names}

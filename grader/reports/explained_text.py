@@ -55,9 +55,8 @@ def _print_rounds(explained: Explained, paper: Paper) -> None:
 
 def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
     """Word, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
-    for word, arrays in (("takes", explained.arguments), ("gives", explained.results)):
-        for placed in arrays:
-            yield word, "", array_text(placed)
+    yield from [("takes", "", array_text(placed)) for placed in explained.arguments]
+    yield from [("gives", "", array_text(placed)) for placed in explained.results]
     if not explained.ran:
         yield "gives", "", "not run at these sizes, so how its results are sharded is not known"
     for collective, count in explained.alike:
@@ -68,14 +67,13 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         yield "sends", "", f"{bytes_text(sent)} from a device over {axes}"
     if explained.ran:
         yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
-    if explained.elsewhere:
-        yield "runs", "", explained.elsewhere
-    if explained.measured:
-        yield "measured", "cyan", explained.measured
-    if explained.compiled:
-        yield "compiled", "cyan", explained.compiled
-    if explained.predicted:
-        yield "predicted", "cyan", explained.predicted
+    others = [
+        ("runs", "", explained.elsewhere),
+        ("measured", "cyan", explained.measured),
+        ("compiled", "cyan", explained.compiled),
+        ("predicted", "cyan", explained.predicted),
+    ]
+    yield from [fact for fact in others if fact[2]]
     if explained.live is not None:
         yield "holds", "", live_text(explained.live)
     yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"

@@ -104,6 +104,10 @@ def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
         paper.line(paper.text(place_text(result), "bright_black", 200), indent=4)
     for name, data in unstated_pairs(result):
         paper.line(paper.text(f"{name + ':':<9} {data}"), indent=4)
+    _print_drawings(paper, result)
+
+
+def _print_drawings(paper: Paper, result: Result) -> None:
     _print_pictures(paper, pictures(result))
     for timeline in timelines_of(result):
         print_timeline(timeline, paper.console)

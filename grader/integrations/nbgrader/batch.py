@@ -35,13 +35,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import a_few, printable
 from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import by_hand, class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
 from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, NotebookWork, stamp
 from grader.integrations.nbgrader.gradebook import annotate, one_transaction, save, submissions_of
+from grader.integrations.nbgrader.outcome import BatchOutcome, not_understood
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
 from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
@@ -55,25 +55,6 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 @dataclass
-class BatchOutcome:
-    """The students of a batch: graded now, kept from an earlier run, or failed and why."""
-
-    graded: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)
-    pending: list[str] = field(default_factory=list)
-    attention: dict[str, list[str]] = field(default_factory=dict)  # who needs a person, and why
-    late: dict[str, float] = field(default_factory=dict)  # seconds, by student
-    page: str = ""  # the class page
-    no_secret: list[str] = field(default_factory=list)  # whose feedback `nbgrader release_feedback` cannot release
-    tier: str = ""
-
-    def needs_a_person(self, student: str, *reasons: str) -> None:
-        if reasons:
-            self.attention.setdefault(student, []).extend(reasons)
-
-
-@dataclass
 class _Student:
     """One student's submission: its notebooks, read, and the reports that have come in."""
 
@@ -82,18 +63,6 @@ class _Student:
     timestamp: Any
     stamps: dict[str, str]
     reports: dict[str, Report] = field(default_factory=dict)
-
-
-def _not_understood(student: _Student, known: dict[str, list[Known]]) -> list[str]:
-    """Notebooks from which nothing could be graded, and why."""
-    reasons: list[str] = []
-    for name, work in student.works.items():
-        solutions = {k.name for k in known[name] if k.solution}
-        if not work.repaired.submission.sources:
-            reasons += work.repaired.submission.notes[:1] if not work.repaired.untouched else []
-        elif solutions and solutions <= work.repaired.missing:
-            reasons.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
-    return reasons
 
 
 def grade(
@@ -179,9 +148,11 @@ class _Batch:
                         outcome.failures[name] = str(error)
                         advance(name)
                         continue
-                    outcome.needs_a_person(name, *_not_understood(student, self.known))
+                    outcome.needs_a_person(name, *not_understood(student.works, self.known))
                     if not student.works:
-                        outcome.failures[name] = self._whats_there(name)
+                        outcome.failures[name] = handed_in.why_ungraded(
+                            self._folder(name), self.known, settings.is_ours
+                        )
                     elif not again and self._is_done(student):
                         outcome.kept.append(name)
                         self.reports[name] = [r for w in student.works.values() if (r := settings.kept(w.fingerprint))]
@@ -241,21 +212,6 @@ class _Batch:
     def _graded_folder(self, name: str) -> Path:
         return Path(self.coursedir.format_path(self.coursedir.autograded_directory, name, self.assignment))
 
-    def _whats_there(self, name: str) -> str:
-        """Why nothing of a student's folder is graded."""
-        place, wanted = self._folder(name), " or ".join(f"{n}.ipynb" for n in self.known)
-        if place.is_symlink() or not place.is_dir():
-            return f"{place} is no folder of its own"
-        found = [p for p in sorted(place.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
-        if not found:
-            return "handed in without a notebook"
-        shown = printable(str(found[0].relative_to(place)))
-        if self.session.shardlings.is_ours(found[0].stem):
-            if found[0].stem not in self.known:
-                return f"no {wanted} was handed in: {shown} is another assignment's notebook"
-            return f"no {wanted} was handed in: {shown} lies too deep; move it up"
-        return f"no {wanted} was handed in, but {shown}: if that is it, rename it"
-
     def _read(self, name: str, notebooks: list[Path]) -> _Student:
         works = {
             n.stem: self.session.shardlings.read(n, name, self.assignment, n.stem, self.known[n.stem])
@@ -281,8 +237,7 @@ class _Batch:
             return ""
 
     def _wait_for_a_person(self, outcome: BatchOutcome) -> None:
-        """Our cells that nbgrader asks somebody to look at: resubmitted over a manual score, pending, or an answer in words; and
-        what people gave by now, laid over the reports."""
+        """Note the cells that a person must look at, and lay the points that people gave over the reports."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
         checks = {c: e for works in self._exercises.values() for c, e in works.items()}
@@ -291,29 +246,11 @@ class _Batch:
         everybody = sorted({*self.dates, *outcome.graded})
         for start in range(0, len(everybody), HELD):
             for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
-                self._look_at(submission, checks, words, outcome)
+                outcome.look_at(submission, checks, words)
+                if reports := self.reports.get(student := str(submission.student_id)):
+                    course = self.session.shardlings.loaded
+                    self.reports[student] = [by_hand.laid_over(report, submission, course) for report in reports]
         outcome.attention = dict(sorted(outcome.attention.items()))
-
-    def _look_at(self, submission: Any, checks: dict[str, str], words: dict[str, str], outcome: BatchOutcome) -> None:
-        """What a person must look at; ``checks``, ``words``: exercises by grade cell, and answers in words by theirs."""
-        who, ours = str(submission.student_id), checks | words
-        waiting = [
-            g for notebook in submission.notebooks for g in notebook.grades if g.needs_manual_grade and g.name in ours
-        ]
-        scored = sorted(ours[g.name] for g in waiting if g.manual_score is not None)
-        pending = sorted(checks[g.name] for g in waiting if g.manual_score is None and g.name in checks)
-        unread = sorted(words[g.name] for g in waiting if g.manual_score is None and g.name in words)
-        if submission.total_seconds_late > 0:
-            outcome.late[who] = submission.total_seconds_late
-        if scored:
-            outcome.needs_a_person(who, f"graded anew over a manual score of {', '.join(scored)}: look again")
-        if pending:
-            outcome.needs_a_person(who, f"pending, the grader itself failed in {', '.join(pending)}")
-        if unread:
-            outcome.needs_a_person(who, f"by hand, in the formgrader: {a_few(unread)}")
-        if who in self.reports:
-            course = self.session.shardlings.loaded
-            self.reports[who] = [by_hand.laid_over(report, submission, course) for report in self.reports[who]]
 
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Points that a person gave in nbgrader's formgrader, as reports show them: for answers in words, and in place of the grader's."""
+"""Points that a person gave in nbgrader's formgrader, in reports: for answers in words, and in place of the grader's."""
 
 from __future__ import annotations
 
@@ -26,30 +26,24 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """
     grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
     comments = {comment.name: comment.manual_comment for book in submission.notebooks for comment in book.comments}
-    found: list[Override] = []
-    for graded in report.exercises:
-        exercise = course.exercise(graded.exercise)
-        words = {
-            f"{exercise.id}/{q.name}": folder.cell_name(exercise.id, q.name) for q in folder.written_questions(exercise)
-        }
-        results = {f"{exercise.id}/{result.name}": result for result in graded.results}
-        given = {
-            check: points
-            for check, cell in words.items()
-            if (points := _points(exercise, grades.get(cell))) is not None
-        }
-        whole = None if exercise.extension else _points(exercise, grades.get(folder.check_cell(exercise.id)))
-        rest = [result for check, result in results.items() if check in words and check not in given]
-        if whole is not None and not any(result.waits for result in rest):
-            total = whole + sum(given.values()) + sum(result.earned for result in rest)
-            found.append(_override(report.student, exercise.id, total, graded, ""))
-        else:
-            found += [
-                _override(report.student, check, points, results[check], comments.get(words[check]))
-                for check, points in given.items()
-                if check in results
-            ]
+    found = [one for graded in report.exercises for one in _given(course, report.student, graded, grades, comments)]
     return with_sums(overridden(report, None, found)[0]) if found else report
+
+
+def _given(
+    course: Course, student: str, graded: ExerciseReport, grades: dict[str, Any], comments: dict[str, str | None]
+) -> list[Override]:
+    """What a person gave in one exercise: for all of it, or for single answers in words."""
+    exercise = course.exercise(graded.exercise)
+    words = {check: cell for cell, check in to_read(course, [exercise.id]).items()}
+    results = {f"{exercise.id}/{result.name}": result for result in graded.results}
+    given = {c: points for c, cell in words.items() if (points := _points(exercise, grades.get(cell))) is not None}
+    whole = None if exercise.extension else _points(exercise, grades.get(folder.check_cell(exercise.id)))
+    rest = [result for check, result in results.items() if check in words and check not in given]
+    if whole is not None and not any(result.waits for result in rest):
+        total = whole + sum(given.values()) + sum(result.earned for result in rest)
+        return [_override(student, exercise.id, total, graded, "")]
+    return [_override(student, c, given[c], results[c], comments.get(words[c])) for c in results if c in given]
 
 
 def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
@@ -72,6 +66,5 @@ def _override(
     student: str, check: str, points: float, target: ExerciseReport | Result, comment: str | None
 ) -> Override:
     within = min(max(float(points), 0.0), target.points)
-    return Override(
-        student=student, check=check, points=within, by=WHO, reason=(comment or "").strip()[:SAID] or "no comment"
-    )
+    reason = (comment or "").strip()[:SAID] or "no comment"
+    return Override(student=student, check=check, points=within, by=WHO, reason=reason)

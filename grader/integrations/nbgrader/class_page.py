@@ -31,22 +31,32 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page into ``place``, and the page of each student who has none, or to whom a person gave other points than when
-    it was written; the class page's path.
+    """Write the class page into ``place``, and each student's page that is missing or has other points given by hand.
 
     Args:
         reports: by student, those of their notebooks.
         attention: by student, why a person is needed.
         late: by student, how many seconds.
+
+    Returns:
+        The class page's path.
     """
     place.mkdir(parents=True, exist_ok=True)
     whole = [_together(student, list(of)) for student, of in sorted(reports.items()) if of]
+    _write_students(place, whole)
     extensions = {e.exercise for r in whole for e in r.exercises if course.exercise(e.exercise).extension}
     summary = summarise(whole, extensions=extensions, warnings=[course.seed_problem] if course.seed_problem else [])
     needed = [
         *(Attention(student=s, reason=why, kind=_kind(why)) for s, reasons in attention.items() for why in reasons),
         *(Attention(student=s, reason=_how_late(late[s]), kind="late") for s in sorted(late)),
     ]
+    page = place / "index.html"
+    shown = summary.model_copy(update={"attention": needed})
+    write_atomic(page, summary_html(shown, WholeClass(whole), whole))
+    return str(page)
+
+
+def _write_students(place: Path, whole: Sequence[Report]) -> None:
     before, now = _read_marks(place), {}
     for report in whole:
         if any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
@@ -56,10 +66,6 @@ def write(
             write_atomic(page, render_html(report, audience="staff"))
     if now or before:
         write_atomic(place / BY_HAND, json.dumps(now, indent=2) + "\n")
-    page = place / "index.html"
-    shown = summary.model_copy(update={"attention": needed})
-    write_atomic(page, summary_html(shown, WholeClass(whole), whole))
-    return str(page)
 
 
 def _read_marks(place: Path) -> dict[str, str]:

@@ -11,8 +11,9 @@ import nbformat
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment, SubmittedNotebook
 from sqlalchemy.orm import selectinload
 
-from grader.common.result import Report
-from grader.integrations.nbgrader import cells, folder
+from grader.common.result import ExerciseReport, Report
+from grader.exercise import Exercise
+from grader.integrations.nbgrader import by_hand, cells, folder
 from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings
 from grader.integrations.nbgrader.repair import Known
 
@@ -93,26 +94,28 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
     Args:
         submitted: nbgrader's SubmittedNotebook.
     """
+    declared = {name: autograder.loaded.exercise(name) for name in work.names}
     found = {e.exercise: e for e in report.exercises}
-    comments = {c.name: c for c in submitted.comments}
-    extra_words: set[str] = set()
-    for name in work.names:
-        declared = autograder.loaded.exercise(name)
-        for task, cell in folder.solution_cells(declared).items():
-            if cell in comments and cell not in work.repaired.untouched:
-                comments[cell].auto_comment = cells.comment(found[name], task)
-        if declared.extension:
-            extra_words |= {folder.cell_name(name, question.name) for question in folder.written_questions(declared)}
+    comments = {c.name: c for c in submitted.comments if c.name not in work.repaired.untouched}
+    for name, exercise in declared.items():
+        _comment_tasks(comments, exercise, found[name])
+    extra_words = by_hand.to_read(autograder.loaded, [name for name in work.names if declared[name].extension])
     for grade in submitted.grades:
         if grade.name in extra_words and grade.auto_score is None:
             grade.auto_score = 0  # of a cell without any score nbgrader leaves the extra credit out of its sums
-        exercise = found.get(work.exercise_of.get(grade.name, ""))
-        if exercise is None:
+        name = work.exercise_of.get(grade.name, "")
+        if name not in found:
             continue
-        if autograder.loaded.exercise(exercise.exercise).extension:
-            grade.extra_credit = exercise.earned
-        if any(result.status == "broken" for result in exercise.results):
+        if declared[name].extension:
+            grade.extra_credit = found[name].earned
+        if any(result.status == "broken" for result in found[name].results):
             grade.needs_manual_grade = True
+
+
+def _comment_tasks(comments: dict[str, Any], exercise: Exercise, report: ExerciseReport) -> None:
+    for task, cell in folder.solution_cells(exercise).items():
+        if cell in comments:
+            comments[cell].auto_comment = cells.comment(report, task)
 
 
 def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:

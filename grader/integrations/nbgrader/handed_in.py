@@ -13,7 +13,7 @@ import inspect
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,27 @@ def odd_files(folder: Path) -> list[str]:
         if seen > limits.MAX_ENTRIES:
             break
     return odd
+
+
+def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], bool]) -> str:
+    """Why nothing of a student's folder is graded.
+
+    Args:
+        known: the assignment's notebooks, without suffix.
+        is_ours: whether a notebook of this name is in the course.
+    """
+    wanted = " or ".join(f"{name}.ipynb" for name in known)
+    if place.is_symlink() or not place.is_dir():
+        return f"{place} is no folder of its own"
+    found = [p for p in sorted(place.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
+    if not found:
+        return "handed in without a notebook"
+    shown = printable(str(found[0].relative_to(place)))
+    if not is_ours(found[0].stem):
+        return f"no {wanted} was handed in, but {shown}: if that is it, rename it"
+    if found[0].stem not in known:
+        return f"no {wanted} was handed in: {shown} is another assignment's notebook"
+    return f"no {wanted} was handed in: {shown} lies too deep; move it up"
 
 
 def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:

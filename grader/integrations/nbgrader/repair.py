@@ -81,6 +81,16 @@ class Cell:
     ident: str = ""
     known: Known | None = None
 
+    @property
+    def name(self) -> str:
+        """The gradebook's name of it; '' for a cell of the learner's own."""
+        return self.known.name if self.known else ""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is code, or was before somebody turned it into text."""
+        return self.kind == "code" or (self.known is not None and self.known.solution and self.known.kind == "code")
+
 
 @dataclass(frozen=True)
 class Repaired:
@@ -107,21 +117,24 @@ def repair(
     raw = _read(path, notes)
     cells = _cells(raw, known, notes)
     _recognise(cells, known, notes)
-    code = [c for c in cells if c.kind == "code" or (c.known and c.known.solution and c.known.kind == "code")]
-    ours = given | {k.source.strip() for k in known if k.restored}
-    chunks = _chunks([c for c in code if c.text.strip() and c.text.strip() not in ours], notes)
+    ours = {"", *given, *(k.source.strip() for k in known if k.restored)}
+    chunks = _chunks([c for c in cells if c.is_code and c.text.strip() not in ours], notes)
     source = Source(path.name, (NO_CHECK, *chunks), tuple(checked_after(raw, chunks, exercises)))
     found = first_notes(notes)
-    digest = hashlib.sha256(json.dumps([[[c.name, c.text] for c in chunks], found]).encode()).hexdigest()
+    digest = _digest([[[c.name, c.text] for c in chunks], found])
     submission = Submission(student, dict.fromkeys(exercises, source) if chunks else {}, found, digest)
-    missing = [k for k in known if not any(c.known is k for c in cells)]
+    named = {c.name: c for c in cells}
     return Repaired(
         _nodes(cells, known),
         submission,
-        hashlib.sha256(json.dumps([[c.kind, c.text, c.known.name if c.known else ""] for c in cells]).encode()).hexdigest(),
-        frozenset(c.known.name for c in cells if c.known and c.known.solution and c.text == c.known.source),
-        frozenset(k.name for k in missing),
-    )  # fmt: skip
+        _digest([[c.kind, c.text, c.name] for c in cells]),
+        frozenset(k.name for k in known if k.solution and k.name in named and named[k.name].text == k.source),
+        frozenset(k.name for k in known) - named.keys(),
+    )
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 # -- reading -----------------------------------------------------------------------------------
@@ -178,16 +191,9 @@ def _defined(text: str) -> set[str]:
 def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> None:
     """Give each known cell the submitted one that is it, and say what was found out of place."""
     for cell in known:
-        if cell.restored or not cell.defines:
-            continue
-        rivals = [c for c in cells if c.known is None and c.kind == "code" and cell.defines & _defined(c.text)]
-        if len(rivals) > 1:
-            numbers = a_few([str(c.number) for c in rivals])
-            notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {numbers}; the last one counts")
-        if rivals:
-            rivals[-1].known = cell
-            _note_marks(rivals[-1], cell, notes)
-    taken = {c.known.name for c in cells if c.known}
+        if not cell.restored and cell.defines:
+            _recognise_definition(cells, cell, notes)
+    taken = {c.name for c in cells}
     for cell in (k for k in known if k.name not in taken):
         free = [c for c in cells if c.known is None]
         if found := _by_marks(cell, free):
@@ -196,6 +202,19 @@ def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> N
         elif cell.graded or cell.solution:
             notes.append(f"the cell {cell.name} was missing and was put back")
     _note_copies(cells, notes)
+
+
+def _recognise_definition(cells: list[Cell], cell: Known, notes: list[str]) -> None:
+    rivals = [c for c in cells if c.known is None and c.kind == "code" and cell.defines & _defined(c.text)]
+    if len(rivals) > 1:
+        numbers = a_few([str(c.number) for c in rivals])
+        notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {numbers}; the last one counts")
+    if rivals:
+        found = rivals[-1]
+        found.known = cell
+        if found.marked != cell.name:
+            what = f"were those of {found.marked}" if found.marked else "were lost"
+            notes.append(f"cell {found.number}: nbgrader's marks {what}; it is {cell.name}, by what it defines")
 
 
 def _by_marks(cell: Known, free: list[Cell]) -> Cell | None:
@@ -209,19 +228,14 @@ def _by_marks(cell: Known, free: list[Cell]) -> Cell | None:
     return None
 
 
-def _note_marks(found: Cell, cell: Known, notes: list[str]) -> None:
-    if found.marked != cell.name:
-        what = f"were those of {found.marked}" if found.marked else "were lost"
-        notes.append(f"cell {found.number}: nbgrader's marks {what}; it is {cell.name}, by what it defines")
-
-
 def _note_change(found: Cell, cell: Known, notes: list[str]) -> None:
     if found.kind != cell.kind:
         notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; read as {cell.kind}")
     if cell.restored and found.text.strip() != cell.source.strip():
         notes.append(f"cell {found.number} ({cell.name}) had been changed; it is not yours to change and was put back")
     elif found.marked != cell.name:
-        notes.append(f"cell {found.number}: nbgrader's marks were lost; it is {cell.name}, by its {'text' if cell.restored else 'id'}")  # fmt: skip
+        what = "text" if cell.restored else "id"
+        notes.append(f"cell {found.number}: nbgrader's marks were lost; it is {cell.name}, by its {what}")
 
 
 def _note_copies(cells: list[Cell], notes: list[str]) -> None:
@@ -253,7 +267,7 @@ def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
 def _nodes(cells: list[Cell], known: Sequence[Known]) -> list[NotebookNode]:
     """The notebook's cells: the learner's in their order, missing ones after the known cell before them."""
     nodes = [_node(c) for c in cells]
-    there = {c.known.name for c in cells if c.known}
+    there = {c.name for c in cells}
     at = 0
     for cell in known:
         if cell.name in there:

@@ -51,23 +51,28 @@ def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
     others = _Others(folder)
     for step in STEPS:
-        for path in sorted(p for p in (folder / step).rglob("*") if p.is_file() or p.is_symlink()):
+        for path in _files_and_links(folder / step):
             if path.is_symlink():
                 yield path, f"a link, to {os.readlink(path)}"
                 continue
-            yield from ((path, leak) for leak in others.leaks(path))
             text = "\n".join(texts(path))
             handed_in = _handed_in(folder, path.relative_to(folder)) if step in ("autograded", "feedback") else ""
-            own = {normal_form(line) for line in handed_in.splitlines()}
-            for line in dict.fromkeys(text.splitlines()):
-                what = (checks if step == "submitted" else lines).get(normal_form(line))
-                if what and normal_form(line) not in own:
-                    yield path, f"a line of {what}: {line.strip()[:80]}"
+            leaks = [*others.leaks(path), *_lines_in(text, checks if step == "submitted" else lines, handed_in)]
             if len(course.config.seed) > 3 and course.config.seed in text:
-                yield path, "the course's seed"
+                leaks.append("the course's seed")
             if step != "submitted":
                 student = path.relative_to(folder).parts[1] if handed_in else None
-                yield from ((path, leak) for leak in _answers_in(course, text, handed_in, student))
+                leaks += _answers_in(course, text, handed_in, student)
+            yield from ((path, leak) for leak in leaks)
+
+
+def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
+    """Secret lines that are in ``text`` and not in the student's own work."""
+    known = {normal_form(line) for line in own.splitlines()}
+    for line in dict.fromkeys(text.splitlines()):
+        form = normal_form(line)
+        if form in secret and form not in known:
+            yield f"a line of {secret[form]}: {line.strip()[:80]}"
 
 
 class _Others:
@@ -88,7 +93,7 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """What a file tells of others: no file may hold a gradebook; what comes back to students tells of themselves alone."""
+        """What a file tells of others: no file is a gradebook, and files that students get back tell of them alone."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"
@@ -110,8 +115,12 @@ def _names(students: set[str]) -> str:
     return " and ".join(sorted(students)[:3])
 
 
+def _files_and_links(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() or p.is_symlink())
+
+
 def _files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+    return [p for p in _files_and_links(folder) if not p.is_symlink()]
 
 
 def _digest(path: Path) -> str:
@@ -164,7 +173,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _handed_in(folder: Path, path: Path) -> str:
     """The text of all that the student of ``step/STUDENT/ASSIGNMENT/...`` handed in there."""
     place = folder.joinpath("submitted", *path.parts[1:3])
-    return "\n".join(t for p in sorted(place.rglob("*")) if p.is_file() and not p.is_symlink() for t in texts(p))
+    return "\n".join(t for p in _files(place) for t in texts(p))
 
 
 def _of_check(course: Course, what: str) -> bool:

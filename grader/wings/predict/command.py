@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -97,23 +97,27 @@ def predict_step(
     mesh, dims = dict(wanted.mesh or {}), dict(wanted.dims)
     asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # it can be laid out so
     place = folder_of(course, exercise.id, work)
-    more = "".join(
-        f" --{o} {','.join(f'{n}={v}' for n, v in of.items())}" for o, of in (("mesh", mesh), ("dims", dims)) if of
-    )
-    command = f"{tasks[0]} --on {wanted.on}{more}"
-    if numbers:
-        name, equals, value = (part.strip() for part in numbers[0].partition("="))
-        if (name, equals, len(numbers)) != ("step", "=", 1):
-            raise CourseError(
-                f"{clean(' '.join(numbers), 60)!r} is no step; write shardlings predict {command} step=9us"
-            )
-        path = steps.keep(place, steps.Step(tasks[0], wanted.on, number_of("step", value), mesh, dims))
-        if as_json:
-            print_json({"kept": str(path)})
-            return
-        say(f"kept in {path}; now: shardlings explain {command}, and with --backend tpu what a chip takes")
+    command = f"{tasks[0]} --on {wanted.on}{option_text('mesh', mesh)}{option_text('dims', dims)}"
+    if not numbers:
+        kept = [one for one in steps.predictions(place) if (one.task, one.on) == (tasks[0], wanted.on)]
+        show_steps(kept, command, as_json=as_json)
         return
-    kept = [one for one in steps.predictions(place) if (one.task, one.on) == (tasks[0], wanted.on)]
+    name, equals, value = (part.strip() for part in numbers[0].partition("="))
+    if (name, equals, len(numbers)) != ("step", "=", 1):
+        raise CourseError(f"{clean(' '.join(numbers), 60)!r} is no step; write shardlings predict {command} step=9us")
+    path = steps.keep(place, steps.Step(tasks[0], wanted.on, number_of("step", value), mesh, dims))
+    if as_json:
+        print_json({"kept": str(path)})
+    else:
+        say(f"kept in {path}; now: shardlings explain {command}, and with --backend tpu what a chip takes")
+
+
+def option_text(name: str, sizes: Mapping[str, int]) -> str:
+    return f" --{name} {','.join(f'{n}={size}' for n, size in sizes.items())}" if sizes else ""
+
+
+def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> None:
+    """Show the predictions of a step, and how to make one."""
     if as_json:
         print_json({"predictions": [vars(one) for one in kept]})
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from grader.course.loading import Course
 from grader.course.release import handed_out_texts
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
-from grader.intake.submission import Submission, Unreadable
+from grader.intake.submission import Place, Submission, Unreadable
 from grader.reports.pages import render_template
 from grader.reports.points import counted
 from grader.reports.untrusted import clean, clean_code
@@ -43,16 +43,8 @@ def similar(
     students, notes, aside = find_submissions(paths, found.module_of, known.login if known else str)
     for note in (*notes, *aside.values()):
         tell("note", note)
-    submissions = []
-    with progress(len(students), "reading", quiet=as_json) as step:
-        for student, place in students:
-            try:
-                submissions.append(read(place, student, found.module_of, found.handed_out))
-            except Unreadable as error:
-                tell("note", f"{student} is left out: {error}")
-            step(student)
     compared = {}
-    by_module = works_by_module(found, submissions, names)
+    by_module = works_by_module(found, read_all(found, students, quiet=as_json), names)
     with progress(len(by_module), "comparing", quiet=as_json) as step:
         for module, works in by_module.items():
             compared[module] = compare(works, handed_out_texts(found, module), own_texts(found, module, names))
@@ -60,7 +52,25 @@ def similar(
     write_atomic(file, render(compared, most))
     if as_json:
         print_json({module: as_data(module, of) for module, of in compared.items()})
-        return
+    else:
+        say_pairs(compared, most, file)
+
+
+def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bool) -> list[Submission]:
+    """The submissions that can be read."""
+    submissions = []
+    with progress(len(students), "reading", quiet=quiet) as step:
+        for student, place in students:
+            try:
+                submissions.append(read(place, student, course.module_of, course.handed_out))
+            except Unreadable as error:
+                tell("note", f"{student} is left out: {error}")
+            step(student)
+    return submissions
+
+
+def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path) -> None:
+    """Say which pairs share the most, and how much was compared."""
     for group in larger_groups(compared):
         names_of = a_few(group.students, 10)
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")

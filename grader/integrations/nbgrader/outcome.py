@@ -1,0 +1,67 @@
+"""What a run over a class did, and what a person must look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.common.text import a_few
+from grader.integrations.nbgrader.autograder import NotebookWork
+from grader.integrations.nbgrader.repair import Known
+
+
+@dataclass
+class BatchOutcome:
+    """Students by what was done: graded now, as before, or why they could not be."""
+
+    graded: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    pending: list[str] = field(default_factory=list)
+    attention: dict[str, list[str]] = field(default_factory=dict)  # who needs a person, and why
+    late: dict[str, float] = field(default_factory=dict)  # seconds, by student
+    page: str = ""  # the class page
+    no_secret: list[str] = field(default_factory=list)  # whose feedback `nbgrader release_feedback` cannot release
+    tier: str = ""
+
+    def needs_a_person(self, student: str, *reasons: str) -> None:
+        if reasons:
+            self.attention.setdefault(student, []).extend(reasons)
+
+    def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
+        """Note what a person must look at in the gradebook.
+
+        Args:
+            submission: nbgrader's SubmittedAssignment.
+            checks: exercises, by grade cell.
+            words: answers in words, by cell.
+        """
+        student = str(submission.student_id)
+        if submission.total_seconds_late > 0:
+            self.late[student] = submission.total_seconds_late
+        waiting = [grade for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
+        scored = {grade.name for grade in waiting if grade.manual_score is not None}
+        unscored = {grade.name for grade in waiting} - scored
+        if again := _in(scored, {**checks, **words}):
+            self.needs_a_person(student, f"graded anew over a manual score of {', '.join(again)}: look again")
+        if pending := _in(unscored, checks):
+            self.needs_a_person(student, f"pending, the grader itself failed in {', '.join(pending)}")
+        if unread := _in(unscored, words):
+            self.needs_a_person(student, f"by hand, in the formgrader: {a_few(unread)}")
+
+
+def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
+    return sorted(of[name] for name in names & of.keys())
+
+
+def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]]) -> list[str]:
+    """Notebooks from which nothing could be graded, and why."""
+    reasons: list[str] = []
+    for name, work in works.items():
+        solutions = {k.name for k in known[name] if k.solution}
+        if not work.repaired.submission.sources:
+            reasons += work.repaired.submission.notes[:1] if not work.repaired.untouched else []
+        elif solutions and solutions <= work.repaired.missing:
+            reasons.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
+    return reasons
