@@ -29,3 +29,19 @@ def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grade
     assert found["psum_on"] == ("silent", {"on_value": ("", found["psum_on"][1]["on_value"][1])})
     assert found["grad_of_pmean_off"][1]["off_value"][0] == "off_of_mean_loss_alone"
     assert len(found) == len(cases) > 10
+
+
+@pytest.mark.slow
+def test_a_mean_of_means_gets_its_hint_however_it_is_written(grader: Grader) -> None:
+    """Each program draws a mask of its own, so no two of them come to the same."""
+    cases = list(written(grader.course, ["h1_ddp"]))
+    exercise = grader.course.exercise("h1_ddp")
+    found = {
+        case.name: verdict(case, hints) for case, hints in hints_of(grader, Findings(grader, None), exercise, cases)
+    }
+    assert [n for n, what in found.items() if "means" in n and what == "right"] == [
+        "mean_of_means_0_over_0", "mean_of_means_guarded", "mean_of_means_weighted", "mean_of_means_nan_to_num",
+        "mean_of_means_by_cond", "mean_of_means_gathered", "mean_of_weights_of_means",
+    ]  # fmt: skip
+    assert found["guarded_and_right"] == "" and found["summed_means"] == "silent"
+    assert "wrong" not in found.values()

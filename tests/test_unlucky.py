@@ -80,7 +80,7 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     )
     with store.Folder(out) as folder:
         _, more = store.grade_batch(grader, folder, submissions, [NAME], no_bar)
-        folder.finish(summarise(folder.reports()))
+        folder.finish(summarise(folder.database.reports()))
     return failures | more
 
 

@@ -24,9 +24,8 @@ from grader.exercise import Exercise
 from grader.intake.submission import Chunk, Source, Submission
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.cells import comment
-from grader.reports.attention import broken_results, who_needs_a_person
 from grader.reports.pages import render_html
-from grader.reports.rates import check_rates
+from grader.reports.summary import summarise
 from grader.reports.terminal import print_report
 from grader.wire.limits import MAX_TEXT
 from tests.made_up import made_up
@@ -102,16 +101,18 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
     page = Nesting(render_html(found)).text
     assert "set by hand by Bob: no word of waiting" in page
     assert "the grader gave" not in page and "a person reads" not in page, "the grader gives words no points"
-    assert who_needs_a_person([found], {}, []) == [] and broken_results([found]) == []
+    summary = summarise([found])
+    assert summary.attention == [] and summary.broken == []
     _, problems = overridden(report, None, [by_bob(3)])
     assert problems == [f"ada {NAME}/why_it_waits: 3 points, and it is worth 2; the line does nothing"]
 
 
 def test_the_class_page_names_whose_words_are_to_be_read(course: Course, workers: Workers) -> None:
     report = graded(course, workers, "'It waits.'")
-    (found,) = who_needs_a_person([report], {}, [])
+    summary = summarise([report])
+    (found,) = summary.attention
     assert (found.kind, found.reason) == ("by hand", f"2 points to be given by hand: {NAME}/why_it_waits")
-    assert [b.name for b in broken_results([report])] == ["why_it_waits"] and check_rates([report]) == []
+    assert [b.name for b in summary.broken] == ["why_it_waits"] and summary.checks == []
 
 
 def test_without_the_solutions_it_is_read_back(course: Course, workers: Workers) -> None:

@@ -52,6 +52,117 @@ def mean_of_means_guarded(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
+def mean_of_means_weighted(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            weights = real / jnp.maximum(jnp.sum(real), 1)
+            return jnp.einsum("b,bk->", weights, errors(params, x, y, kept))
+
+        loss, grads = jax.lax.pmean(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def mean_of_means_nan_to_num(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            return jnp.sum(jnp.where(real[:, None], errors(params, x, y, kept), 0)) / jnp.sum(real)
+
+        loss, grads = jax.tree.map(jnp.nan_to_num, jax.value_and_grad(loss_of)(params))
+        loss, grads = jax.lax.pmean((loss, grads), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def mean_of_means_by_cond(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            total = jnp.sum(errors(params, x, y, kept).sum(1) * real)
+            return jax.lax.cond(real.any(), lambda t: t / real.sum(), lambda t: 0 * t, total)
+
+        loss, grads = jax.lax.pmean(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def mean_of_means_gathered(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            return jnp.sum(errors(params, x, y, kept) * real[:, None]) / jnp.clip(real.sum(), 1)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        loss, grads = jax.tree.map(lambda a: jax.lax.all_gather(a, "dp").mean(0), (loss, grads))
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def mean_of_weights_of_means(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            return jnp.sum(jnp.where(real[:, None], errors(params, x, y, kept), 0)) / jnp.maximum(real.sum(), 1)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        new = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+        return jax.lax.pmean(new, "dp"), kept, jax.lax.pmean(loss, "dp")
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def summed_means(params, x, y, real, key, *, mesh):
+    """ddp_step: none"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            return jnp.sum(jnp.where(real[:, None], errors(params, x, y, kept), 0)) / jnp.maximum(real.sum(), 1)
+
+        loss, grads = jax.lax.psum(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def guarded_and_right(params, x, y, real, key, *, mesh):
+    """ddp_step: none"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            total = jnp.sum(jnp.where(real[:, None], errors(params, x, y, kept), 0))
+            return total / jnp.maximum(jax.lax.psum(real.sum(), "dp"), 1)
+
+        loss, grads = jax.lax.psum(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
 def padding_counted(params, x, y, real, key, *, mesh):
     """ddp_step: ddp_padding_counted"""
 

@@ -17,9 +17,12 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from pydantic import ValidationError
 
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -81,6 +84,14 @@ def _sqlite(path: Path) -> Iterator[None]:
             if name.startswith(kind):
                 raise CannotWrite(f"cannot write {path}: {said}; {GO_ON}") from error
         raise
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A student's report as the grader made it, and as it counts: one object if nothing is laid over it."""
+
+    graded: Report
+    counts: Report
 
 
 class Database:
@@ -169,25 +180,29 @@ class Database:
         """Students whose report counts, in order."""
         return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
 
-    def counting(self, student: str) -> Report | None:
-        """The report that counts."""
-        row = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
-        return _unpacked(row[0]) if row else None
+    def reports(self) -> Iterator[Report]:
+        """The reports that count, in the order of the students. One is in memory at a time."""
+        for student in self.students():
+            if found := self.stored(student):
+                yield found.counts
+
+    def stored(self, student: str) -> Stored | None:
+        """The student's report."""
+        row = self._one("SELECT graded, counts FROM report WHERE student = ?", student)
+        if row is None:
+            return None
+        graded = self._unpacked(student, row[0])
+        return Stored(graded, graded if row[1] is None else self._unpacked(student, row[1]))
 
     def text(self, student: str) -> str:
         """The JSON of the report that counts, as ``reports/STUDENT.json`` holds it."""
         (data,) = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
-        return zlib.decompress(data).decode()
-
-    def graded(self, student: str) -> Report | None:
-        """The report that counts, as the grader made it."""
-        row = self._one("SELECT graded FROM report WHERE student = ?", student)
-        return _unpacked(row[0]) if row else None
+        return self._inflated(student, data)
 
     def made(self, student: str) -> Report | None:
         """The report that was made and does not count yet."""
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
-        return _unpacked(row[0]) if row else None
+        return self._unpacked(student, row[0]) if row else None
 
     def make(self, graded: Report) -> None:
         """Keep a report that was made. It is on the disk when this returns."""
@@ -196,15 +211,13 @@ class Database:
     def forget_made(self, student: str) -> None:
         self._do("DELETE FROM made WHERE student = ?", student)
 
-    def count(self, graded: Report, counts: Report) -> bool:
-        """Have a report count; returns whether the row differs from the one before."""
-        packed = _packed(graded)
-        other = _packed(counts) if counts is not graded else packed
-        row = (packed, None if other == packed else other)
-        if self._one("SELECT graded, counts FROM report WHERE student = ?", graded.student) == row:
-            return False
-        self._do("INSERT OR REPLACE INTO report VALUES (?, ?, ?)", graded.student, *row)
-        return True
+    def count(self, student: str, new: Stored) -> None:
+        """Have a report count."""
+        graded = _packed(new.graded)
+        counts = graded if new.counts is new.graded else _packed(new.counts)
+        row = (graded, None if counts == graded else counts)
+        if self._one("SELECT graded, counts FROM report WHERE student = ?", student) != row:
+            self._do("INSERT OR REPLACE INTO report VALUES (?, ?, ?)", student, *row)
 
     def drop(self, student: str) -> None:
         self._do("DELETE FROM report WHERE student = ?", student)
@@ -215,6 +228,10 @@ class Database:
     def history(self) -> list[tuple[Any, ...]]:
         """Rows (regrade, time, student, what, before, after, of, why), oldest first."""
         return self._all("SELECT regrade, time, student, what, before, after, most, why FROM change ORDER BY id")
+
+    def regrades(self) -> int:
+        """How many runs changed a score."""
+        return self._one("SELECT coalesce(max(regrade), 0) FROM change")[0]
 
     def add_change(self, *row: Any) -> None:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
@@ -234,10 +251,24 @@ class Database:
     def keep_roster(self, file: bytes) -> None:
         self._do("INSERT OR REPLACE INTO roster VALUES (1, ?)", file)
 
+    # -- rows
+
+    def _unpacked(self, student: str, data: bytes) -> Report:
+        try:
+            return Report.loads(self._inflated(student, data))
+        except ValidationError:
+            raise self._damaged(student) from None
+
+    def _inflated(self, student: str, data: bytes) -> str:
+        try:
+            return zlib.decompress(data).decode()
+        except (zlib.error, UnicodeDecodeError, TypeError):
+            raise self._damaged(student) from None
+
+    def _damaged(self, student: str) -> CourseError:
+        mend = f"take it out with shardlings drop {self.path.parent} {student}, and grade again"
+        return CourseError(f"{self.path} holds a damaged report of {student}; {mend}")
+
 
 def _packed(report: Report) -> bytes:
     return zlib.compress(report.dumps().encode(), 1)
-
-
-def _unpacked(data: bytes) -> Report:
-    return Report.loads(zlib.decompress(data).decode())

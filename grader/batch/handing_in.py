@@ -12,7 +12,7 @@ from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
 from grader.common.text import a_few
-from grader.course.config import CourseError
+from grader.course.config import CourseError, LatePolicy
 from grader.course.loading import Course
 from grader.intake.stubs import nothing_written
 from grader.intake.submission import Place, Submission, fingerprint, paths_of
@@ -89,7 +89,7 @@ def times_of(
                 names.setdefault(module, []).append(source.name)
         own = {module: _one(places[student], student, module, files, stated) for module, files in names.items()}
         times[student] = {module: at for module, at in own.items() if at is not None}
-    return times, _notes(times, stated)
+    return times, _notes(course.config.late, times, stated)
 
 
 def _one(place: Place, student: str, module: str, files: list[str], stated: Stated) -> Handed | None:
@@ -99,14 +99,15 @@ def _one(place: Place, student: str, module: str, files: list[str], stated: Stat
     return Handed(*found) if found else None
 
 
-def _notes(times: Mapping[str, Mapping[str, Handed]], stated: Stated) -> list[str]:
+def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated: Stated) -> list[str]:
     sources = Counter(at.source for own in times.values() for at in own.values())
     notes = []
     if weak := [f"{source} ({n})" for source, n in sources.items() if source != STATED]:
+        counts = "these times cost points" if policy.trust == "file-dates" else "these times cost no points"
         notes.append(
-            f"handed in when: by {', '.join(weak)}, which students can set and copying changes; "
-            f"write {STATED} (student,time) into the folder of submissions where that matters"
+            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these and copying changes "
+            f"them: {counts}. To take points for lateness, write {STATED} (student,time) into the folder of submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):
-        notes.append(f"in {STATED}, and nothing of theirs is here: {a_few(strangers)}")
+        notes.append(f"{STATED} names students without a submission here: {a_few(strangers)}")
     return notes

@@ -79,6 +79,10 @@ def penalised(
             continue
         deadline = due(module.deadline, module.id, extension or {})
         days = days_late(at.time, deadline, policy)
+        if days and not costs(policy, at.source):
+            text = f"{_span(at.time - deadline)} late by {at.source}, which costs no points"
+            found[module.id] = plain.model_copy(update={"text": text})
+            continue
         spent = min(days, free)
         free -= spent
         if days:
@@ -91,6 +95,11 @@ def penalised(
 def due(deadline: datetime, module: str, extension: Extension) -> datetime:
     """A student's own deadline; an extension for the module goes before one for all. Without a zone, local time."""
     return deadline.astimezone() + extension.get(module, extension.get(EVERY, timedelta()))
+
+
+def costs(policy: LatePolicy, source: str) -> bool:
+    """Return whether lateness by this source's time costs points. Only the staff's record does, unless the policy says so."""
+    return source == STATED or policy.trust == "file-dates"
 
 
 def percent_of(policy: LatePolicy, days: int) -> float:

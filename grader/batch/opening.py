@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from grader.batch.changes import read_history
-from grader.batch.database import FILE, CannotWrite, Database
+from grader.batch.database import FILE, CannotWrite, Database, Stored
 from grader.batch.overrides import as_graded
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -45,7 +45,7 @@ def take_over(database: Database, folder: Path) -> TakenOver:
     for path in sorted((folder / "reports").glob("*.json")):
         report = report_in(path)
         if report is not None:
-            database.count(as_graded(report), report)
+            database.count(report.student, Stored(as_graded(report), report))
             found.reports += 1
     for told in read_history(folder):
         database.add_change(told.regrade, told.when, *astuple(told.change))

@@ -31,16 +31,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import astuple
 from datetime import datetime
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from grader.batch import canary
 from grader.batch.adjust import Adjustments, as_extensions_are
 from grader.batch.changes import Change, changes_of
-from grader.batch.database import FILE, CannotWrite, Database, resumable
+from grader.batch.database import FILE, CannotWrite, Database, Stored, resumable
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, reading, take_over
 from grader.batch.written import write_files
@@ -49,14 +46,12 @@ from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
-from grader.judging import variants
 from grader.reports.summary import Summary
 
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
 
 STAGED = "staged"  # a folder that older versions left when they were killed
 MOST_HELD = 4 << 20  # characters
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class Folder:
@@ -86,7 +81,6 @@ class Folder:
         self.uncounted: list[str] = []
         # Students whose report was made, or found among those that were made: it counts when the run ends.
         self._due: set[str] = set()
-        self._class: list[Report] | None = None
         self._open = ExitStack()
 
     def __enter__(self) -> Folder:
@@ -138,19 +132,14 @@ class Folder:
                 asked = [e for e in found.exercises if e.exercise in names]
                 if not any(r.status == "broken" for e in asked for r in e.results):
                     if found is not there:
-                        self._add_due(student)
+                        self._due.add(student)
                     return found
         return None
 
-    def _add_due(self, student: str) -> None:
-        self._due.add(student)
-        if self.database.counting(student) is None and (self.path / "reports" / f"{student}.json").exists():
-            self.unread.append(student)
-
     def _graded(self, student: str) -> Report | None:
         """The report that counts, as the grader made it."""
-        found = self.database.graded(student)
-        return as_extensions_are(found, self.course) if found else None
+        found = self.database.stored(student)
+        return as_extensions_are(found.graded, self.course) if found else None
 
     def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
         """What a report holds besides ``names``, of what the course still has."""
@@ -161,7 +150,7 @@ class Folder:
         """Keep a report that was made, with what was graded before and not now. It counts when the run ends."""
         whole = self._added_up(graded)
         self.database.make(whole)
-        self._add_due(graded.student)
+        self._due.add(graded.student)
         return whole
 
     def settle(self) -> None:
@@ -169,26 +158,29 @@ class Folder:
         self.database.begin()
         students = sorted({*self.database.students(), *self._due})
         for student in students:
-            old = self.database.counting(student)
-            due = student in self._due
-            graded = self.database.made(student) if due else self._graded(student)
-            if graded is None:
-                raise CourseError(
-                    f"{self.database.path} has no report of {student} any more; run the same command again"
-                )
-            new = self.adjust.settle(graded, old)
-            self.changes += changes_of(old, new) if old else []
-            self.database.count(graded, new)
-            if due:
-                self.database.forget_made(student)
-        history = self.database.history() if self.changes else []
-        regrade = history[-1][0] + 1 if history else 1
+            self._settle(student)
+        regrade = self.database.regrades() + 1
         for change in self.changes:
             self.database.add_change(regrade, self.when, *astuple(change))
         self.adjust.end(students)
         files = (self.path / "reports").glob("*.json")
-        self.uncounted = sorted(path.name for path in files if path.stem not in {*students})
-        self._class = None
+        counted = {*students}
+        self.uncounted = sorted(path.name for path in files if path.stem not in counted)
+
+    def _settle(self, student: str) -> None:
+        stored, due = self.database.stored(student), student in self._due
+        old = stored.counts if stored else None
+        graded = self.database.made(student) if due or stored is None else as_extensions_are(stored.graded, self.course)
+        if graded is None:
+            raise CourseError(f"{self.database.path} has no report of {student} any more; run the same command again")
+        new = Stored(graded, self.adjust.settle(graded, old))
+        if old is None and (self.path / "reports" / f"{student}.json").exists():
+            self.unread.append(student)
+        if stored is None or new.graded is not stored.graded or new.counts is not stored.counts:
+            self.changes += changes_of(old, new.counts) if old else []
+            self.database.count(student, new)
+        if due:
+            self.database.forget_made(student)
 
     def finish(self, summary: Summary, absent: Sequence[str] = ()) -> None:
         """End the run: commit what ``settle`` began, then write the files. A dry run is rolled back.
@@ -204,7 +196,7 @@ class Folder:
         if self.database.last_run() != run:
             self.database.add_run(self.when, *run)
         self.database.commit()
-        write_files(self.path, self.database, self.reports())
+        write_files(self.path, self.database)
 
     def _added_up(self, graded: Report) -> Report:
         """With what was graded before and not now."""
@@ -231,20 +223,6 @@ class Folder:
             }
         )
 
-    def reports(self) -> list[Report]:
-        """All reports that count, by student, as the class page needs them."""
-        if self._class is None:
-            alike: dict[Any, Any] = {}
-            self._class = [of_a_class(report, alike) for report in self.each()]
-        return self._class
-
-    def each(self) -> Iterator[Report]:
-        """The same one by one, whole."""
-        for student in self.database.students():
-            found = self.database.counting(student)
-            if found is not None:
-                yield found
-
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
     """Of a report that holds ``others`` besides what was graded."""
@@ -258,35 +236,11 @@ def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
 
 
-def of_a_class(report: Report, alike: dict[Any, Any]) -> Report:
-    """Without what the class page has no need of; what many have alike is there once.
-
-    Args:
-        alike: what there is already.
-    """
-
-    def one_of(e: ExerciseReport) -> ExerciseReport:
-        slim = _slim(e, evidence=[], basis={})
-        return alike.setdefault(hashlib.sha256(slim.model_dump_json().encode()).digest(), slim)
-
-    versions = alike.setdefault(tuple(report.versions.items()), report.versions)
-    return _slim(report, fingerprint="", exercises=[one_of(e) for e in report.exercises], versions=versions)
-
-
-def _slim(one: Model, **other: Any) -> Model:
-    """A copy without a set of its own of the names of all its fields, which takes more memory than its values do."""
-    return one.model_construct(_fields_of(type(one)), **(vars(one) | other))
-
-
-@cache
-def _fields_of(kind: type[BaseModel]) -> set[str]:
-    return set(kind.model_fields)
-
-
 def on_file(folder: Path, student: str) -> Report | None:
     """The student's report as the grader made it; None without one."""
     with reading(folder) as database:
-        return database.graded(student)
+        found = database.stored(student)
+    return found.graded if found else None
 
 
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
@@ -300,12 +254,12 @@ def no_word(changes: Sequence[Change]) -> None:
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
     announce: Callable[[Sequence[Change]], None] = no_word,
-) -> tuple[list[Report], dict[str, Exception]]:  # fmt: skip
-    """Grade every submission whose report is not already there; reports by student, and what could not be graded.
+) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
+    """Grade every submission whose report is not already there; who has a report, and what could not be graded.
 
     ``announce`` gets what changes before the new reports count. ``folder.finish`` ends the run.
     """
-    reports: set[str] = set()
+    graded: set[str] = set()
     failures: dict[str, Exception] = {}
     left: list[str] = []
     for student in submissions:
@@ -317,7 +271,7 @@ def grade_batch(
         if folder.kept(student, fingerprint, names) is None:
             left.append(student)
         else:
-            reports.add(student)
+            graded.add(student)
     unproved = canary.unproved(grader, names) if left else []
     if unproved:
         with bar(len(unproved), "trying the solutions first") as step:
@@ -327,7 +281,7 @@ def grade_batch(
         def done(student: str, result: Report | Exception) -> None:
             if isinstance(result, Report):
                 folder.keep(result)
-                reports.add(student)
+                graded.add(student)
             else:
                 failures[student] = result
             advance(student)
@@ -335,9 +289,7 @@ def grade_batch(
         grader.batch(left, submissions.__getitem__, names, done)
     folder.settle()
     announce(folder.changes)
-    everybody = folder.reports()
-    folder.suspicions = suspicions_of(grader.course, everybody)
-    return [report for report in everybody if report.student in reports], failures
+    return graded, failures
 
 
 class Works(Mapping[str, Submission]):
@@ -369,11 +321,6 @@ class Works(Mapping[str, Submission]):
 
     def __len__(self) -> int:
         return len(self._students)
-
-    def let_go(self) -> None:
-        """Hold none any longer: all are graded, and what is said of a large class takes memory, too."""
-        self._held.clear()
-        self._size = MOST_HELD
 
     def leave_out(self, student: str) -> None:
         del self._students[student]
@@ -409,27 +356,3 @@ def assignments(course: Course, submissions: Iterable[Submission], now: datetime
 
 def _is_due(module: Module, now: datetime) -> bool:
     return module.deadline is not None and module.deadline.astimezone() < now
-
-
-def suspicions_of(course: Course, reports: list[Report]) -> list[dict[str, Any]]:
-    """Wrong answers that are right for another student's numbers; never shown to students."""
-    found: list[dict[str, Any]] = []
-    if course.config.variants.mode == "per_student":
-        students = [r.student for r in reports]
-        known = course.module_of
-        drawn: dict[tuple[str, str], variants.OfAClass] = {}
-        for graded in reports:
-            for part in (e for e in graded.exercises if e.exercise in known):
-                questions = course.exercise(part.exercise).questions
-                for result in part.results:
-                    failed = result.kind != "check" and result.status == "failed" and result.actual
-                    if not failed or result.name not in questions:
-                        continue
-                    one = (part.exercise, result.name)
-                    if one not in drawn:
-                        question = questions[result.name]
-                        drawn[one] = variants.OfAClass(question, {s: course.params(question, s) for s in students})
-                    others = drawn[one].fits_others(graded.student, str(result.actual).removeprefix("read as "))
-                    if others:
-                        found.append({"student": graded.student, "question": result.name, "fits": others})
-    return found

@@ -25,7 +25,6 @@ from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.intake.times import MANIFEST
-from grader.reports.pages import page_name
 from grader.reports.wording import is_unfinished
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file
@@ -83,7 +82,7 @@ def write_zip(
     """Write the zip; ``to`` may be a folder. Only the files that would be graded go in, and when: ``at``, else now."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
-    stem = page_name(f"{student}_{module}").removesuffix(".html")
+    stem = f"{student}_{module}".replace("/", "-")
     target = to / f"{stem}.zip" if to.is_dir() or not to.suffix else to
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

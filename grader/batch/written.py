@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from grader.batch.changes import FILE as CHANGES
@@ -16,16 +15,16 @@ from grader.course.config import CourseError
 from grader.reports.pages import page_name, render, render_html, summary_html
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
+from grader.reports.whole_class import WholeClass
 from grader.reports.wording import Audience
 
 AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
-def write_files(folder: Path, database: Database, reports: Sequence[Report], *, anew: bool = False) -> None:
+def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
     """Write all files of a folder.
 
     Args:
-        reports: everybody's, as the class page needs them.
         anew: also the pages that are as they should be.
     """
     found = database.last_run()
@@ -35,24 +34,28 @@ def write_files(folder: Path, database: Database, reports: Sequence[Report], *, 
     with resumable():
         for name in ("reports", "students"):
             (folder / name).mkdir(exist_ok=True)
+        whole = WholeClass()
         for student in database.students():
-            _write_student(folder, student, database.text(student), anew)
+            text = database.text(student)
+            report = Report.loads(text)
+            whole.add(report)
+            _write_student(folder, report, text, anew)
         _write_history(folder, database)
         if (roster := database.roster()) is not None:
             _write_if_other(folder / ROSTER, roster)
         write_atomic(folder / "integrity.json", integrity)
-        write_grades_csv(reports, folder / "grades.csv", json.loads(absent))
+        write_grades_csv(whole, database.reports(), folder / "grades.csv", json.loads(absent))
         write_atomic(folder / "summary.json", summary)
-        write_atomic(folder / "index.html", summary_html(Summary.model_validate_json(summary), reports))
+        page = summary_html(Summary.model_validate_json(summary), whole, database.reports())
+        write_atomic(folder / "index.html", page)
 
 
-def _write_student(folder: Path, student: str, text: str, anew: bool) -> None:
+def _write_student(folder: Path, report: Report, text: str, anew: bool) -> None:
     """Write the pages first and the report last: a report that is as it should be has its pages."""
-    path, pages = folder / "reports" / f"{student}.json", pages_of(folder, student)
+    path, pages = folder / "reports" / f"{report.student}.json", pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)
     if not (current and whole) or anew:
-        report = Report.loads(text)
         old = None if current or anew or not whole else report_in(path)
         if old is None or not shows_the_same(report, old):
             for page, audience in zip(pages, AUDIENCES, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +32,7 @@ from grader.cli.options import (
     work_in,
 )
 from grader.common.files import write_atomic
+from grader.common.observation import Fault
 from grader.course.compiled import Compiled, compiled_of
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -74,14 +75,14 @@ def explain(
     """
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)
-    expect_new(trace, on)
+    if trace is not None and not on:
+        raise CourseError("--trace writes a timeline: say on which slice, such as --on v5e:2x4")
+    expect_new(trace)
     exercise, task = explaining.chosen(found, name)
     asks, left_out = explaining.asks_of(found, exercise, explaining.calls_of(exercise, task), wanted)
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
-    if not solution:
-        expect_trusted_course(found, work, tier, course)
-    source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
+    source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
     for_author = solution and not mesh and not dims  # one mesh or size says little about others
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
@@ -90,15 +91,12 @@ def explain(
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on:
-        made = [replace(one, compiled=compiled_text(compiled_of(found.root, one.program, on), one, on)) for one in made]
-    if on and has_predictions(found, work, solution):
-        for predicted in wing.offered("predicted"):
-            made = [replace(one, predicted=predicted(found, exercise.id, work, one, wanted)) for one in made]
+        made = [with_times(found, exercise, work, one, wanted, solution) for one in made]
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
     shown = made[: len(asks)]
     show(shown, lines_of(made) if for_author else {}, as_json)
     write_trace(trace, shown)
-    raise typer.Exit(code_of(shown))
+    raise typer.Exit(code_of(one.fault for one in shown))
 
 
 def tell_all(notes: Sequence[str]) -> None:
@@ -106,15 +104,16 @@ def tell_all(notes: Sequence[str]) -> None:
         tell("note", note)
 
 
-def expect_trusted_course(found: Course, work: Path | None, tier: str, course: Path | None) -> None:
-    """Refuse a course that was found beside confined work: whoever wrote the work may have written the course."""
-    if tier != "none" and course is None:
-        refuse_course_beside(found, work_in(found, work))
-
-
-def has_predictions(course: Course, work: Path | None, solution: bool) -> bool:
-    """Whether a learner may have predicted times: there is work, or a folder for it."""
-    return work is not None or not solution or (course.root / "exercises").is_dir()
+def with_times(
+    course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
+) -> Explained:
+    """The program with its time by a chip's compiler, and the times that the learner predicted."""
+    compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
+    program = replace(program, compiled=compiled)
+    if work is not None or not solution or (course.root / "exercises").is_dir():  # a learner may have predicted
+        for predicted in wing.offered("predicted"):
+            program = replace(program, predicted=predicted(course, exercise.id, work, program, wanted))
+    return program
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
@@ -148,16 +147,14 @@ def whose(course: Course, exercise: Exercise, source: Source, solution: bool) ->
     return f"yours, {source.name}{other}"
 
 
-def expect_new(trace: Path | None, on: str) -> None:
-    """Raises CourseError where the trace could not be written: better now than when all is done."""
-    if trace is None:
+def expect_new(file: Path | None) -> None:
+    """Raises CourseError if the command could not write the file: better now than when all is done."""
+    if file is None:
         return
-    if not on:
-        raise CourseError("--trace writes a timeline: say on which slice, such as --on v5e:2x4")
-    if os.path.lexists(trace):
-        raise CourseError(f"{trace} is there already; name a new file")
-    if not trace.parent.is_dir():
-        raise CourseError(f"there is no folder {trace.parent} to write {trace.name} into; make it first")
+    if os.path.lexists(file):
+        raise CourseError(f"{file} is there already; name a new file")
+    if not file.parent.is_dir():
+        raise CourseError(f"there is no folder {file.parent} to write {file.name} into; make it first")
 
 
 def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
@@ -170,9 +167,17 @@ def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
     tell("note", f"wrote {trace}; open it at https://ui.perfetto.dev")
 
 
-def own_source(course: Course, exercise: Exercise, work: Path | None, student: str, tier: str) -> Source:
-    """What the learner has of this exercise. Raises CourseError where that is nothing."""
+def own_source(
+    course: Course, exercise: Exercise, work: Path | None, student: str, tier: str, named: Path | None
+) -> Source:
+    """What the learner has of this exercise. Raises CourseError where that is nothing.
+
+    Args:
+        named: ``--course``. Without it, confined work may not lie in the course: its author could have written that.
+    """
     place = work_in(course, work)
+    if tier != "none" and named is None:
+        refuse_course_beside(course, place)
     if tier == "none" and work is not None:
         tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
     submission = read(place, student_name(course, student), course.module_of, course.handed_out)
@@ -202,7 +207,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             out.print()
 
 
-def code_of(programs: Sequence[Explained]) -> int:
-    """0 where every program could be read; 3 where that is our own failure."""
-    kinds = {p.fault.kind for p in programs if p.fault is not None}
+def code_of(faults: Iterable[Fault | None]) -> int:
+    """The exit status: 0 without a fault; 3 if one is our own failure."""
+    kinds = {fault.kind for fault in faults if fault is not None}
     return BROKEN if "broken" in kinds else FAILED if kinds else 0

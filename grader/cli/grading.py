@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -17,6 +17,7 @@ from grader.batch import why as appeals
 from grader.batch.grade import Grader
 from grader.batch.memory import remembered
 from grader.batch.overrides import read_overrides
+from grader.batch.suspicions import Suspicions
 from grader.cli.backend import beside_at
 from grader.cli.console import (
     BROKEN,
@@ -35,16 +36,14 @@ from grader.cli.grade_options import GradeOptions
 from grader.cli.options import has_reports, need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
+    StaffNotes,
     adjustments,
     announce,
     keep_roster,
     names_on_file,
-    of_the_class,
     rosters,
-    untimed,
 )
 from grader.common.files import write_atomic
-from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -54,7 +53,7 @@ from grader.intake.submission import Place
 from grader.integrations.roster import Roster
 from grader.reports.appeal import render_appeal
 from grader.reports.attention import Attention
-from grader.reports.summary import Summary, summarise
+from grader.reports.summary import Counts, Summary
 from grader.reports.terminal import print_attention, print_summary
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
@@ -75,6 +74,20 @@ class HandedIn:
     submissions: store.Works
     not_graded: dict[str, str]
     notes: list[str]
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run came to.
+
+    Attributes:
+        not_graded: by student, why their work was not graded.
+        broken: whether the grader itself failed over anybody who was graded.
+    """
+
+    summary: Summary
+    not_graded: Mapping[str, str]
+    broken: bool
 
 
 def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) -> HandedIn:
@@ -105,11 +118,11 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names)
         when = now.isoformat(timespec="seconds")
         with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
-            graded, not_graded, summary = run_in(folder, grader, course, work, names, known, quiet=options.as_json)
-    print_batch(folder, summary, where, as_json=options.as_json)
-    for student, reason in not_graded.items():
+            done = run_in(folder, grader, course, work, names, known, quiet=options.as_json)
+    print_batch(folder, done.summary, where, as_json=options.as_json)
+    for student, reason in done.not_graded.items():
         tell("shardlings", f"{student} was not graded: {reason}")
-    return BROKEN if not_graded else exit_code(graded)
+    return BROKEN if done.not_graded or done.broken else 0
 
 
 @contextmanager
@@ -138,8 +151,8 @@ def run_in(
     known: Rosters,
     *,
     quiet: bool,
-) -> tuple[list[Report], dict[str, str], Summary]:
-    """One run: the reports of those who were graded, why others were not, and the class."""
+) -> RunOutcome:
+    """One run."""
     if text := folder.taken.text(folder.path):
         tell("note", text)
     keep_roster(folder, known.plain)
@@ -152,11 +165,10 @@ def run_in(
         lambda total, what: progress(total, what, quiet=quiet),
         lambda changes: announce(folder, changes, quiet=quiet),
     )
-    work.submissions.let_go()
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
     if unusable is None:  # nobody waits for a result any more
         unusable = others_unusable(course)
-    return graded, not_graded, finish(course, folder, graded, not_graded, unusable, known)
+    return finish(course, folder, graded, not_graded, unusable, known)
 
 
 def spreading() -> ModuleType:
@@ -209,7 +221,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
     Returns those that cannot be used, and are not on file.
     """
     unusable = others_unusable(course)
-    on_file = folder.each() if unusable else ()
+    on_file = folder.database.reports() if unusable else ()
     for name in dict.fromkeys(e.exercise for r in on_file for e in r.exercises):
         if name in unusable:
             raise CourseError(
@@ -219,30 +231,35 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
 
 
 def finish(
-    course: Course, folder: store.Folder, graded: list[Report], not_graded: Mapping[str, str],
+    course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters,
-) -> Summary:  # fmt: skip
-    """Write what is said of the class, those included who were graded there before."""
-    reports = folder.reports()
-    missing = known.plain.without([*(r.student for r in reports), *not_graded]) if known.plain else []
-    summary = summarise(
-        reports,
+) -> RunOutcome:  # fmt: skip
+    """Write what is said of the class, those included who were graded there before. Each report is read once."""
+    students = folder.database.students()
+    counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
+    notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
+    for report in folder.database.reports():
+        for part in (counts, notes, suspicions):
+            part.add(report)
+        broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
+    folder.suspicions = suspicions.found(students)
+    missing = known.plain.without([*students, *not_graded]) if known.plain else []
+    summary = counts.summary(
         not_graded=not_graded,
-        extensions=frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension),
         warnings=[course.seed_problem] if course.seed_problem else [],
         suspicions=folder.suspicions,
-        also=of_the_class(known, reports, folder.adjust.problems),
+        also=notes.attention(folder.adjust.problems),
         absent=len(missing),
     )
     folder.finish(summary, missing)
-    if text := untimed(course, reports):
+    if text := notes.untimed():
         tell("note", text)
     if missing:
         tell("note", f"in the roster, and handed in nothing (0 in grades.csv): {a_few(missing)}")
-    if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
+    if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell("note", f"as graded before, and not in these folders: {who}; to take one out: shardlings drop {to} NAME")
-    return summary
+    return RunOutcome(summary, not_graded, broken)
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +23,7 @@ from grader.reports.anonymous import Anonymous, assign
 from grader.reports.pages import page_name, render_html, summary_html
 from grader.reports.points import counted
 from grader.reports.summary import Summary
+from grader.reports.whole_class import WholeClass
 
 NAMES = "pseudonyms.json"
 
@@ -36,22 +37,21 @@ def pages(
     """Write all files of OUT anew from its database: reports, pages and tables; nothing is graded."""
     if to is not None and not anonymous:
         raise CourseError("--to is for --anonymous; pages with names stay where grade wrote them")
-    reports = export.load(folder)
+    students = export.students_in(folder)
     known = roster_in(roster) if anonymous else None
     target = to or folder / "anonymous"
-    with store.Folder(folder) as opened, busy(f"writing the pages of {counted(len(reports), 'student')}"):
+    with store.Folder(folder) as opened, busy(f"writing the pages of {counted(len(students), 'student')}"):
         if text := opened.taken.text(folder):
             tell("note", text)
         if anonymous:
-            summary = summary_of(folder, opened.database)
             others = [text for row in known.rows for text in row.values()] if known else []
-            write_anonymous(folder, target, reports, summary, others)
+            write_anonymous(folder, target, opened.database, others)
         else:
-            write_files(folder, opened.database, opened.reports(), anew=True)
+            write_files(folder, opened.database, anew=True)
     if anonymous:
         say(f"wrote {target}/index.html; {folder}/{NAMES} says who is who: keep it to yourself")
     else:
-        say(f"wrote {folder}/index.html and {len(reports)} students' pages")
+        say(f"wrote {folder}/index.html and {len(students)} students' pages")
 
 
 def summary_of(folder: Path, database: Database) -> Summary:
@@ -63,22 +63,30 @@ def summary_of(folder: Path, database: Database) -> Summary:
         raise CourseError(f"{folder} has no summary of this version; run shardlings grade again") from None
 
 
-def write_anonymous(folder: Path, target: Path, reports: list[Report], summary: Summary, others: Sequence[str]) -> None:
+def write_anonymous(folder: Path, target: Path, database: Database, others: Sequence[str]) -> None:
     """The pages with pseudonyms; who is who is written first, into ``folder``."""
+    summary = summary_of(folder, database)
     if (target / "reports").exists() or target.resolve() == folder.resolve():
         raise CourseError(f"{target} holds pages with names; choose another --to")
-    students = [*(r.student for r in reports), *(a.student for a in summary.attention)]
+    students = database.students()
     kept = names_in(folder / NAMES)
-    names = assign(students, kept)
+    names = assign([*students, *(a.student for a in summary.attention)], kept)
     hidden = Anonymous(names, [*kept, *others])
+    ordered = sorted(students, key=names.__getitem__)  # so that the order says nothing of the names
     with store.resumable():
         text = json.dumps({pseudonym: s for s, pseudonym in (kept | names).items()}, indent=2, sort_keys=True)
         write_atomic(folder / NAMES, text + "\n")
         target.mkdir(parents=True, exist_ok=True)
-        shown = [hidden.report(report) for report in reports]
-        for report in shown:
+        whole = WholeClass()
+        for report in _hidden(hidden, database, ordered):
+            whole.add(report)
             write_atomic(target / page_name(report.student), render_html(report, audience="staff"))
-        write_atomic(target / "index.html", summary_html(hidden.summary(summary), shown))
+        page = summary_html(hidden.summary(summary), whole, _hidden(hidden, database, ordered))
+        write_atomic(target / "index.html", page)
+
+
+def _hidden(hidden: Anonymous, database: Database, students: Sequence[str]) -> Iterator[Report]:
+    return (hidden.report(found.counts) for student in students if (found := database.stored(student)))
 
 
 def names_in(path: Path) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,19 +101,6 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     return lambda name: there.get(login(name).lower(), login(name))
 
 
-def untimed(course: Course, reports: Sequence[Report]) -> str:
-    """Of whom it is not known when they handed in, where that counts; '' for nobody."""
-    due = {m.id for m in course.config.modules if m.deadline is not None} if course.config.late else set()
-    without = [
-        report.student
-        for report in reports
-        if {e.module for e in report.exercises if e.handed_in and e.earned > 0}
-        & due - {h.module for h in report.hand_ins}
-    ]
-    what = "no time of handing in is on file, so nothing is taken off"
-    return f"{what}: {a_few(without)}; grade their folders again" if without else ""
-
-
 def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     """Whose score changes, by how much and why; said before anything is replaced."""
     if folder.unread:
@@ -159,23 +146,47 @@ def sums_text(changes: Sequence[Change]) -> str:
     return "; ".join(f"{BONUS} {text}" if c.what == BONUS else text for c, text in zip(sums, texts, strict=True))
 
 
-def of_the_class(
-    known: Rosters, reports: Sequence[Report], problems: Sequence[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """Who needs a person for what lies over the verdicts, or for who they are."""
-    found = [(student, f"override: {problem}") for student, problem in problems]
-    if known.named:
-        found += [
-            (r.student, "handed in, and is not in the roster") for r in reports if known.named.row_of(r.student) is None
-        ]
-    if known.plain:
-        asked: dict[str, float] = {}  # by module, without its bonus: that is no duty
-        for report in reports:
-            own = [e for e in report.exercises if not e.extension]
-            asked |= {e.module: sum(x.points for x in own if x.module == e.module) for e in own}
-        for report in reports:
-            lacking = [module for module in asked if module not in {e.module for e in report.exercises}]
-            if lacking and known.plain.row_of(report.student):
-                worth = f"{tidy(sum(asked[m] for m in lacking))} points, which are not in the score's maximum here"
-                found.append((report.student, f"nothing handed in for {', '.join(lacking)}: {worth}"))
-    return found
+class StaffNotes:
+    """Find what the staff must know of a class besides the verdicts, one report at a time."""
+
+    def __init__(self, course: Course, known: Rosters) -> None:
+        self._known = known
+        self._due = (
+            {m.id for m in course.config.modules if m.deadline is not None} if course.config.late else set[str]()
+        )
+        self._strangers: list[str] = []
+        self._untimed: list[str] = []
+        self._points: dict[str, float] = {}  # by module, without its bonus: that is no duty
+        self._in_roster: list[tuple[str, frozenset[str]]] = []  # a student and the modules of their report
+        self._modules: dict[frozenset[str], frozenset[str]] = {}  # equal sets are in memory once
+
+    def add(self, report: Report) -> None:
+        required = [e for e in report.exercises if not e.extension]
+        self._points |= {e.module: sum(x.points for x in required if x.module == e.module) for e in required}
+        if self._known.named and self._known.named.row_of(report.student) is None:
+            self._strangers.append(report.student)
+        if self._known.plain and self._known.plain.row_of(report.student):
+            modules = frozenset(e.module for e in report.exercises)
+            self._in_roster.append((report.student, self._modules.setdefault(modules, modules)))
+        timed = {h.module for h in report.hand_ins}
+        if {e.module for e in report.exercises if e.handed_in and e.earned > 0} & self._due - timed:
+            self._untimed.append(report.student)
+
+    def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """Return (student, why) for what lies over the verdicts, and for who they are.
+
+        Args:
+            problems: (student, what is wrong) of overrides.
+        """
+        yield from ((student, f"override: {problem}") for student, problem in problems)
+        yield from ((student, "handed in, and is not in the roster") for student in self._strangers)
+        for student, modules in self._in_roster:
+            if lacking := [module for module in self._points if module not in modules]:
+                points = tidy(sum(self._points[m] for m in lacking))
+                worth = f"{points} points, which are not in the score's maximum here"
+                yield student, f"nothing handed in for {', '.join(lacking)}: {worth}"
+
+    def untimed(self) -> str:
+        """Return of whom it is not known when they handed in, where that counts; '' for nobody."""
+        what = "no time of handing in is on file, so nothing is taken off"
+        return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""

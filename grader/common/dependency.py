@@ -7,17 +7,14 @@ what it carries from round to round; within ``same_round`` it does not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from grader.common.observation import Collective
-from grader.wire.frames import dtype_of
 from grader.wire.operations import Body, Operation, Operations
 
 MAX_PASSES = 64
 PRODUCTS = "product"  # stands for every operation that multiplies matrices
-SAME = {"broadcast_in_dim", "reshape", "convert", "transpose", "copy"}
 
 
 @dataclass(frozen=True)
@@ -185,15 +182,9 @@ class Dependency:
 
     # -- must ----------------------------------------------------------------------------------
 
-    def must(self, values: Collection[int], *, parts: bool = False, enter: bool = False) -> set[int]:
-        """The operations that wait for one of these values on every path.
-
-        Args:
-            values: what is waited for.
-            parts: whether reading a part of a value is to wait for it; the compiler may make that part alone.
-            enter: as in ``may``.
-        """
-        return _Surely(self, frozenset(values), parts, enter).found()
+    def must(self, values: Collection[int], *, enter: bool = False) -> set[int]:
+        """Return the operations that wait for one of these values on every path. ``enter``: as in ``may``."""
+        return _Surely(self, frozenset(values), enter).found()
 
 
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
@@ -218,7 +209,7 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
     """Whether the operations at these places wait for the last arguments; None if only some paths do."""
     graph, last = Dependency(program), program.main.arguments[-cotangents:]
-    may, must = graph.may(last, enter=True), graph.must(last, parts=True, enter=True)
+    may, must = graph.may(last, enter=True), graph.must(last, enter=True)
     return {n: True if n in must else None if n in may else False for n in places}
 
 
@@ -238,10 +229,9 @@ def _names(op: Operation) -> tuple[str, ...]:
 class _Surely:
     """What is waited for on every path. A loop is read until a round knows no more than the one before it."""
 
-    def __init__(self, graph: Dependency, values: frozenset[int], parts: bool, enter: bool) -> None:
-        self.graph, self.values, self.parts, self.enter = graph, values, parts, enter
+    def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:
+        self.graph, self.values, self.enter = graph, values, enter
         self.waits: dict[int, bool] = {}
-        self.constants: dict[int, int] = {}
         self.number = 0
         self.operations: set[int] = set()
         self.changed = False
@@ -260,7 +250,7 @@ class _Surely:
     def body(self, body: Body, under: bool) -> None:
         for op in body.operations:
             number, self.number = self.number, self.number + 1
-            if under or any(self.of(v) for v in self.waited_for(op)):
+            if under or any(self.of(v) for v in op.operands):
                 self.operations.add(number)
             if op.name == "while":
                 self.loop(op, under)
@@ -298,42 +288,3 @@ class _Surely:
             self.body(branch, under)
         for i, value in enumerate(op.results):
             self.waits[value] = under or all(self.of(branch.results[i]) for branch in op.bodies)
-
-    def waited_for(self, op: Operation) -> tuple[int, ...]:
-        """Return the operands without those that the compiler need not wait for."""
-        operands = op.operands
-        self.note_constant(op)
-        if self.parts or not operands or not op.results:
-            return operands
-        smaller = self.size(op.results[0]) < self.size(operands[0])
-        match op.name:
-            case "gather":
-                return operands[1:]
-            case "slice" | "dynamic_slice" if smaller:
-                return operands[1:]
-            case "dynamic_update_slice" if self.size(operands[1]) == self.size(operands[0]):
-                return operands[1:]
-            case "select" if operands[0] in self.constants:
-                return operands[1:2] if self.constants[operands[0]] else operands[2:]
-        if self.is_integer(operands[0]) and self.vanishes(op):
-            self.constants[op.results[0]] = 0
-            return ()
-        return operands
-
-    def note_constant(self, op: Operation) -> None:
-        if op.number is not None:
-            self.constants |= dict.fromkeys(op.results, op.number)
-        if op.name in SAME and op.operands[0] in self.constants:
-            self.constants[op.results[0]] = self.constants[op.operands[0]]
-
-    def vanishes(self, op: Operation) -> bool:
-        """Whether integers come to zero whatever they are."""
-        if op.name in ("multiply", "and"):
-            return any(self.constants.get(v) == 0 for v in op.operands)
-        return op.name in ("subtract", "xor") and op.operands[0] == op.operands[1]
-
-    def is_integer(self, value: int) -> bool:
-        return dtype_of(self.graph.program.values[value].dtype).kind in "iub"
-
-    def size(self, value: int) -> int:
-        return math.prod(self.graph.program.values[value].shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -11,8 +12,27 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
+RESERVED = frozenset({"index", "changes", "leaderboard"})
+"""Names of pages that are no student's."""
+_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+- ")
+_LONGEST = 200  # a file's name may have 255 bytes with its suffix
 AT_WORK = 60.0
 """Seconds after which nobody is still writing a file."""
+
+
+def file_name(name: str) -> str:
+    """Return the file name, without suffix, of a student or of whatever carries a student's name.
+
+    Two names never share one: ASCII letters, digits and ``. _ @ + -`` and blanks stay, every other byte of the name's UTF-8
+    becomes ``~`` and two hexadecimal digits, and a name that is too long for a file becomes ``~~`` and its SHA-256. A first
+    dot and the first letter of a name in ``RESERVED`` are replaced like other bytes.
+    """
+    data = name.encode("utf-8", "surrogatepass")
+    first_stays = not name.startswith(".") and name.lower() not in RESERVED
+    safe = "".join(
+        chr(byte) if byte in _SAFE and (place or first_stays) else f"~{byte:02x}" for place, byte in enumerate(data)
+    )
+    return safe if len(safe) <= _LONGEST else f"~~{hashlib.sha256(data).hexdigest()}"
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:

@@ -60,12 +60,15 @@ class LatePolicy(Strict):
         percent_per_day: of what the module earned, for each day that was begun.
         at_most_percent: of what the module earned, however late.
         free_days: late days that each student may spend in the whole course, in the order of the deadlines.
+        trust: ``record``: only times in the staff's ``submitted.csv`` cost points. ``file-dates``: so do the times
+            that a submission carries (a stamp, a zip's times, a file's date). Students can set these.
     """
 
     grace_minutes: float = Field(default=0, ge=0, le=10**6)
     percent_per_day: float = Field(gt=0, le=100)
     at_most_percent: float = Field(default=100, gt=0, le=100)
     free_days: int = Field(default=0, ge=0, le=1000)
+    trust: Literal["record", "file-dates"] = "record"
 
 
 class Config(Strict):

@@ -183,7 +183,8 @@ class Check:
 class Misconception:
     """A known wrong answer: its docstring is the hint, its body the mutant that proves the checks.
 
-    ``form_of`` names the misconception that this is another form of.
+    ``form_of`` names the misconception that this is another form of. ``gives`` gets what its first check gets, and
+    fails unless a program comes to what this mistake comes to.
     """
 
     name: str
@@ -192,6 +193,7 @@ class Misconception:
     of: Task | Question
     fails: tuple[str, ...]
     form_of: str = ""
+    gives: Callable[..., None] | None = None
 
     @property
     def known_as(self) -> str:

@@ -260,12 +260,16 @@ class Exercise(Asks):
         of: Task | Question | None = None,
         fails: Check | Sequence[Check] = (),
         form_of: Misconception | None = None,
+        gives: Callable[..., None] | None = None,
     ) -> Callable[[Callable[..., Any]], Misconception]:
         """A known wrong solution of a task (``fails`` names the checks it must fail) or answer.
 
         Args:
             form_of: the same mistake as this one, written otherwise: it has its task, checks and hint. Where its
                 results differ from the first's, the mistake leaves them open, and no submission is compared there.
+            gives: a function of what the first of these checks gets. It compares the results with those of this
+                mistake, and raises Failure where they differ. A task that draws numbers by itself needs it: no other
+                program comes to the same.
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
@@ -291,7 +295,7 @@ class Exercise(Asks):
                     checked = " and ".join(task.name for task in asked)
                     raise AuthorError(f"the misconception {fn.__name__} is of {of_.name}, {name} checks {checked}")
             hint = form_of.hint if form_of else _first_paragraph(fn)
-            wrong = Misconception(fn.__name__, hint, fn, of_, failing, form_of.name if form_of else "")
+            wrong = Misconception(fn.__name__, hint, fn, of_, failing, form_of.name if form_of else "", gives)
             self.misconceptions[wrong.name] = wrong
             return wrong
 

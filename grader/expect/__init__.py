@@ -14,11 +14,10 @@ from grader.expect.communication import (
     expect_no_collectives,
     expect_only,
     expect_traffic,
-    expect_wire_dtype,
 )
 from grader.expect.costs import expect_flops, expect_memory, memory_of, show_bytes
 from grader.expect.failure import Failure
-from grader.expect.order import expect_beside, expect_not_waiting, expect_waits
+from grader.expect.order import expect_beside, expect_not_waiting
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
 from grader.expect.sharding import expect_shard_map, expect_spec
 from grader.expect.values import expect_close, expect_equal
@@ -44,8 +43,6 @@ __all__ = [
     "expect_spec",
     "expect_step_time",
     "expect_traffic",
-    "expect_waits",
-    "expect_wire_dtype",
     "laid_out",
     "memory_of",
     "same_outcome",

@@ -9,7 +9,6 @@ from grader.common.observation import Collective, Seen, over, total
 from grader.expect.costs import show_bytes, told_apart
 from grader.expect.failure import Failure
 from grader.expect.mattering import collectives_that_matter
-from grader.wire.frames import dtype_of
 
 Budget = Mapping[str | tuple[str, ...], int]
 Key = tuple[str, tuple[str, ...], bool]
@@ -142,26 +141,6 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
             actual=sent.most,
             where=_line(worst).rstrip(": ") if worst else "",
         )
-
-
-def expect_wire_dtype(seen: Seen, *dtypes: str) -> None:
-    """What devices send is of these dtypes: ``expect_wire_dtype(seen, "bfloat16")``; one that never runs sends nothing.
-
-    Of what the compiler adds it is what the CPU's compiler sends, which may be wider than what another one would.
-    """
-    for name in dtypes:
-        dtype_of(name)
-    for c in seen.collectives:
-        wrong = next(((dtype, shape) for dtype, shape in c.operands or ((None, ()),) if dtype not in dtypes), None)
-        if wrong is not None and c.sent.most and c.count.most:
-            sent = f"{wrong[0]}{list(wrong[1])}" if wrong[0] else "what cannot be read"
-            due = f"only {' and '.join(dtypes)} is to be sent"
-            raise Failure(
-                f"{_line(c)}{c.kind} over {c.over} sends {sent}{_part(seen)}, {due}",
-                expected=list(dtypes),
-                actual=sent,
-                where=_line(c).rstrip(": "),
-            )
 
 
 def _part(seen: Seen) -> str:

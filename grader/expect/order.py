@@ -33,18 +33,6 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Lit
             _fail(graph, number, f"waits for {_name(graph, min(waited))}, which {why}")
 
 
-def expect_waits(seen: Seen, what: str, *, on: str) -> None:
-    """Every ``what`` needs the result of some ``on`` on every path.
-
-    ``expect_waits(seen, "all_reduce", on="product")``: every all-reduce waits for a product.
-    A part of a result is not enough: the compiler may make that part alone.
-    """
-    graph, those = _those(seen, what)
-    surely = graph.must(graph.results(_sources(graph, on)))
-    for number in sorted(those - surely):
-        _fail(graph, number, f"can start before there is the result of a {on}; it must wait for one")
-
-
 def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
     """For every ``what`` there is an ``of``, in the same round of the same loop, and neither waits for the other.
 

@@ -10,11 +10,22 @@ import warnings
 from grader.common import syntax
 from grader.intake.submission import Refused
 
+OTHER_FORMATS = {
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    b"{\\rtf": "a rich text document (RTF)",
+    b"\xd0\xcf\x11\xe0": "a Word document",
+    b"PK\x03\x04": "a Word document or another zip file",
+    b"%PDF-": "a PDF document",
+}
+"""Formats that editors save instead of text, by a file's first bytes."""
+
 
 def text_of(data: bytes) -> str:
     """What a file says, with Unix lines. Raises Refused where it is no text that Python could read."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Refused("is UTF-16 text; save it as UTF-8")
+    for first, kind in OTHER_FORMATS.items():
+        if data.startswith(first):
+            raise Refused(f"is {kind}; save it as plain UTF-8 text")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

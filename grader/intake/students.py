@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from grader.intake.submission import NothingToGrade, Place, Unreadable, paths_of
 from grader.intake.times import STATED
 from grader.wire.text import closest
 
-_STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
+_LONGEST = 100  # characters of a name
+_JOINERS = "\u200c\u200d"  # parts of words in several scripts, though not printable by themselves
 
 
 class FoundSubmissions(NamedTuple):
@@ -58,11 +59,11 @@ def find_submissions(
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
         for name, place in _students_at(path, exercises, notes, aside):
-            student = login(name)
-            if not _STUDENT.fullmatch(student) or student != student.strip():
+            student = unicodedata.normalize("NFC", login(unicodedata.normalize("NFC", name)))
+            if not _is_a_name(student):
                 aside[student] = (
-                    f"{printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
-                    "100 at most, and starts with no dot; rename it"
+                    f"{printable(str(place))}: a student's name has at most {_LONGEST} characters, all visible, "
+                    "and starts with no dot and no blank; rename it"
                 )
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
@@ -72,11 +73,17 @@ def find_submissions(
     return FoundSubmissions(students, list(first_notes(notes)), dict(sorted(aside.items())))
 
 
+def _is_a_name(student: str) -> bool:
+    """Return whether a student can have this name: any that reads the same on a page, on a screen and in a file."""
+    visible = all(c.isprintable() or c in _JOINERS for c in student)
+    return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
+
+
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
     """The students with a name of their own, ignoring case, because reports are files; the others go ``aside``."""
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
-        groups.setdefault(student.lower(), []).extend((student, place) for place in _submitted(list(found.values())))
+        groups.setdefault(student.casefold(), []).extend((student, place) for place in _submitted(list(found.values())))
     for group in groups.values():
         if len(group) > 1:
             names = dict.fromkeys(student for student, _ in group)

@@ -5,9 +5,7 @@ Every text may come from a learner; ``csv_cell`` sees to it that no spreadsheet 
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader.batch.opening import names_in, reading
@@ -15,47 +13,67 @@ from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.integrations.roster import Roster
-from grader.reports.tables import csv_cell
+from grader.reports.tables import csv_cell, csv_lines
 from grader.reports.wording import by_hand_text
 
 COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception", "by_hand")  # fmt: skip
+Line = tuple[object, ...]
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # about the student, in the order of Canvas's export
 
 
-def load(folder: Path) -> list[Report]:
-    """The reports that ``grade`` wrote there, by student. Raises CourseError."""
+def load(folder: Path) -> Iterator[Report]:
+    """The reports that ``grade`` wrote there, by student. One is in memory at a time. Raises CourseError."""
+    students_in(folder)
+    return _each(folder)
+
+
+def _each(folder: Path) -> Iterator[Report]:
+    with reading(folder) as database:
+        yield from database.reports()
+
+
+def students_in(folder: Path) -> list[str]:
+    """The students who have a report there. Raises CourseError where there is none, or one that cannot be read."""
     with reading(folder) as database:
         students = database.students()
-        damaged = sorted({*names_in(folder)} - {*students})
-        reports = [found for student in students if (found := database.counting(student)) is not None]
-    if damaged:  # in a folder of an older version, which has no database
+    if damaged := sorted({*names_in(folder)} - {*students}):  # in a folder of an older version, which has no database
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is no whole report of {damaged[0]}; grade again to mend it, or move it "
             "out of that folder"
         )
-    if not reports:
+    if not students:
         raise CourseError(f"no reports in {folder}; write them with: shardlings grade SUBMISSIONS --out {folder}")
-    return reports
+    return students
 
 
-def write_csv(reports: Sequence[Report], path: Path) -> None:
+def write_csv(reports: Iterable[Report], path: Path) -> None:
     """One line per result; then what lateness costs and what a person gave, so that a student's lines add up to the score."""
-    lines: list[tuple[object, ...]] = [
-        (r.student, e.module, e.exercise, one.kind, one.name, one.label, "no" if one.public else "yes", one.status,
-         one.earned, one.points, one.reason, one.misconception, by_hand_text(one.by_hand, one.status) if one.by_hand else "")
-        for r in reports for e in r.exercises for one in e.results
-    ]  # fmt: skip
-    lines += [
-        (r.student, e.module, e.exercise, "by hand", "", e.title, "no", "by hand",
-         round(e.earned - sum(one.earned for one in e.results), 6), 0, "", "", by_hand_text(e.by_hand))
-        for r in reports for e in r.exercises if e.by_hand
-    ]  # fmt: skip
-    lines += [
-        (r.student, one.module, "", "late", "", "handed in late", "no", "late", -one.penalty, 0, one.text, "", "")
-        for r in reports for one in r.hand_ins if one.text
-    ]  # fmt: skip
-    _write(path, [COLUMNS, *lines])
+    _write(path, _lines(reports))
+
+
+def _lines(reports: Iterable[Report]) -> Iterator[Line]:
+    by_hand: list[Line] = []
+    late: list[Line] = []
+    yield COLUMNS
+    for r in reports:
+        for e in r.exercises:
+            for one in e.results:
+                hand = by_hand_text(one.by_hand, one.status) if one.by_hand else ""
+                yield (
+                    r.student, e.module, e.exercise, one.kind, one.name, one.label, "no" if one.public else "yes",
+                    one.status, one.earned, one.points, one.reason, one.misconception, hand,
+                )  # fmt: skip
+            if e.by_hand:
+                rest = round(e.earned - sum(one.earned for one in e.results), 6)
+                about = ("by hand", "", e.title, "no", "by hand", rest, 0, "", "", by_hand_text(e.by_hand))
+                by_hand.append((r.student, e.module, e.exercise, *about))
+        late += [
+            (r.student, one.module, "", "late", "", "handed in late", "no", "late", -one.penalty, 0, one.text, "", "")
+            for one in r.hand_ins if one.text
+        ]  # fmt: skip
+    yield from by_hand
+    yield from late
 
 
 def write_canvas(
@@ -69,29 +87,25 @@ def write_canvas(
     Args:
         extensions: exercises that count as extra credit.
     """
-    reports = list(reports)
-    modules = list(dict.fromkeys(e.module for r in reports for e in r.exercises))
-    possible = [
-        max((sum(e.points for e in r.exercises if e.module == m and e.exercise not in extensions) for r in reports), default=0)
-        for m in modules
-    ]  # fmt: skip
-    known = [name for name in (roster.header if roster else CANVAS) if name in CANVAS_OWN]
-    columns = [roster.column(m) for m in modules] if roster else modules
-    own = [roster.points.get(c, "").strip() if roster else "" for c in columns]
-    head = ["    Points Possible", *[""] * (len(known) - 1)]
-    lines: list[tuple[object, ...]] = [
-        (*known, *columns),
-        (*head, *(there or points for there, points in zip(own, possible, strict=True))),
-    ]
-    strangers: list[str] = []
+    possible: dict[str, float] = {}  # points, by module
+    earned: dict[str, dict[str, float]] = {}
     for report in reports:
-        asked = {e.module for e in report.exercises}
-        earned = [_earned_in(report, m) if m in asked else "" for m in modules]
-        row = roster.row_of(report.student) if roster else {"Student": report.student, "SIS Login ID": report.student}
+        for m in dict.fromkeys(e.module for e in report.exercises):
+            required = (e.points for e in report.exercises if e.module == m and e.exercise not in extensions)
+            possible[m] = max(possible.get(m, 0), sum(required))
+        earned[report.student] = {m: _earned_in(report, m) for m in {e.module for e in report.exercises}}
+    known = [name for name in (roster.header if roster else CANVAS) if name in CANVAS_OWN]
+    columns = {m: roster.column(m) if roster else m for m in possible}
+    own = {m: roster.points.get(column, "").strip() if roster else "" for m, column in columns.items()}
+    head = ["    Points Possible", *[""] * (len(known) - 1)]
+    lines: list[Line] = [(*known, *columns.values()), (*head, *(own[m] or points for m, points in possible.items()))]
+    strangers: list[str] = []
+    for student, of in earned.items():
+        row = roster.row_of(student) if roster else {"Student": student, "SIS Login ID": student}
         if row is None:
-            strangers.append(report.student)
+            strangers.append(student)
         else:
-            lines.append((*(row.get(column, "") for column in known), *earned))
+            lines.append((*(row.get(column, "") for column in known), *(of.get(m, "") for m in possible)))
     _write(path, lines, keep_first=2)
     return strangers
 
@@ -102,12 +116,11 @@ def _earned_in(report: Report, module: str) -> float:
     return round(earned - sum(one.penalty for one in report.hand_ins if one.module == module), 6)
 
 
-def _write(path: Path, lines: list[tuple[object, ...]], keep_first: int = 1) -> None:
+def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
     """Our own headings are kept as they are: Canvas knows a line by its leading blanks."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for number, line in enumerate(lines):
-        heading = number < keep_first
-        writer.writerow([v if heading and isinstance(v, str) else csv_cell(v) for v in line])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.getvalue())
+    cells = (
+        [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]
+        for number, line in enumerate(lines)
+    )
+    write_atomic(path, csv_lines(cells))

@@ -55,14 +55,16 @@ def fitting(
 ) -> list[Misconception]:
     """The misconceptions that explain why a check fails, if they can be told from all others.
 
-    Each fits: every check that it fails fails in the same way, unless it was not tried. Of several those whose other
-    results and collectives are the submission's, too.
+    Those whose ``gives`` holds, if there are any. Else each fits: every check that it fails fails in the same way,
+    unless it was not tried. Of several those whose other results and collectives are the submission's, too.
 
     Args:
         results: the status of each check of the submission.
         known: the misconceptions that fail this check.
         checks: all checks by name.
     """
+    if given := [misconception for misconception, _ in known if _gives(misconception, submitted, checks)]:
+        return given if len(given) <= MOST_NAMED else []
     failed = {name for name, status in results.items() if status == "failed"}
     ranks: dict[str, int] = {}
     forms = _possible_forms(results, known, checks)
@@ -74,6 +76,15 @@ def fitting(
             )
     best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
     return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
+
+
+def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
+    """Whether a program comes to what this mistake says that it comes to, on every mesh."""
+    if misconception.gives is None:
+        return False
+    check = checks[misconception.fails[0]]
+    found = submitted.to(replace(check, name=f"{misconception.name} gives", fn=misconception.gives))
+    return bool(found) and not any(found)
 
 
 def _possible_forms(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from grader.common.result import Report, Result
@@ -64,33 +64,58 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    student: str
-    result: Result
+    """One answer. ``ratio``: the answer divided by the right one; None where there is no such positive number."""
+
+    right: bool
+    silent: bool
     ratio: float | None
+    misconception: str
 
 
-def numeric_answers(reports: Sequence[Report]) -> list[Answers]:
-    """Of every question that somebody was asked, in the order of the reports."""
-    asked = dict.fromkeys((exercise, result.name) for report in reports for exercise, result in _numbers(report))
-    return [_answers(exercise, name, _given(reports, exercise, name)) for exercise, name in asked]
+@dataclass
+class _Question:
+    """What a class answered to one question: equal answers are counted together.
+
+    Attributes:
+        label: in the first report.
+        hints, students: by misconception.
+    """
+
+    label: str
+    given: Counter[_Given] = field(default_factory=Counter)
+    hints: dict[str, str] = field(default_factory=dict)
+    students: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
-def _numbers(report: Report, exercise: str = "") -> Iterator[tuple[str, Result]]:
-    """The answers that were handed in, to the questions of one exercise or of all."""
+class NumericAnswers:
+    """Collect the answers to every question that somebody was asked, one report at a time."""
+
+    def __init__(self) -> None:
+        self._questions: dict[tuple[str, str], _Question] = {}
+
+    def add(self, report: Report) -> None:
+        for exercise, result in _numbers(report):
+            key = exercise, result.name
+            if key not in self._questions:
+                self._questions[key] = _Question(result.label)
+            question = self._questions[key]
+            ratio = _ratio(str(result.actual or ""), str(result.expected or ""))
+            question.given[_Given(result.status == "passed", result.actual is None, ratio, result.misconception)] += 1
+            if result.misconception:
+                question.hints.setdefault(result.misconception, result.hint)
+                question.students[result.misconception].append(report.student)
+
+    def answers(self) -> list[Answers]:
+        """Return them in the order of the reports."""
+        return [_answers(exercise, name, question) for (exercise, name), question in self._questions.items()]
+
+
+def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
+    """The answers that were handed in."""
     for part in report.exercises:
-        for result in part.results if part.handed_in and exercise in ("", part.exercise) else ():
+        for result in part.results if part.handed_in else ():
             if result.kind == "number" and result.status in ("passed", "failed"):
                 yield part.exercise, result
-
-
-def _given(reports: Sequence[Report], exercise: str, name: str) -> list[_Given]:
-    """A whole class's to one question; to all questions they would take memory."""
-    return [
-        _Given(report.student, result, _ratio(str(result.actual or ""), str(result.expected or "")))
-        for report in reports
-        for _, result in _numbers(report, exercise)
-        if result.name == name
-    ]
 
 
 @lru_cache(1000)
@@ -107,63 +132,61 @@ def _ratio(actual: str, expected: str) -> float | None:
     return ratio if math.isfinite(ratio) and ratio > 0 else None
 
 
-def _answers(exercise: str, name: str, group: list[_Given]) -> Answers:
-    silent = sum(given.result.actual is None for given in group)
-    misconceptions = _misconceptions(group)
+def _answers(exercise: str, name: str, question: _Question) -> Answers:
+    given = question.given
+    silent = sum(n for one, n in given.items() if one.silent)
+    misconceptions = _misconceptions(question)
     return Answers(
         exercise=exercise,
         name=name,
-        label=group[0].result.label,
-        right=sum(given.result.status == "passed" for given in group),
-        answered=len(group) - silent,
+        label=question.label,
+        right=sum(n for one, n in given.items() if one.right),
+        answered=given.total() - silent,
         silent=silent,
-        off_scale=sum(given.ratio is None for given in group) - silent,
-        bars=_bars(group, {misconception.name: misconception.mark for misconception in misconceptions}),
+        off_scale=sum(n for one, n in given.items() if one.ratio is None) - silent,
+        bars=_bars(given, {one.name: one.mark for one in misconceptions}),
         misconceptions=misconceptions,
     )
 
 
-def _misconceptions(group: list[_Given]) -> tuple[MatchedMisconception, ...]:
+def _misconceptions(question: _Question) -> tuple[MatchedMisconception, ...]:
     """The most common first, lettered."""
-    by_name: dict[str, list[_Given]] = defaultdict(list)
-    for given in group:
-        if given.result.misconception:
-            by_name[given.result.misconception].append(given)
-    ranked = sorted(by_name, key=lambda name: (-len(by_name[name]), name))
+    ranked = sorted(question.students, key=lambda name: (-len(question.students[name]), name))
     found = []
     for number, name in enumerate(ranked):
-        matched = by_name[name]
-        ratios = sorted(given.ratio for given in matched if given.ratio is not None)
+        own = (one.ratio for one in question.given.elements() if one.misconception == name)
+        ratios = sorted(ratio for ratio in own if ratio is not None)
         middle = ratios[len(ratios) // 2] if ratios else math.nan
         mark = chr(ord("a") + number) if number < 26 else str(number + 1)
-        found.append(
-            MatchedMisconception(mark, name, matched[0].result.hint, middle, tuple(given.student for given in matched))
-        )
+        found.append(MatchedMisconception(mark, name, question.hints[name], middle, tuple(question.students[name])))
     return tuple(found)
 
 
-def _bars(group: list[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
+def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
     """On a logarithmic scale that holds all answers, the right one in the middle of the middle bar."""
     placed = [(given, math.log(min(max(given.ratio, 1 / LARGEST), LARGEST))) for given in group if given.ratio]
     if not placed:
         return ()
     reach = max(math.log(4), *(abs(at) for _, at in placed))
     width = 2 * reach / (2 * _STEPS)
-    bars: dict[int, list[Result]] = defaultdict(list)
+    bars: dict[int, Counter[_Given]] = defaultdict(Counter)
     for given, at in placed:
         # only what is right stands in the middle, however tolerant the question is
         nearest = round(at / width) or (1 if at > 0 else -1)
-        bars[0 if given.result.status == "passed" else nearest].append(given.result)
+        bars[0 if given.right else nearest][given] += group[given]
     return tuple(_bar(k, width, bars[k], marks) for k in range(-_STEPS, _STEPS + 1))
 
 
-def _bar(k: int, width: float, results: list[Result], marks: dict[str, str]) -> AnswerBar:
-    misconceptions = Counter(marks[r.misconception] for r in results if r.misconception)
-    right = sum(r.status == "passed" for r in results)
+def _bar(k: int, width: float, given: Counter[_Given], marks: dict[str, str]) -> AnswerBar:
+    misconceptions: Counter[str] = Counter()
+    for one, n in given.items():
+        if one.misconception:
+            misconceptions[marks[one.misconception]] += n
+    right = sum(n for one, n in given.items() if one.right)
     return AnswerBar(
         low=math.exp((k - 0.5) * width),
         high=math.exp((k + 0.5) * width),
         right=right,
         misconceptions=tuple(sorted(misconceptions.items())),
-        other=len(results) - right - misconceptions.total(),
+        other=given.total() - right - misconceptions.total(),
     )

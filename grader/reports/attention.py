@@ -16,6 +16,7 @@ ENDED = "XLA ended the process twice"
 Kind = Literal[
     "not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again", "late", "class"
 ]
+ORDER: tuple[Kind, ...] = ("not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again")
 
 
 class Attention(BaseModel, frozen=True, extra="forbid"):
@@ -37,31 +38,41 @@ class BrokenResult(BaseModel, frozen=True, extra="forbid"):
     reason: str
 
 
-def who_needs_a_person(
-    reports: list[Report],
-    not_graded: Mapping[str, str],
-    extensions: Collection[str],
-    suspicions: Iterable[Mapping[str, Any]] = (),
-) -> list[Attention]:
-    """Who was not graded, whose points are pending, whose words are to be read, whose answers are right for others, over
-    whose programs XLA ended, whose work may not have been found, and who handed in several versions; in this order.
+class AttentionList:
+    """Find the students whom a person must look after, one report at a time.
+
+    Args:
+        extensions: exercises that count as extra credit.
     """
-    missing = {r.student: reason for r in reports if (reason := _not_found(r, extensions))}
-    found: dict[Kind, list[tuple[str, str]]] = {
-        "not graded": [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())],
-        "pending": [(r.student, _whats_pending(r)) for r in reports if r.pending > 0],
-        "by hand": [(r.student, _to_be_read(r)) for r in reports if r.pending > 0],
-        "suspicious": [(s["student"], _fits_others(s)) for s in suspicions],
-        "look": [(r.student, ended_xla(r)) for r in reports],
-        "not found": list(missing.items()),
-        "handed in again": [(r.student, _several(r)) for r in reports if r.student not in missing],
-    }
-    return [
-        Attention(student=clean(student, 100), reason=clean(reason, 600), kind=kind)
-        for kind, items in found.items()
-        for student, reason in items
-        if reason
-    ]
+
+    def __init__(self, extensions: Collection[str]) -> None:
+        self._extensions = extensions
+        self._found: dict[Kind, list[tuple[str, str]]] = {}
+
+    def add(self, report: Report) -> None:
+        waits, missing = report.pending > 0, _not_found(report, self._extensions)
+        self._add("pending", report, _whats_pending(report) if waits else "")
+        self._add("by hand", report, _to_be_read(report) if waits else "")
+        self._add("look", report, ended_xla(report))
+        self._add("not found", report, missing)
+        self._add("handed in again", report, "" if missing else _several(report))
+
+    def _add(self, kind: Kind, report: Report, reason: str) -> None:
+        if reason:
+            self._found.setdefault(kind, []).append((report.student, reason))
+
+    def attention(self, not_graded: Mapping[str, str], suspicions: Iterable[Mapping[str, Any]] = ()) -> list[Attention]:
+        """Return all students whom a person must look after, in the order of ``ORDER``."""
+        ungraded = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
+        found = self._found | {
+            "not graded": ungraded,
+            "suspicious": [(one["student"], _fits_others(one)) for one in suspicions],
+        }
+        return [
+            Attention(student=clean(student, 100), reason=clean(reason, 600), kind=kind)
+            for kind in ORDER
+            for student, reason in found.get(kind, [])
+        ]
 
 
 def _fits_others(suspicion: Mapping[str, Any]) -> str:
@@ -110,8 +121,8 @@ def _not_found(report: Report, extensions: Collection[str]) -> str:
     return "; ".join([*lacking, *notes[:3]]) if notes else ""
 
 
-def broken_results(reports: list[Report]) -> list[BrokenResult]:
-    """All of a class."""
+def broken_results(report: Report) -> list[BrokenResult]:
+    """Return the results of a report that a person must look at."""
     return [
         BrokenResult(
             student=report.student,
@@ -121,7 +132,6 @@ def broken_results(reports: list[Report]) -> list[BrokenResult]:
             points=result.points,
             reason=result.reason,
         )
-        for report in reports
         for exercise in report.exercises
         for result in exercise.results
         if result.waits and not result.unjudged and exercise.by_hand is None

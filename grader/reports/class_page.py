@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.common.result import Report
-from grader.reports.answers import Answers, numeric_answers
+from grader.reports.answers import Answers
 from grader.reports.rates import CheckRate, ExerciseRate
-from grader.reports.summary import Summary, in_order
+from grader.reports.summary import Summary
+from grader.reports.whole_class import WholeClass
 
 SHOWN = 8
 """Misconceptions and checks that stand open; the others are folded."""
@@ -20,42 +21,50 @@ class ClassPage:
     """What the template gets.
 
     Attributes:
+        reports: one line each, in the order of the students; read once.
         graded: students who have a page.
+        courses: that the reports name.
+        percents: of the students' points.
+        late: whether any report says when work was handed in.
         kinds: student -> in which ways they need a person.
         hardest: the checks and questions that the most failed.
         modules: each module's exercises, with their checks and the answers to their questions.
     """
 
     summary: Summary
-    reports: list[Report]
+    reports: Iterable[Report]
     graded: set[str]
+    courses: list[str]
+    percents: Sequence[float]
+    late: bool
     kinds: dict[str, str]
     hardest: list[CheckRate]
     modules: list[tuple[str, list[Detail]]]
     shown: int = SHOWN
 
 
-def class_page(summary: Summary, reports: Iterable[Report]) -> ClassPage:
-    ordered = in_order(reports)
+def class_page(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> ClassPage:
     kinds: dict[str, dict[str, None]] = {}
     for item in summary.attention:
         kinds.setdefault(item.student, {})[item.kind] = None
     return ClassPage(
         summary=summary,
-        reports=ordered,
-        graded={r.student for r in ordered},
+        reports=reports,
+        graded=whole.students,
+        courses=list(whole.courses),
+        percents=whole.percents,
+        late=whole.late,
         kinds={student: ", ".join(of) for student, of in kinds.items()},
         hardest=summary.hardest[:SHOWN],
-        modules=_modules(summary, ordered),
+        modules=_modules(summary, whole),
     )
 
 
-def _modules(summary: Summary, reports: list[Report]) -> list[tuple[str, list[Detail]]]:
-    module_of = {e.exercise: e.module for r in reports for e in r.exercises}
-    answers = numeric_answers(reports)
+def _modules(summary: Summary, whole: WholeClass) -> list[tuple[str, list[Detail]]]:
+    answers = whole.answers.answers()
     found: dict[str, list[Detail]] = {}
     for rate in summary.exercises:
         checks = [c for c in summary.checks if c.exercise == rate.exercise]
         given = [a for a in answers if a.exercise == rate.exercise]
-        found.setdefault(module_of.get(rate.exercise, ""), []).append((rate, checks, given))
+        found.setdefault(whole.module_of.get(rate.exercise, ""), []).append((rate, checks, given))
     return list(found.items())

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.common.result import Report
 from grader.reports.answers import AnswerBar, Answers
 from grader.reports.points import counted
-from grader.reports.wording import percent_of
 
 WIDTH, HEIGHT = 400.0, 130.0
 _TOP, _GAP = 20.0, 3.0
@@ -45,12 +43,11 @@ class Histogram:
     alt: str
 
 
-def score_histogram(reports: Sequence[Report]) -> Histogram:
+def score_histogram(percents: Iterable[float]) -> Histogram:
     """How many have 0 to 10 percent of the points, 10 to 20, and so on, a bonus left out; the last holds 100."""
     counts = [0] * 10
-    for report in reports:
-        if (percent := percent_of(report)) is not None:
-            counts[min(9, int(percent // 10))] += 1
+    for percent in percents:
+        counts[min(9, int(percent // 10))] += 1
     spans = [f"{10 * i} to {10 * i + 10}%" if i < 9 else "90% and more" for i in range(10)]
     stacks = [[("count", n, "")] for n in counts]
     texts = [f"{span}: {counted(n, 'student')}" for span, n in zip(spans, counts, strict=True)]

@@ -15,6 +15,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
+from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.arrows import draw_arrows
 from grader.reports.bars import draw_bars
@@ -33,6 +34,7 @@ from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
 from grader.reports.untrusted import clean
+from grader.reports.whole_class import WholeClass
 from grader.reports.wording import (
     Audience,
     by_hand_text,
@@ -63,13 +65,16 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
     return template.render(exercise=seen_by(audience, exercise), audience=audience, look=inline, heading=3)
 
 
-def summary_html(summary: Summary, reports: Iterable[Report]) -> Iterator[str]:
+def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
     """The class page, piece by piece, as a large class's need not be held whole.
 
     It links to each student's page, named by ``page_name``, in the same folder.
     Its one script sorts and filters the table of students; the page's policy lets no other run.
+
+    Args:
+        whole: counted over all of ``reports``, which are read once.
     """
-    shown = class_page(summary, reports)
+    shown = class_page(summary, whole, reports)
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
     template = _environment().get_template("class.html.j2")
     return template.generate(vars(shown), script=Markup(_script()), script_hash=Markup(f"sha256-{digest}"))
@@ -200,12 +205,5 @@ def _prose(text: str, limit: int = 2000) -> Markup:
 
 
 def page_name(student: str) -> str:
-    """The file name of a student's page: ``<student>.html`` where that is safe in a folder and a link.
-
-    Other names keep their safe characters and get a part of their digest, so that no two collide.
-    """
-    if re.fullmatch(r"(?!(?i:index|changes|leaderboard)$)[A-Za-z0-9][A-Za-z0-9._-]{0,99}", student):
-        return f"{student}.html"
-    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", student)[:60].strip("-")
-    digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{safe or 'student'}-{digest}.html"
+    """Return the file name of a student's page."""
+    return f"{file_name(student)}.html"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from array import array
+from collections import Counter
+from collections.abc import Collection
 
 from pydantic import BaseModel
 
-from grader.common.result import ExerciseReport, Report, Result
+from grader.common.result import ExerciseReport, Report
 from grader.reports.points import percentage
 
 
@@ -62,91 +63,145 @@ class MisconceptionCount(BaseModel, frozen=True, extra="forbid"):
     who: list[str]
 
 
-def assignment_rates(reports: list[Report], extensions: Collection[str]) -> list[AssignmentRate]:
-    """By module, in the order of their ids."""
-    modules = sorted({e.module for r in reports for e in r.exercises})
-    return [_assignment_rate(module, reports, extensions) for module in modules]
+class AssignmentRates:
+    """Count how a class did on each module, one report at a time.
 
+    Args:
+        extensions: exercises that count as extra credit.
+    """
 
-def _assignment_rate(module: str, reports: list[Report], extensions: Collection[str]) -> AssignmentRate:
-    by_student = [[e for e in r.exercises if e.module == module] for r in reports]
-    done = [exercises for exercises in by_student if any(e.handed_in for e in exercises)]
-    required = [[e for e in exercises if e.exercise not in extensions] for exercises in done]
-    percents = [_percent_of(exercises) for exercises in required if exercises]
-    return AssignmentRate(
-        module=module,
-        submissions=len(list(filter(None, by_student))),
-        handed_in=len(done),
-        mean=round(statistics.fmean(percents), 2) if percents else None,
-        full=sum(percent >= 100 for percent in percents),
-    )
+    def __init__(self, extensions: Collection[str]) -> None:
+        self._extensions = extensions
+        self._submissions: Counter[str] = Counter()
+        self._percents: dict[str, array[float]] = {}
+        self._handed_in: Counter[str] = Counter()
+
+    def add(self, report: Report) -> None:
+        by_module: dict[str, list[ExerciseReport]] = {}
+        for exercise in report.exercises:
+            by_module.setdefault(exercise.module, []).append(exercise)
+        self._submissions.update(by_module.keys())
+        for module, exercises in by_module.items():
+            if any(e.handed_in for e in exercises):
+                self._handed_in[module] += 1
+                if required := [e for e in exercises if e.exercise not in self._extensions]:
+                    self._percents.setdefault(module, array("d")).append(_percent_of(required))
+
+    def rates(self) -> list[AssignmentRate]:
+        """Return them in the order of the modules' ids."""
+        return [self._rate(module) for module in sorted(self._submissions)]
+
+    def _rate(self, module: str) -> AssignmentRate:
+        percents = self._percents.get(module, array("d"))
+        return AssignmentRate(
+            module=module,
+            submissions=self._submissions[module],
+            handed_in=self._handed_in[module],
+            mean=round(statistics.fmean(percents), 2) if percents else None,
+            full=sum(percent >= 100 for percent in percents),
+        )
 
 
 def _percent_of(exercises: list[ExerciseReport]) -> float:
     return percentage(sum(e.earned for e in exercises), sum(e.points for e in exercises))
 
 
-def _results(reports: list[Report]) -> Iterable[tuple[Report, ExerciseReport, Result]]:
-    return ((r, e, result) for r in reports for e in r.exercises for result in e.results)
+class ExerciseRates:
+    """Count how a class did on each exercise, one report at a time.
+
+    Students have no duty to hand in an extension, so its rate is of the students who did.
+
+    Args:
+        extensions: exercises that count as extra credit.
+    """
+
+    def __init__(self, extensions: Collection[str]) -> None:
+        self._extensions = extensions
+        self._titles: dict[str, str] = {}  # in the order of the reports
+        self._percents: dict[str, array[float]] = {}
+        self._full: Counter[str] = Counter()
+
+    def add(self, report: Report) -> None:
+        for e in report.exercises:
+            if e.handed_in or e.exercise not in self._extensions:
+                self._titles.setdefault(e.exercise, e.title)
+                self._percents.setdefault(e.exercise, array("d")).append(percentage(e.earned, e.points))
+                self._full[e.exercise] += e.earned >= e.points
+
+    def rates(self) -> list[ExerciseRate]:
+        """Return them in the order of the reports."""
+        return [
+            ExerciseRate(
+                exercise=name,
+                title=title,
+                submissions=len(self._percents[name]),
+                mean=round(statistics.fmean(self._percents[name]), 2),
+                full=self._full[name],
+            )
+            for name, title in self._titles.items()
+        ]
 
 
-def exercise_rates(reports: list[Report], extensions: Collection[str]) -> list[ExerciseRate]:
-    """Extensions are of those who handed them in: nobody has to."""
-    groups: dict[str, list[ExerciseReport]] = defaultdict(list)
-    for report in reports:
+class CheckRates:
+    """Count how many students passed each check and question, one report at a time."""
+
+    def __init__(self) -> None:
+        self._labels: dict[tuple[str, str, bool], str] = {}  # a check may have a hidden twin
+        self._states: dict[tuple[str, str, bool], Counter[str]] = {}
+
+    def add(self, report: Report) -> None:
         for exercise in report.exercises:
-            if exercise.handed_in or exercise.exercise not in extensions:
-                groups[exercise.exercise].append(exercise)
-    return [
-        ExerciseRate(
-            exercise=name,
-            title=group[0].title,
-            submissions=len(group),
-            mean=round(statistics.fmean(percentage(e.earned, e.points) for e in group), 2),
-            full=sum(e.earned >= e.points for e in group),
-        )
-        for name, group in groups.items()
-    ]
+            for result in exercise.results if exercise.handed_in else ():
+                if result.kind != "written":
+                    key = exercise.exercise, result.name, result.public
+                    self._labels.setdefault(key, result.label)
+                    self._states.setdefault(key, Counter())[result.status] += 1
+
+    def rates(self) -> list[CheckRate]:
+        """Return them in the order of the reports."""
+        return [_check_rate(*key, label, self._states[key]) for key, label in self._labels.items()]
 
 
-def check_rates(reports: list[Report]) -> list[CheckRate]:
-    """In the order in which the reports have them."""
-    groups: dict[tuple[str, str, bool], list[Result]] = defaultdict(list)  # a check may have a hidden twin
-    for _, exercise, result in _results(reports):
-        if exercise.handed_in and result.kind != "written":
-            groups[exercise.exercise, result.name, result.public].append(result)
-    return [_check_rate(exercise, group) for (exercise, _, _), group in groups.items()]
-
-
-def _check_rate(exercise: str, group: list[Result]) -> CheckRate:
-    states = [r.status for r in group]
-    passed, broken = states.count("passed"), states.count("broken")
+def _check_rate(exercise: str, name: str, public: bool, label: str, states: Counter[str]) -> CheckRate:
+    judged = states.total() - states["broken"]
     return CheckRate(
         exercise=exercise,
-        name=group[0].name,
-        label=group[0].label,
-        public=group[0].public,
-        passed=passed,
-        failed=states.count("failed"),
-        blocked=states.count("blocked"),
-        broken=broken,
-        rate=percentage(passed, len(group) - broken) if len(group) > broken else None,
+        name=name,
+        label=label,
+        public=public,
+        passed=states["passed"],
+        failed=states["failed"],
+        blocked=states["blocked"],
+        broken=states["broken"],
+        rate=percentage(states["passed"], judged) if judged else None,
     )
 
 
-def count_misconceptions(reports: list[Report]) -> list[MisconceptionCount]:
-    """The most common first."""
-    students: dict[tuple[str, str], set[str]] = defaultdict(set)
-    hints: dict[tuple[str, str], str] = {}
-    for report, exercise, result in _results(reports):
-        if result.misconception:
-            key = exercise.exercise, result.misconception
-            students[key].add(report.student)
-            hints.setdefault(key, result.hint)
-    ranked = sorted(students, key=lambda key: (-len(students[key]), key))
-    return [
-        MisconceptionCount(
-            exercise=e, name=n, hint=hints[e, n], students=len(students[e, n]), who=sorted(students[e, n])
-        )
-        for e, n in ranked
-    ]
+class MisconceptionCounts:
+    """Find which students have each misconception, one report at a time."""
+
+    def __init__(self) -> None:
+        self._students: dict[tuple[str, str], set[str]] = {}
+        self._hints: dict[tuple[str, str], str] = {}
+
+    def add(self, report: Report) -> None:
+        for exercise in report.exercises:
+            for result in exercise.results:
+                if result.misconception:
+                    key = exercise.exercise, result.misconception
+                    self._students.setdefault(key, set()).add(report.student)
+                    self._hints.setdefault(key, result.hint)
+
+    def counts(self) -> list[MisconceptionCount]:
+        """Return them, the most common first."""
+        ranked = sorted(self._students, key=lambda key: (-len(self._students[key]), key))
+        return [
+            MisconceptionCount(
+                exercise=exercise,
+                name=name,
+                hint=self._hints[exercise, name],
+                students=len(self._students[exercise, name]),
+                who=sorted(self._students[exercise, name]),
+            )
+            for exercise, name in ranked
+        ]

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
+from array import array
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
 from grader.common.result import Report
-from grader.reports.attention import Attention, BrokenResult, broken_results, who_needs_a_person
+from grader.reports.attention import Attention, AttentionList, BrokenResult, broken_results
 from grader.reports.rates import (
     AssignmentRate,
+    AssignmentRates,
     CheckRate,
+    CheckRates,
     ExerciseRate,
+    ExerciseRates,
     MisconceptionCount,
-    assignment_rates,
-    check_rates,
-    count_misconceptions,
-    exercise_rates,
+    MisconceptionCounts,
 )
 from grader.reports.untrusted import clean
 from grader.reports.wording import percent_of
@@ -52,53 +52,73 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
         return sorted((c for c in self.checks if c.failed), key=lambda c: (-c.failed, c.rate or 0))
 
 
-def summarise(
-    reports: Iterable[Report],
-    *,
-    not_graded: Mapping[str, str] | None = None,
-    extensions: Collection[str] = (),
-    warnings: Iterable[str] = (),
-    suspicions: Iterable[Mapping[str, Any]] = (),
-    also: Iterable[tuple[str, str]] = (),
-    absent: int = 0,
-) -> Summary:
-    """What a class knows and does not; the same for any order of the reports.
+class Counts:
+    """Count a class one report at a time, in the order of the students. No report is kept.
 
     Args:
-        not_graded: student -> why.
         extensions: exercises that count as extra credit.
-        warnings: what is wrong with the course.
-        suspicions: wrong answers that are right for others' numbers, as ``integrity.json`` has them.
-        also: (student, why) for others who need a person.
-        absent: how many of the roster handed in nothing.
     """
-    ordered = in_order(reports)
-    percents = [percent for r in ordered if (percent := percent_of(r)) is not None]
-    return Summary(
-        attention=[
-            *who_needs_a_person(ordered, not_graded or {}, extensions, suspicions),
-            *(
-                Attention(student=clean(student, 100), reason=clean(reason, 600), kind="class")
-                for student, reason in also
-            ),
-        ],
-        warnings=list(warnings),
-        assignments=assignment_rates(ordered, extensions),
-        submissions=len(ordered),
-        mean=round(statistics.fmean(percents), 2) if percents else None,
-        median=round(statistics.median(percents), 2) if percents else None,
-        minimum=min(percents, default=None),
-        maximum=max(percents, default=None),
-        exercises=exercise_rates(ordered, extensions),
-        checks=check_rates(ordered),
-        misconceptions=count_misconceptions(ordered),
-        broken=broken_results(ordered),
-        absent=absent,
-    )
+
+    def __init__(self, extensions: Collection[str] = ()) -> None:
+        self._attention = AttentionList(extensions)
+        self._assignments = AssignmentRates(extensions)
+        self._exercises = ExerciseRates(extensions)
+        self._checks = CheckRates()
+        self._misconceptions = MisconceptionCounts()
+        self._broken: list[BrokenResult] = []
+        self._percents = array("d")
+        self._submissions = 0
+
+    def add(self, report: Report) -> None:
+        for part in (self._attention, self._assignments, self._exercises, self._checks, self._misconceptions):
+            part.add(report)
+        self._broken += broken_results(report)
+        if (percent := percent_of(report)) is not None:
+            self._percents.append(percent)
+        self._submissions += 1
+
+    def summary(
+        self,
+        *,
+        not_graded: Mapping[str, str] | None = None,
+        warnings: Iterable[str] = (),
+        suspicions: Iterable[Mapping[str, Any]] = (),
+        also: Iterable[tuple[str, str]] = (),
+        absent: int = 0,
+    ) -> Summary:
+        """Return what was counted.
+
+        Args:
+            not_graded: student -> why.
+            warnings: what is wrong with the course.
+            suspicions: wrong answers that are right for others' numbers, as ``integrity.json`` has them.
+            also: (student, why) for others who need a person.
+            absent: how many of the roster handed in nothing.
+        """
+        percents = self._percents
+        others = (
+            Attention(student=clean(student, 100), reason=clean(reason, 600), kind="class") for student, reason in also
+        )
+        return Summary(
+            attention=[*self._attention.attention(not_graded or {}, suspicions), *others],
+            warnings=list(warnings),
+            assignments=self._assignments.rates(),
+            submissions=self._submissions,
+            mean=round(statistics.fmean(percents), 2) if percents else None,
+            median=round(statistics.median(percents), 2) if percents else None,
+            minimum=min(percents, default=None),
+            maximum=max(percents, default=None),
+            exercises=self._exercises.rates(),
+            checks=self._checks.rates(),
+            misconceptions=self._misconceptions.counts(),
+            broken=self._broken,
+            absent=absent,
+        )
 
 
-def in_order(reports: Iterable[Report]) -> list[Report]:
-    """By student; the same for any order that they come in."""
-    listed = list(reports)
-    count = Counter(r.student for r in listed)  # to write out everybody's takes seconds
-    return sorted(listed, key=lambda r: (r.student, r.dumps() if count[r.student] > 1 else ""))
+def summarise(reports: Iterable[Report], *, extensions: Collection[str] = (), **known: Any) -> Summary:
+    """Count all reports; the arguments are those of ``Counts`` and ``Counts.summary``."""
+    counts = Counts(extensions)
+    for report in reports:
+        counts.add(report)
+    return counts.summary(**known)

@@ -6,14 +6,14 @@ import csv
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.reports.points import tidy
-from grader.reports.summary import in_order
 from grader.reports.untrusted import clean
+from grader.reports.whole_class import WholeClass
 from grader.reports.wording import count_notes, percent_of, remarks
 
 
@@ -33,25 +33,28 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
 NOTHING = "nothing handed in"
 
 
-def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str], absent: Iterable[str] = ()) -> None:
-    """One line per submission, ordered by student; one column per exercise, in course order.
+def write_grades_csv(
+    whole: WholeClass, reports: Iterable[Report], path: str | os.PathLike[str], absent: Iterable[str] = ()
+) -> None:
+    """One line per submission, in the order of the reports; one column per exercise, in course order.
 
     ``earned`` is without what extensions gave, which is the ``bonus``; ``percent`` is empty where there is nothing else to
     earn. A cell is empty where a submission has no such exercise. ``remarks``: what lateness cost, and points given by hand.
 
     Args:
+        whole: counted over all of ``reports``, which are read once.
         absent: who is in the class and handed in nothing: 0 of what others could earn.
     """
-    ordered = in_order(reports)
-    names = list(dict.fromkeys(e.exercise for r in ordered for e in r.exercises))
+    names = list(whole.module_of)
     header = ["student", *names, "earned", "points", "percent", "bonus", "pending", "notes", "remarks"]
-    most = max((report.points for report in ordered), default=0)
-    percent = 0.0 if most or not ordered else ""
-    without = ([student, *(0 for _ in names), 0, most, percent, 0, 0, 0, NOTHING] for student in sorted(absent))
-    write_atomic(path, _csv(chain([header], (_grades(report, names) for report in ordered), without)))
+    percent = 0.0 if whole.points or not whole.students else ""
+    nothing = [*(0 for _ in names), 0, whole.points, percent, 0, 0, 0, NOTHING]
+    without = ([student, *nothing] for student in sorted(absent))
+    rows = chain([header], (_grades(report, names) for report in reports), without)
+    write_atomic(path, csv_lines([csv_cell(value) for value in row] for row in rows))
 
 
-def _csv(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
     """Line by line, as a large class's need not be held whole."""
 
     class Passed:
@@ -59,7 +62,7 @@ def _csv(rows: Iterable[Sequence[object]]) -> Iterator[str]:
             return line
 
     writer = csv.writer(Passed(), lineterminator="\n")
-    return (writer.writerow([csv_cell(value) for value in row]) for row in rows)
+    return (writer.writerow(row) for row in rows)
 
 
 def _grades(report: Report, names: list[str]) -> list[object]:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from grader.sandbox.filters import forbid_calls
+from grader.sandbox.filters import install_filter
 from grader.wire.limits import MAX_OPEN
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -40,7 +40,7 @@ def give_up(about: dict[str, Any]) -> None:
     if about["tier"] == "sandlock":
         landlock(["/"])
     if about["tier"] != "none":
-        forbid_calls()
+        install_filter()
 
 
 class Packages:

@@ -4,12 +4,13 @@ Started by ``sandbox.worker`` through ``start.py``, confined before it runs. Two
 
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
     submission, which forks the child before it reads a word of the submission. So no child ever finds an earlier
-    submission in its memory. The child is confined once more, and loses the system calls with which one process changes
-    another or a file that it cannot write; what it deletes only seems to be gone, so that it counts. It can neither
+    submission in its memory. The child is confined once more, and keeps only the system calls of ``calls.py``; what it
+    deletes only seems to be gone, so that it counts. It can neither
     signal nor read its keeper, which hands out the asks in stages and keeps its limits. What it leaves, running or
     written, is ended and deleted; where that fails, the worker ends as well, and with it its sandbox.
-run: admits, compiles and executes programs, one after another; learner Python never comes here. One that was given an
-    accelerator has no limit of memory (0). A wing may name another module that answers (``tiers.Extra``).
+run: admits, compiles and executes programs, one after another; learner Python never comes here. It makes the system
+    calls of ``calls.py`` only, before it reads a program. One that was given an accelerator has no limit of memory (0)
+    and no list of calls. A wing may name another module that answers (``tiers.Extra``).
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
 ``worker`` is ours.
@@ -26,15 +27,17 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, cap, landlock, prctl
+from grader.sandbox.filters import install_filter
 from grader.sandbox.importing import few_looks
 from grader.sandbox.keeper import keep, last_act
 from grader.wire import frames
 
 
-def main(serves: str, role: str, memory_mib: int, readable: str = "") -> None:
+def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = "") -> None:
     """Answer by the module ``serves`` until there is nothing more to read.
 
     Args:
+        calls: ``listed`` if this process itself, and not only its children, makes the calls of ``calls.py`` alone.
         readable: under sandlock what learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
@@ -59,6 +62,8 @@ def main(serves: str, role: str, memory_mib: int, readable: str = "") -> None:
         gc.set_threshold(20_000, 20, 20)  # reading a program makes thousands of objects, and few circles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # bwrap: no Landlock keeps a child from our memory
+    if calls == "listed":
+        install_filter()
     send = _sender(answers)
     send({"ready": True}, [])
     while os.read(asks, 1):

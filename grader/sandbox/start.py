@@ -1,4 +1,4 @@
-"""Starts a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB [READABLE]``.
+"""Starts a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
 
 Makes these rooms of the package importable by their paths: its own folder can neither be listed nor read.
 """

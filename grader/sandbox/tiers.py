@@ -20,7 +20,7 @@ from pathlib import Path
 
 from grader.sandbox import needs
 from grader.sandbox.filters import ARCHITECTURES
-from grader.wire.limits import MAX_PROCESSES, MAX_THREADS, STUCK_SECONDS
+from grader.wire.limits import MAX_PROCESSES, MAX_SCRATCH, MAX_SCRATCH_FILES, MAX_THREADS, MIB, STUCK_SECONDS
 
 TIERS = ("sandlock", "bwrap", "none")
 # What each role needs of this package, in folders: all that a process of this role can read of it.
@@ -29,6 +29,8 @@ ROOMS = {
     "run": ("wire", "sandbox", "common", "runner"),
 }
 SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve"}  # the module that answers requests
+# Of a scratch folder that is a file system of its own: a little above the quota, so that the keeper sees the excess.
+SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent
 
@@ -92,6 +94,12 @@ def _bwrap_problem() -> str:
     return "" if done.returncode == 0 else f"bwrap does not work here: {done.stderr.strip()[:200]}"
 
 
+@cache
+def _bwrap_limits_sizes() -> bool:
+    """Whether bwrap is recent enough to limit the size of a file system in memory."""
+    return "--size" in subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=20).stdout
+
+
 def best_tier(asked: str = "auto") -> str:
     """The tier to use. Raises NoIsolation when the one asked for, or any, is not to be had."""
     if asked != "auto":
@@ -147,14 +155,15 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
     python = [sys.executable, "-P", "-s", "-B"]
     memory = "0" if extra.unlimited else str(memory_mib)
     rooms, serves = ":".join([*ROOMS[role], *extra.rooms]), extra.serves or SERVES[role]
-    command = [*python, str(HERE / "start.py"), rooms, serves, role, memory]
+    calls = "listed" if role == "run" and extra == NOTHING and tier != "none" else "any"
+    command = [*python, str(HERE / "start.py"), rooms, serves, role, memory, calls]
     if tier == "none":
         return command
     if tier == "sandlock":  # what learner code may read is less than what a start takes
         command += [":".join(needs.readable())] if role == "trace" else []
         readable = ":".join([*needs.listable(), *package(role, extra), *extra.readable])
         writable = ":".join([scratch, *extra.writable])
-        most = [str(MAX_PROCESSES), str(MAX_THREADS)]
+        most = [str(MAX_PROCESSES), str(MAX_THREADS), str(SCRATCH_SIZE), str(SCRATCH_FILES)]
         return [*python, str(HERE / "launcher.py"), writable, readable, *most, *command]
     return [*_bwrap(scratch, package(role, extra), extra), *command]
 
@@ -176,7 +185,8 @@ def _bwrap(scratch: str, package: list[str], extra: Extra) -> list[str]:
         command += ["--ro-bind", path, path] if path != "/proc" else []
     for path in extra.writable:
         command += ["--dev-bind", path, path]
-    command += ["--bind", scratch, scratch, "--chdir", scratch]
+    quota = ["--size", str(SCRATCH_SIZE), "--tmpfs", scratch] if _bwrap_limits_sizes() else ["--bind", scratch, scratch]
+    command += [*quota, "--chdir", scratch]
     for mount in (*holes, "/proc", "/dev", "/"):
         command += ["--remount-ro", mount]
     return [*command, "--"]

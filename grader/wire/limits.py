@@ -26,6 +26,7 @@ MAX_BLOBS = 256 * MIB  # of one frame, together
 
 # The child in which a submission's code runs. Whatever is over one of these ends it.
 GRACE_SECONDS = 2.0  # of CPU time: after its limit a task is interrupted; what cannot be is killed so much later
+KERNEL_SECONDS = GRACE_SECONDS / 2  # of CPU time of the kernel in a task, which do not count towards its limit
 LOOK_SECONDS = 0.1  # between two looks at its folder and its threads
 MAX_ANSWER = 16 * MIB  # all its frames together
 MAX_TEXT = 4000  # characters of an answer that is text

@@ -21,6 +21,7 @@ from grader.batch.store import Folder
 from grader.cli.regrading import sums_text
 from grader.common.result import Report
 from grader.course.config import Config, CourseError
+from grader.reports.summary import summarise
 from tests.batch.test_store import counted
 from tests.reports.example_reports import EVIL, a_class, evil_report, exercise, make_report, mixed, result
 
@@ -187,7 +188,8 @@ def test_without_policy_and_overrides_a_report_is_what_the_grader_gave(tmp_path:
     for plain in (*a_class(), mixed()):
         with Folder(tmp_path / "out", adjust=Adjustments(LATE.model_copy(update={"late": None}))) as folder:
             counted(folder, plain)
-            assert folder.database.counting(plain.student) == plain
+            stored = folder.database.stored(plain.student)
+            assert stored and stored.counts == plain
             assert (tmp_path / "out" / "reports" / f"{plain.student}.json").read_text() == plain.dumps()
 
 
@@ -233,8 +235,11 @@ def test_a_damaged_history_stops_the_regrade(text: str, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_to_be_written_is_not_even_made(tmp_path: Path) -> None:
     with Folder(tmp_path / "out", dry=True) as folder:
-        assert counted(folder, mixed()) == [], "a copy is rolled back"
-        assert [r.student for r in folder.reports()] == ["alice"]
+        folder.keep(mixed())
+        folder.settle()
+        assert [r.student for r in folder.database.reports()] == ["alice"]
+        folder.finish(summarise([]))
+        assert list(folder.database.reports()) == [], "a copy is rolled back"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -242,6 +247,7 @@ def test_a_report_that_cannot_be_read_is_named_since_its_change_is_not_known(tmp
     with Folder(tmp_path) as folder:
         (tmp_path / "reports" / "alice.json").write_text('{"schema_version": 99}')
         folder.keep(mixed())
+        folder.settle()
         assert folder.unread == ["alice"]
 
 

@@ -43,7 +43,7 @@ def grade(out: Path, reports: list[Report] | None = None, step: Callable[[], obj
                 folder.keep(report)
         folder.settle()
         step()
-        folder.finish(summarise(folder.reports()), ["zoe"])
+        folder.finish(summarise(folder.database.reports()), ["zoe"])
 
 
 def tree(out: Path) -> dict[str, bytes]:
@@ -110,7 +110,7 @@ def test_a_run_that_is_killed_between_any_two_statements(tmp_path: Path, wanted:
         grade(out, BEFORE)
         killed = killed_at(number, out)
         with reading(out) as database:
-            there = {s: database.counting(s) for s in database.students()}
+            there = {report.student: report for report in database.reports()}
         assert there == old or len(there) == 6, "the reports that count are all old, or all new"
         grade(out)
         assert tree(out) == files and rows(out) == content
@@ -160,9 +160,9 @@ def test_a_report_is_kept_as_graded_and_as_it_counts(tmp_path: Path) -> None:
     graded = next(r for r in AFTER if r.student == "ann")
     assert on_file(tmp_path, "ann") == graded
     with reading(tmp_path) as database:
-        counts = database.counting("ann")
-    assert counts is not None and (counts.earned, graded.earned) == (1, 0)
-    assert counts.exercises[0].results[0].by_hand is not None
+        stored = database.stored("ann")
+    assert stored is not None and (stored.counts.earned, stored.graded.earned) == (1, 0)
+    assert stored.counts.exercises[0].results[0].by_hand is not None
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,15 @@ def test_the_record_goes_before_the_files_and_the_latest_line_before_others(cour
     work = {"ada": read(place, "ada", course.module_of)}
     times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
-    assert notes == [f"in {STATED}, and nothing of theirs is here: bo"]
+    assert notes == [f"{STATED} names students without a submission here: bo"]
     assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # not graded now
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
-    assert times["ada"][MODULE].source == "the file's date" and "which students can set" in weak
+    assert times["ada"][MODULE].source == "the file's date"
+    assert weak == (
+        "no submission time in submitted.csv, so the time is the file's date (1). Students can set these and copying "
+        "changes them: these times cost no points. To take points for lateness, write submitted.csv (student,time) into "
+        "the folder of submissions"
+    )
 
 
 def test_a_record_in_a_students_own_folder_is_the_students(course: Course, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from grader.batch.late import EVERY, Handed, days_late, extension_of, later_of, penalised, percent_of
 from grader.common.result import HandIn
 from grader.course.config import CourseError, LatePolicy, Module
-from grader.intake.times import STATED
+from grader.intake.times import DATED, STAMP, STATED, ZIPPED
 
 DUE = datetime(2026, 11, 1, 23, 59, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -27,7 +27,7 @@ LATENESS = st.timedeltas(timedelta(days=-30), timedelta(days=400))
 POINTS = st.floats(0, 1000)
 
 
-def policy(**changes: float) -> LatePolicy:
+def policy(**changes: float | str) -> LatePolicy:
     return LatePolicy.model_validate({"percent_per_day": 10} | changes)
 
 
@@ -35,6 +35,22 @@ def one(late: timedelta, earned: float, of: LatePolicy | None, extension: str = 
     times = {"00_m": Handed(DUE + late, STATED)}
     (found,) = penalised(of, MODULES, {"00_m": earned}, times, extension_of(extension, "r.csv:2", ["00_m"]))
     return found
+
+
+@pytest.mark.parametrize("source", [STAMP, ZIPPED, DATED])
+def test_a_time_that_students_can_set_is_shown_and_costs_nothing(source: str) -> None:
+    times = {"00_m": Handed(DUE + 26 * HOUR, source), "01_m": Handed(DUE + timedelta(days=9), STATED)}
+    first, second = penalised(policy(free_days=1), MODULES, {"00_m": 8.5, "01_m": 10}, times)
+    assert (first.penalty, first.text) == (0, f"26 h late by {source}, which costs no points")
+    assert second.penalty == 1 and "1 late day used" in second.text  # the free day was not spent on the untrusted time
+
+
+def test_file_dates_cost_points_only_if_the_policy_says_so() -> None:
+    times = {"00_m": Handed(DUE + 26 * HOUR, DATED)}
+    (found,) = penalised(policy(trust="file-dates"), MODULES, {"00_m": 8.5}, times)
+    assert found.penalty == 1.7 and found.text.endswith("= 1.7 points off (time by the file's date)")
+    with pytest.raises(ValueError, match="'record' or 'file-dates'"):
+        policy(trust="dates")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from grader.batch.store import Folder
 from grader.cli import COMMANDS, MISTAKES, app, grading, is_mistake
 from grader.cli.grade_options import GradeOptions
 from grader.cli.grading import grade_batch
-from grader.common.result import Report
 from grader.course import exercises
 from grader.course.config import CourseError
 from grader.course.finding import find_course
@@ -80,10 +79,10 @@ def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pyte
         exercises, "load_exercise", lambda path, name, *rest: loaded.append(name) or load(path, name, *rest)
     )
 
-    def graded(grader: object, folder: Folder, *_: object) -> tuple[list[Report], dict[str, Exception]]:
+    def graded(grader: object, folder: Folder, *_: object) -> tuple[set[str], dict[str, Exception]]:
         when_graded.extend(loaded)
         folder.settle()
-        return [], {}
+        return set(), {}
 
     monkeypatch.setattr(grading.store, "grade_batch", graded)
     course = find_course(ROOT)

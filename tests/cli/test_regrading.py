@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from grader.batch.store import Folder
-from grader.cli.regrading import Rosters, keep_roster, kept_roster, names_on_file, of_the_class
+from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, names_on_file
+from grader.common.result import Report
+from grader.course.finding import find_course
 from grader.integrations.roster import Roster
 from tests.commands import GOOD, ROOT, one_line, shardlings
 from tests.reports.example_reports import exercise, make_report, result
@@ -132,6 +134,13 @@ def test_who_leaves_out_a_bonus_needs_no_person(tmp_path: Path) -> None:
     more = exercise([result("w", points=3)], exercise="d1_more", module="04_more")
     bonus = exercise([result("x", points=4)], exercise="d2_bonus", module="04_more", extension=True)
     ada, bob = make_report(plain, student="ada"), make_report(plain, bonus, student="bob")
-    assert of_the_class(Rosters(roster, roster), [ada, bob], []) == []
-    (told,) = of_the_class(Rosters(roster, roster), [ada, make_report(plain, more, bonus, student="bob")], [])
+
+    def told_of(*reports: Report) -> list[tuple[str, str]]:
+        notes = StaffNotes(find_course(ROOT), Rosters(roster, roster))
+        for report in reports:
+            notes.add(report)
+        return [*notes.attention([])]
+
+    assert told_of(ada, bob) == []
+    (told,) = told_of(ada, make_report(plain, more, bonus, student="bob"))
     assert told == ("ada", "nothing handed in for 04_more: 3 points, which are not in the score's maximum here")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from grader.common.files import AT_WORK, clear_left_behind, write_atomic
+from grader.common.files import AT_WORK, RESERVED, clear_left_behind, file_name, write_atomic
 
 
 def test_text_is_utf8_with_its_own_line_ends(tmp_path: Path) -> None:
@@ -93,3 +97,25 @@ def test_what_a_killed_writer_left_is_cleared_and_nothing_else_is(tmp_path: Path
     clear_left_behind(tmp_path)
     assert not ours.exists() and all(path.exists() for path in (at_work, link, *others))
     clear_left_behind(tmp_path / "none")
+
+
+NAMES = st.text(max_size=60) | st.text("aZ09.~- _\u00e4/", max_size=300)
+
+
+@given(NAMES, NAMES)
+@example("a b", "a-b-c8687a08aa5d")
+@example("index", "~69ndex")
+@example("\u00e4", "~c3~a4")
+@example("x" * 201, "~~" + hashlib.sha256(b"x" * 201).hexdigest())
+def test_two_names_never_share_a_file(one: str, other: str) -> None:
+    assert (file_name(one) == file_name(other)) == (one == other)
+
+
+@given(NAMES)
+@example("..")
+@example("\ud800")
+@example("Index")
+def test_a_file_name_is_plain_ascii_and_no_page_of_ours(name: str) -> None:
+    found = file_name(name)
+    assert re.fullmatch(r"([A-Za-z0-9._@+~ -](?<!^\.)){0,200}", found) and found.lower() not in RESERVED
+    assert file_name("alice.b-c_1@x +2") == "alice.b-c_1@x +2"

@@ -163,16 +163,38 @@ def shown(path: Path) -> str:
     return printable(str(path))
 
 
-def test_names_that_no_gradebook_takes_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_names_of_every_alphabet_are_graded(tmp_path: Path) -> None:
+    names = [
+        "=cmd()",
+        "Zo\u00eb M\u00fcller-\u0141ukasz",
+        "\u738b\u5c0f\u660e",
+        "\u0645\u06cc\u200c\u0631\u0627",
+        "O'Neill, Pat (2)",
+    ]
+    for name in names:
+        write(tmp_path / "hw" / name / "c3_contracting.py")
+    assert set_aside(tmp_path / "hw") == (sorted(names), {})
+
+
+def test_a_name_in_composed_and_decomposed_letters_is_one(tmp_path: Path) -> None:
+    write(tmp_path / "hw" / "jose\u0301" / "c3_contracting.py")
+    assert set_aside(tmp_path / "hw") == (["jos\u00e9"], {})
+    write(tmp_path / "hw" / "jos\u00e9" / "c3_contracting.py")
+    write(tmp_path / "hw" / "bob" / "c3_contracting.py")
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["bob"] and "is there twice" in aside["jos\u00e9"]
+
+
+def test_names_that_no_person_can_read_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    odd = ["=cmd()", "jos\u00e9", "jose\u0301", "x" * 101, "bob ", "a\nb", "a\u202eb"]
+    odd = ["x" * 101, "bob ", "a\nb", "a\u202eb"]
     for name in ("alice", *odd):
         write(tmp_path / "hw" / name / "c3_contracting.py")
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and set(aside) == set(odd)
-    assert aside["=cmd()"] == (
-        "hw/=cmd(): a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, 100 at most, "
-        "and starts with no dot; rename it"
+    assert aside["a\nb"] == (
+        "hw/a?b: a student's name has at most 100 characters, all visible, and starts with no dot and no blank; "
+        "rename it"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,14 +37,20 @@ def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyP
     (tmp_path / "submitted" / "bo" / "notes.txt").write_text("my own")
     (tmp_path / "submitted" / "bo" / "book.db").symlink_to(tmp_path / "gradebook.db")
     (tmp_path / "gradebook.db").write_text("grades")
+    os.mkfifo(tmp_path / "submitted" / "bo" / "pipe")
+    said: list[str] = []
     here = SimpleNamespace(
         _format_source=lambda assignment, student: str(tmp_path / "submitted" / student),
         _format_dest=lambda assignment, student: str(tmp_path / "autograded" / student),
         coursedir=SimpleNamespace(ignore=[]),
-        log=SimpleNamespace(warning=lambda *words: None, info=lambda *words: None),
+        log=SimpleNamespace(warning=lambda form, *words: said.append(form % words), info=lambda *words: None),
     )
     BaseConverter.init_assignment(here, "a", "bo")  # type: ignore[arg-type]
     assert [path.name for path in (tmp_path / "autograded" / "bo").iterdir()] == ["notes.txt"]
+    assert [line.split(": ")[1] for line in said] == [
+        "book.db is a link and was not followed",
+        "pipe is neither a file nor a folder and was not read",
+    ]
 
 
 def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path: Path) -> None:
@@ -51,6 +59,9 @@ def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path:
     (folder / "a.txt").write_text("a")
     (folder / "data" / "all").symlink_to(tmp_path)
     (folder / "gone").symlink_to("/nowhere")
+    os.mkfifo(folder / "data" / "pipe")
+    with socket.socket(socket.AF_UNIX) as own:
+        own.bind(str(folder / "s.sock"))
     with handed_in.without_links(folder) as (plain, links):
         assert sorted(p.relative_to(plain).as_posix() for p in plain.rglob("*")) == ["a.txt", "data"]
         assert links == {Path("data/all"): str(tmp_path), Path("gone"): "/nowhere"}

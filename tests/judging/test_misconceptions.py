@@ -134,6 +134,27 @@ def test_the_same_wrong_values_are_the_same_mistake_whatever_is_sent() -> None:
     assert hint(ran(lambda a: 4 * a), **known) == []
 
 
+def test_a_mistake_that_says_what_it_gives_is_known_by_that_alone() -> None:
+    """Its own program may have drawn other numbers: what that came to is not compared."""
+
+    def three_times(seen: Any) -> None:
+        expect_close(seen.out, 3 * seen.a)
+
+    fails, task = ("value", "traffic"), EXERCISE.tasks["double"]
+    known = [
+        (Misconception("tripled", "", lambda: None, task, fails, gives=three_times), Shown(ran(lambda a: 5 * a))),
+        (Misconception("zero", "", lambda: None, task, ("value",)), Shown(ran(lambda a: 0 * a))),
+    ]
+
+    def found(change: Change) -> list[str]:
+        statuses, value = {"value": "failed", "traffic": "passed"}, EXERCISE.checks["value"]
+        return [s.name for s in fitting(value, Shown(ran(change)), statuses, known, EXERCISE.checks)]
+
+    assert found(lambda a: 3 * a) == ["tripled"]
+    assert found(lambda a: 0 * a) == ["zero"]
+    assert found(lambda a: 4 * a) == found(lambda a: 3 * a[:4]) == found(lambda a: np.nan * a) == []
+
+
 def test_rounding_makes_no_difference() -> None:
     assert hint(ran(lambda a: 3 * a * (1 + 1e-6)), tripled=ran(lambda a: 3 * a)) == ["tripled"]
     assert hint(ran(lambda a: 3.2 * a), tripled=ran(lambda a: 3 * a)) == []

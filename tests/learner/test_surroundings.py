@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,9 @@ import jax
 import pytest
 
 from grader.exercise import normal
+from grader.learner import surroundings
 from grader.learner.surroundings import share_ir_context
+from grader.wire.limits import KERNEL_SECONDS
 from tests.learner.texts import A
 
 
@@ -30,6 +33,25 @@ def test_the_timer_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
     traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.1)
     assert signal.getsignal(signal.SIGPROF) is before
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+def test_a_timer_that_ends_early_ends_nothing(traced: Callable[..., Any]) -> None:
+    """The system's timer counts ticks that other processes took; the process's own clock decides."""
+    text = "import os, signal\ndef f(a, *, mesh):\n    os.kill(os.getpid(), signal.SIGPROF)\n    return a\n"
+    assert traced(text, A, seconds=60).reply == {"program": True}
+
+
+@pytest.mark.parametrize(
+    ("system", "counted"), [(KERNEL_SECONDS / 2, 3.0), (KERNEL_SECONDS, 3.0), (KERNEL_SECONDS + 2, 5.0)]
+)
+def test_the_kernels_time_counts_from_a_second_on(
+    system: float, counted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long it takes to hand out memory depends on the machine's load."""
+    begun = os.times()
+    now = os.times_result((begun.user + 3, begun.system + system, 0, 0, 0))
+    monkeypatch.setattr(os, "times", lambda: now)
+    assert surroundings.counted_seconds(begun) == pytest.approx(counted)
 
 
 def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from html.parser import HTMLParser
+from pathlib import Path
 
 from rich.console import Console
 
 from grader.common.layout import owner_slices
 from grader.common.result import ExerciseReport, Report, Result
+from grader.reports.answers import Answers
 from grader.reports.pages import summary_html
 from grader.reports.summary import Summary
+from grader.reports.tables import write_grades_csv
 from grader.reports.terminal import print_report
+from grader.reports.whole_class import WholeClass
 from grader.reports.wording import Audience
 
 MESH = {"x": 4, "y": 2}
@@ -150,7 +154,16 @@ def a_class() -> list[Report]:
 
 def class_page_html(summary: Summary, reports: Iterable[Report]) -> str:
     """The class page, whole."""
-    return "".join(summary_html(summary, reports))
+    listed = list(reports)
+    return "".join(summary_html(summary, WholeClass(listed), listed))
+
+
+def answers_of(reports: Iterable[Report]) -> list[Answers]:
+    return WholeClass(reports).answers.answers()
+
+
+def grades_csv(reports: list[Report], path: Path, absent: Iterable[str] = ()) -> None:
+    write_grades_csv(WholeClass(reports), reports, path, absent)
 
 
 def printed(report: Report, width: int = 100, audience: Audience = "student") -> str:

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from grader.common.result import Report, Result
-from grader.reports.answers import numeric_answers
 from grader.reports.histogram import HEIGHT, answer_histogram, score_histogram
-from tests.reports.example_reports import exercise, make_report, number, result
+from grader.reports.whole_class import WholeClass
+from tests.reports.example_reports import answers_of, exercise, make_report, number, result
 
 
 def right(actual: str = "read as 373 us") -> Result:
@@ -25,7 +25,7 @@ def of(**answers: Result) -> list[Report]:
 
 
 def test_answers_are_counted_by_what_they_are() -> None:
-    (found,) = numeric_answers(
+    (found,) = answers_of(
         of(
             ann=right(),
             bea=number(),
@@ -47,16 +47,14 @@ def test_answers_are_counted_by_what_they_are() -> None:
 
 
 def test_only_right_answers_stand_in_the_middle() -> None:
-    (found,) = numeric_answers(
-        of(ann=right("read as 373 us"), bea=wrong("read as 380 us"), cat=wrong("read as 370 us"))
-    )
+    (found,) = answers_of(of(ann=right("read as 373 us"), bea=wrong("read as 380 us"), cat=wrong("read as 370 us")))
     middle = len(found.bars) // 2
     assert [(bar.right, bar.other) for bar in found.bars[middle - 1 : middle + 2]] == [(0, 1), (1, 0), (0, 1)]
 
 
 @pytest.mark.parametrize("actual", ["read as 0 us", "read as -3 us", "nonsense", "read as 1e999 us", "<b>", ""])
 def test_what_is_no_positive_number_is_off_the_scale(actual: str) -> None:
-    (found,) = numeric_answers(of(ann=wrong(actual)))
+    (found,) = answers_of(of(ann=wrong(actual)))
     assert (found.bars, found.off_scale, found.answered) == ((), 1, 1)
     assert answer_histogram(found).columns == ()
 
@@ -64,11 +62,11 @@ def test_what_is_no_positive_number_is_off_the_scale(actual: str) -> None:
 def test_choices_checks_and_what_was_not_handed_in_have_no_histogram() -> None:
     left = make_report(exercise([number()], handed_in=False))
     choice = make_report(exercise([result(kind="choice"), result("value")]))
-    assert numeric_answers([left, choice]) == []
+    assert answers_of([left, choice]) == []
 
 
 def test_a_picture_says_what_it_shows() -> None:
-    (found,) = numeric_answers(of(ann=right(), bea=number(), cat=number()))
+    (found,) = answers_of(of(ann=right(), bea=number(), cat=number()))
     drawn = answer_histogram(found)
     assert drawn.alt == "1 of 3 answers right; 2 answers by the misconception one_way"
     heights = {piece.kind: piece.height for column in drawn.columns for piece in column.pieces}
@@ -80,7 +78,7 @@ def test_a_picture_says_what_it_shows() -> None:
 def test_scores_of_all_are_in_the_histogram_and_a_bonus_is_not() -> None:
     bonus = exercise([result()], exercise="c5_choose", earned=4, extension=True)
     reports = [make_report(exercise([result()], earned=e), bonus, earned=e + 4, points=10) for e in (0, 5, 10, 12)]
-    drawn = score_histogram([*reports, make_report(bonus, earned=4, points=0)])
+    drawn = score_histogram(WholeClass([*reports, make_report(bonus, earned=4, points=0)]).percents)
     assert [column.note for column in drawn.columns] == ["1", *[""] * 4, "1", *[""] * 3, "2"]
     assert "90% and more: 2 students" in drawn.alt
     assert not math.isnan(drawn.ticks[-1][0])

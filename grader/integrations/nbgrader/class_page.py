@@ -13,6 +13,7 @@ from grader.course.loading import Course
 from grader.reports.attention import Attention, Kind
 from grader.reports.pages import page_name, render_html, summary_html
 from grader.reports.summary import summarise
+from grader.reports.whole_class import WholeClass
 
 BY_HAND = "by_hand.json"
 _BEGINS: list[tuple[str, Kind]] = [
@@ -56,7 +57,8 @@ def write(
     if now or before:
         write_atomic(place / BY_HAND, json.dumps(now, indent=2) + "\n")
     page = place / "index.html"
-    write_atomic(page, summary_html(summary.model_copy(update={"attention": needed}), whole))
+    shown = summary.model_copy(update={"attention": needed})
+    write_atomic(page, summary_html(shown, WholeClass(whole), whole))
     return str(page)
 
 

@@ -23,7 +23,7 @@ from grader.wire import limits
 
 
 def odd_files(folder: Path) -> list[str]:
-    """What is in a submission and is not copied: links, and what the grader may not read; one line each."""
+    """Return a line for each entry of a submission that is not copied: links, pipes, sockets, devices, unreadable files."""
     if folder.is_symlink():
         return [f"{printable(folder.name)} {A_LINK}"]
     odd: list[str] = []
@@ -33,6 +33,8 @@ def odd_files(folder: Path) -> list[str]:
             shown = printable(str(path.relative_to(folder)))
             if path.is_symlink():
                 odd.append(f"{shown} {A_LINK}")
+            elif not (path.is_file() or path.is_dir()):
+                odd.append(f"{shown} is neither a file nor a folder and was not read")
             elif not os.access(path, os.R_OK):
                 odd.append(f"{shown} cannot be read by the grader")
         if seen > limits.MAX_ENTRIES:
@@ -49,12 +51,16 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
     if os.path.islink(source):
         return
     for name in find_all_files(source, [*ignore, "*.ipynb"]):
-        if os.path.islink(name) or not os.access(name, os.R_OK):
+        if not _is_plain(name):
             continue
         place = Path(target, os.path.relpath(name, source))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
         shutil.copy(name, place, follow_symlinks=False)
+
+
+def _is_plain(path: str) -> bool:
+    return os.path.isfile(path) and not os.path.islink(path) and os.access(path, os.R_OK)
 
 
 REPLACED = {
@@ -100,11 +106,14 @@ def guard() -> None:
 
 @contextlib.contextmanager
 def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
-    """A copy of the folder without its links, and where each link points."""
+    """Copy the plain files of a folder; yield the copy, and where each link of the original points."""
+    links = {path.relative_to(folder): os.readlink(path) for path in folder.rglob("*") if path.is_symlink()}
+
+    def odd(place: str, names: list[str]) -> list[str]:
+        paths = {name: os.path.join(place, name) for name in names}
+        return [n for n, path in paths.items() if os.path.islink(path) or not (os.path.isdir(path) or _is_plain(path))]
+
     with tempfile.TemporaryDirectory() as place:
         plain = Path(place, folder.name)
-        shutil.copytree(folder, plain, symlinks=True)
-        links = {path: os.readlink(path) for path in plain.rglob("*") if path.is_symlink()}
-        for path in links:
-            path.unlink()
-        yield plain, {path.relative_to(plain): target for path, target in links.items()}
+        shutil.copytree(folder, plain, ignore=odd)
+        yield plain, links

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from grader.batch.explaining import Wanted, asks_of, calls_of
 from grader.batch.grade import Grader
@@ -44,31 +45,30 @@ def asked(
     """
     calls = calls_of(exercise, task)
     timed = [call for call in calls if call.timing]
-    wanted = Wanted(mesh, dims, str(on), on.chip.name, paper=True)
-    chosen = [call for call in timed or calls if set(dims) <= set(call.dims)] or calls
-    meshes = [m for call in chosen for m in call.meshes]
-    if mesh is None and not any(_count(m) == on.count for m in meshes):
-        had = ", ".join(dict.fromkeys(f"{show_sizes(m)} ({_count(m)})" for m in meshes))
-        raise CourseError(
-            f"{exercise.id}: no mesh of its calls has the {on.count} devices of {on}; there are {had}; "
-            "choose one with --mesh, or another slice"
-        )
-    fitting = [call for call in chosen if mesh is not None or any(_count(m) == on.count for m in call.meshes)]
-    asks, left_out = asks_of(course, exercise, fitting, wanted)
-    if mesh is not None:
+    calls = [call for call in timed or calls if set(dims) <= set(call.dims)] or calls
+    if mesh is None:
+        calls = _calls_on(on, exercise, calls)
+    asks, left_out = asks_of(course, exercise, calls, Wanted(mesh, dims, str(on), on.chip.name, paper=True))
+    if mesh is None:
+        left_out = [line for line in left_out if "devices" not in line]
+    else:
         try:
             placed(on, mesh)  # where a chip is two devices, of these, not of chips
         except ValueError as error:
             raise CourseError(str(error)) from None
-    found = {ask.same: ask for ask in asks}
-    return Asked(list(found.values()), [p for p in left_out if mesh is not None or "devices" not in p])
+    return Asked(list({ask.same: ask for ask in asks}.values()), left_out)
 
 
-def _count(mesh: Mapping[str, int]) -> int:
-    total = 1
-    for size in mesh.values():
-        total *= size
-    return total
+def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:
+    """The calls that have a mesh of the slice's devices. Raises CourseError."""
+    fitting = [call for call in calls if any(prod(mesh.values()) == on.count for mesh in call.meshes)]
+    if not fitting:
+        meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
+        raise CourseError(
+            f"{exercise.id}: no mesh of its calls has the {on.count} devices of {on}; there are {', '.join(meshes)}; "
+            "choose one with --mesh, or another slice"
+        )
+    return fitting
 
 
 def on_chips(

@@ -10,18 +10,21 @@ import typer
 
 from grader.batch import explaining
 from grader.batch.grade import Grader
-from grader.cli.console import BROKEN, FAILED, busy, out, print_json, tell
-from grader.cli.explain import explains_solution, own_source, sizes_of, whose
-from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, refuse_course_beside, work_in
+from grader.cli.console import busy, out, print_json, tell
+from grader.cli.explain import code_of, expect_new, explains_solution, own_source, tell_all, whose
+from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, sizes_of
+from grader.clock import Slice
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.judging.plan import Ask
 from grader.reports.pages import inline, render_template
 from grader.reports.points import counted
 from grader.reports.timeline_svg import draw_chart
 from grader.sandbox.tiers import best_tier
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import Shipped, TpuCompiler, compiler_problem, name_of, slice_of
-from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, differences, facts
+from grader.wings.chip.on_chip import OnChip, as_data, differences, exposed_lines, facts
 from grader.wings.chip.on_chip_text import print_on_chip
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -50,25 +53,15 @@ def chip(
     expect_new(html)
     exercise, task = explaining.chosen(found, name.rpartition(".")[2] if "." in name else name)
     asked = chips.asked(found, exercise, task, place, sizes_of("--mesh", mesh) or None, sizes_of("--shape", shape))
-    for line in asked.left_out:
-        tell("note", f"left out {line}")
+    tell_all([f"left out {line}" for line in asked.left_out])
     solution = explains_solution(found, exercise, work, solution)
-    if not solution and tier != "none" and course is None:
-        refuse_course_beside(found, work_in(found, work))
-    source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
-    shipped = None
-    if problem := compiler_problem():
-        shipped = Shipped.of(found) if solution else Shipped()
-        if not all(name_of(ask, place) in shipped.made for ask in asked.asks):
-            raise CourseError(problem)
-        tell("note", f"{problem}; what is shown was compiled before, for the solution as it is")
+    source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
+    shipped = shipped_of(found, asked.asks, place, solution)
     compiler = None if shipped else TpuCompiler(found, tier, place)
     doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, seconds for each; a minute for a large one"
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
-    tell("note", f"this is {whose(found, exercise, source, solution)}")
-    for note in notes:
-        tell("note", note)
+    tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
     if as_json:
         print_json([as_data(one) for one in made])
     else:
@@ -78,32 +71,34 @@ def chip(
     if html is not None:
         write_atomic(html, render(made))
         tell("note", f"wrote {html}")
-    raise typer.Exit(code_of(made))
+    raise typer.Exit(code_of(one.fault for one in made))
+
+
+def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
+    """What was compiled before, if there is no compiler here. Raises CourseError if a program is not among it."""
+    problem = compiler_problem()
+    if not problem:
+        return None
+    shipped = Shipped.of(course) if solution else Shipped()
+    if not all(name_of(ask, on) in shipped.made for ask in asks):
+        raise CourseError(problem)
+    tell("note", f"{problem}; what is shown was compiled before, for the solution as it is")
+    return shipped
 
 
 def render(made: Sequence[OnChip]) -> str:
     """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
     shown = []
     for one in made:
-        bare = bare_lines(one.timeline) if one.timeline else []
+        exposed = exposed_lines(one.timeline) if one.timeline else []
         chart = draw_chart(one.lines) if one.lines else None
         shown.append(
-            {"about": one, "facts": list(facts(one)), "bare": bare, "differences": differences(one), "chart": chart}
+            {
+                "about": one,
+                "facts": list(facts(one)),
+                "exposed": exposed,
+                "differences": differences(one),
+                "chart": chart,
+            }
         )
     return render_template("on_chip.html.j2", TEMPLATES, shown=shown, standalone=False, look=inline)
-
-
-def expect_new(path: Path | None) -> None:
-    """Raises CourseError where the page could not be written: better now than when all is compiled."""
-    if path is None:
-        return
-    if path.exists() or path.is_symlink():
-        raise CourseError(f"{path} is there already; name a new file")
-    if not path.parent.is_dir():
-        raise CourseError(f"there is no folder {path.parent} to write {path.name} into; make it first")
-
-
-def code_of(made: list[OnChip]) -> int:
-    """0 where everything could be compiled; 3 where that is our own failure."""
-    kinds = {one.fault.kind for one in made if one.fault is not None}
-    return BROKEN if "broken" in kinds else FAILED if kinds else 0

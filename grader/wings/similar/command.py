@@ -22,7 +22,7 @@ from grader.reports.pages import render_template
 from grader.reports.points import counted
 from grader.reports.untrusted import clean, clean_code
 from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, StudentCode, compare
-from grader.wings.similar.page import lines, listed
+from grader.wings.similar.page import Group, groups, lines, listed
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -59,8 +59,11 @@ def similar(
             step(module)
     write_atomic(file, render(compared, most))
     if as_json:
-        print_json({module: as_data(of) for module, of in compared.items()})
+        print_json({module: as_data(module, of) for module, of in compared.items()})
         return
+    for group in larger_groups(compared):
+        names_of = a_few(group.students, 10)
+        say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
     pairs = listed(compared, most)
     if pairs:
         say("    shared   part  module, pair (part: of what the one with less has)", style="dim")
@@ -71,6 +74,11 @@ def similar(
     works = sum(of.works for of in compared.values())
     compared_text = f"{counted(works, 'work')} compared; unusually much is shared by {counted(unusual, 'pair')}"
     say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows them side by side")
+
+
+def larger_groups(compared: Mapping[str, Comparison]) -> list[Group]:
+    """Return the groups of three students and more; a group of two is one pair of the list."""
+    return [group for group in groups(compared) if len(group.students) > 2]
 
 
 def works_by_module(course: Course, submissions: list[Submission], names: list[str]) -> dict[str, list[StudentCode]]:
@@ -109,7 +117,7 @@ def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
                 yield place.read_text(encoding="utf-8")
 
 
-def as_data(compared: Comparison) -> dict[str, object]:
+def as_data(module: str, compared: Comparison) -> dict[str, object]:
     pairs = [
         {
             "students": [pair.one.student, pair.other.student],
@@ -119,7 +127,13 @@ def as_data(compared: Comparison) -> dict[str, object]:
         }
         for pair in compared.pairs
     ]
-    return {"works": compared.works, "median": compared.median, "usual": compared.usual, "pairs": pairs}
+    return {
+        "works": compared.works,
+        "median": compared.median,
+        "usual": compared.usual,
+        "pairs": pairs,
+        "groups": [group.students for group in groups({module: compared})],
+    }
 
 
 def render(compared: Mapping[str, Comparison], most: int) -> str:
@@ -131,6 +145,7 @@ def render(compared: Mapping[str, Comparison], most: int) -> str:
         TEMPLATES,
         compared=compared,
         lines=shown,
+        groups=larger_groups(compared),
         left=len(pairs) - len(shown),
         left_unusual=sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown),
         length=LENGTH,

@@ -1,9 +1,10 @@
-"""Pairs of students whose work is more alike than is usual, side by side, for a person to look at."""
+"""Groups and pairs of students whose work is more alike than usual, side by side, for a person to look at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from markupsafe import Markup
 
@@ -21,12 +22,51 @@ class PairRow:
     sides: tuple[list[tuple[str, Markup]], list[tuple[str, Markup]]]
 
 
-def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
-    """(module, pair) of all modules, those that share the most first; those that are unusual before all others."""
-    pairs = [(module, pair) for module, of in compared.items() for pair in of.pairs]
-    return sorted(pairs, key=lambda f: (not f[1].unusual, -f[1].shared, f[0], f[1].one.student, f[1].other.student))[
-        :most
+@dataclass(frozen=True)
+class Group:
+    """Students of one module who are connected by pairs that share unusually much.
+
+    Attributes:
+        students: their names, sorted.
+        pairs: the pairs that connect them, the most alike first.
+    """
+
+    module: str
+    students: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+
+
+def groups(compared: Mapping[str, Comparison]) -> list[Group]:
+    """Return the groups of all modules, the one with the most alike pair first."""
+    found = [group for module, of in compared.items() for group in _groups_of(module, of.pairs)]
+    return sorted(found, key=lambda group: (-group.pairs[0].shared, group.module, group.students))
+
+
+def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
+    members: dict[str, set[str]] = {}
+    unusual = [pair for pair in pairs if pair.unusual]
+    for pair in unusual:
+        one, other = (members.setdefault(work.student, {work.student}) for work in (pair.one, pair.other))
+        if one is not other:
+            one |= other
+            members |= dict.fromkeys(other, one)
+    distinct = {id(group): group for group in members.values()}.values()
+    return [
+        Group(module, tuple(sorted(group)), tuple(pair for pair in unusual if pair.one.student in group))
+        for group in distinct
     ]
+
+
+def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
+    """Return up to ``most`` pairs as (module, pair): each group's most alike pair, each group's second, and so on.
+
+    Pairs that share no unusual amount follow, the most alike first.
+    """
+    turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
+    found = [pair for turn in turns for pair in turn if pair is not None]
+    usual = [(module, pair) for module, of in compared.items() for pair in of.pairs if not pair.unusual]
+    usual.sort(key=lambda f: (-f[1].shared, f[0], f[1].one.student, f[1].other.student))
+    return [*found, *usual][:most]
 
 
 def lines(compared: Mapping[str, Comparison], most: int) -> list[PairRow]:

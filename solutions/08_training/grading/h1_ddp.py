@@ -206,7 +206,34 @@ def by_all(total, real):
     return total / jax.lax.psum(jnp.sum(real), "dp")
 
 
-@exercise.misconception(fails=ddp_value)
+def gives(rate=None, scale=0.75, junk=False):
+    """A comparison with one step of this mistake, for the mask that a program has drawn.
+
+    Args: rate(real, mesh): what a device's sum of losses is divided by, for real [N, B/N]; scale of what is kept; junk: padding is in the loss.
+    """
+
+    def compare(seen):
+        for step in seen.steps:
+            n, (a, b) = seen.mesh["dp"], (step.params[name] for name in "ab")
+            real, kept = step.real.reshape(n, -1), step.out[1].value
+            parts = rate(real, seen.mesh) if rate else np.full(n, real.sum())
+            each = np.repeat(parts, real.shape[1])[:, None]
+            tanh = np.tanh(step.x @ a)
+            hidden = np.where(kept, tanh / scale, 0)
+            error = np.where(step.real[:, None] | junk, hidden @ b - step.y, 0)
+            back = 2 * error / each
+            inner = np.where(kept, back @ b.T / scale, 0) * (1 - tanh**2)
+            due = {"a": a - RATE * step.x.T @ inner, "b": b - RATE * hidden.T @ back}
+            expect_close((step.out[2], step.out[0]), (np.sum(error**2 / each), due))
+
+    return compare
+
+
+def of_means(real, mesh):
+    return len(real) * np.maximum(real.sum(1), 1)
+
+
+@exercise.misconception(fails=ddp_value, gives=gives(of_means))
 def ddp_mean_of_means(params, x, y, real, key, *, mesh):
     """You took the mean of the devices' means. A row counts more where there are few of them: divide the sum over all devices by the number over all devices."""
 
@@ -237,7 +264,7 @@ def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.size)))
 def ddp_padding_counted(params, x, y, real, key, *, mesh):
     """You divided by the number of rows, padding included. Only real rows count."""
 
@@ -247,7 +274,7 @@ def ddp_padding_counted(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(fails=ddp_value, gives=gives(junk=True))
 def ddp_padding_learnt(params, x, y, real, key, *, mesh):
     """You divided by the number of real rows but summed over all of them: padding has no part in the loss."""
 
@@ -257,7 +284,9 @@ def ddp_padding_learnt(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, total=every)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(
+    fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.sum() * mesh.get("tp", 1)))
+)
 def ddp_copies_counted(params, x, y, real, key, *, mesh):
     """You counted the rows over all axes of the mesh. Devices along tp hold the same rows: count each row once."""
 
@@ -296,7 +325,7 @@ def ddp_dropped_most(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(fails=ddp_value, gives=gives(scale=1))
 def ddp_not_scaled(params, x, y, real, key, *, mesh):
     """You kept numbers as they are. What is kept is divided by 3/4, so that the sum stays the same on average."""
 
@@ -313,7 +342,7 @@ def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, reduce=lambda tree: (summed(tree[0]), tree[1]))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.sum() * len(real))))
 def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
     """You divided by the number of rows and took the mean over devices as well: the gradient is N times too small. Parts add up."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)

@@ -61,7 +61,9 @@ def test_a_copy_in_a_notebook_is_found_and_shown_beside_what_it_is_of(small: Pat
     links = [value for name, value in Nesting(page).attributes if name == "href"]
     anchors = {value for name, value in Nesting(page).attributes if name == "id"}
     assert links and {link.removeprefix("#") for link in links} <= anchors
+    assert "in one group" not in done.stdout  # a group of two is the pair itself
     data = json.loads(run(small, "--json").stdout)["03_matmuls"]
+    assert data["groups"] == [["copier", "s3"]]
     assert (data["works"], data["pairs"][0]["students"]) == (9, ["copier", "s3"])
 
 
@@ -99,7 +101,8 @@ def test_names_and_code_are_text_in_the_page(small: Path) -> None:
 def test_the_page_fits_is_silent_and_fetches_nothing(small: Path) -> None:
     wide = "x = " + " + ".join(["unbroken" * 20] * 30)
     hand_in(small, a=honest(1) + wide, b=honest(1) + wide, **{"n" * 100: honest(1)})
-    assert run(small).exit_code == 0
+    done = run(small)
+    assert done.exit_code == 0 and f"03_matmuls: 3 students in one group: a, b, {'n' * 100}" in done.stdout
     path = small / "similar.html"
     with chromium() as page:
         for width in (400, 1440):

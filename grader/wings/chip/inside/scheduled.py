@@ -1,9 +1,14 @@
-"""The text of a program that the TPU compiler has scheduled, as the instructions that take time, in its order.
+"""Read the text of a program that the TPU compiler has scheduled: the instructions that take time, in order.
 
-What is read: ``estimated_cycles`` of a kernel; where a collective begins and where its result is waited for, which is written in four
-ways (a pair of start and done; a call on another processor of the chip; fusions that start, carry on and end one beside a
-product; one instruction that the core waits for); how often a loop runs, which the text says or which its counter shows.
-What is not read: copies between HBM and VMEM that run beside the core.
+What is read:
+
+- ``estimated_cycles`` of a kernel.
+- Where a collective begins, and where the core waits for its result. The compiler writes this in four ways: a pair of
+  start and done; a call on another processor of the chip; fusions that start, carry on and end a collective beside a
+  product; one instruction that the core waits for.
+- How often a loop runs, which the text states or its counter shows.
+
+Copies between HBM and VMEM are not read: they run beside the core.
 """
 
 from __future__ import annotations
@@ -19,8 +24,9 @@ from grader.common.observation import Collective
 from grader.runner import hlo as compiled_text
 from grader.runner.groups import crossed_axes
 from grader.runner.hlo import KINDS, Visit, cost_of, listed, replica_groups
-from grader.runner.hlo_text import Computation, hlo_bytes, parse, shapes, trip_count
+from grader.runner.hlo_text import Computation, hlo_bytes, parse, trip_count
 from grader.runner.hlo_text import HloInstruction as Line
+from grader.wings.chip.inside.counters import MAX_DEEP, MAX_ROUNDS, Numbers, count_rounds, unchanged
 from grader.wire.operations import Communication
 from grader.wire.schedule import MAX_INSTRUCTIONS, Instruction
 
@@ -31,11 +37,8 @@ FREE = {
     "add-dependency", "domain", "iota", "send", "send-done", "recv", "recv-done",
 }  # fmt: skip
 PRODUCTS = {"convolution", "dot"}
-MAX_ROUNDS = 100_000  # of a loop whose counter is followed
-MAX_DEEP = 60  # of calls in one another, and of numbers that depend on one another
 CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 COMMENTS = re.compile(r"/\*index=\d+\*/")
-INTEGER = re.compile(r"-?\d+")
 
 
 class TooLarge(Exception):
@@ -140,6 +143,31 @@ def _runs(
                 yield from _runs(inner, times, (*path, (case, number, len(one.bodies))), cases)
 
 
+_Talking = tuple[Line, Mapping[str, str]]  # an instruction that communicates, and the shapes around it
+
+
+@dataclass
+class _Body:
+    """One computation that is being read."""
+
+    numbers: Numbers
+    shape_of: Mapping[str, str]
+    level: int
+    under_way: dict[str, int] = field(default_factory=dict)  # numbers of collectives, by what their end names
+
+    def arrays(self, one: Line) -> list[str]:
+        """The types of an instruction's operands."""
+        return [self.shape_of.get(o, "") for o in one.operands]
+
+    def rename(self, one: Line) -> None:
+        """The collective that its operand names goes on under the instruction's name."""
+        if one.operands and one.operands[0] in self.under_way:
+            self.under_way[one.name] = self.under_way[one.operands[0]]
+
+    def done(self, *keys: str) -> list[Instruction]:
+        return [Instruction("done", "", number=self.under_way[key]) for key in keys if key in self.under_way]
+
+
 @dataclass
 class _Reader:
     computations: dict[str, Computation]
@@ -154,62 +182,60 @@ class _Reader:
         if level > MAX_DEEP:
             raise TooLarge("calls too deep")
         lines = self.computations.get(name, [])
-        scope = _Scope(self.computations, lines, known)
-        shape_of = {one.name: one.shape for one in lines}
+        body = _Body(Numbers(self.computations, lines, known), _shapes(lines), level)
         found: list[Instruction] = []
-        under_way: dict[str, int] = {}
         arrived = _Arrived(lines)
         for one in lines:
-            made_of_it = self.instruction(one, scope, shape_of, under_way, level)
+            made_of_it = self.instruction(one, body)
             if one.opcode == "fusion":
                 made_of_it = [self.joined(made, one, arrived) for made in made_of_it]
             arrived.follow(one, made_of_it)
-            for made in made_of_it:
-                self.count += 1
-                if self.count > MAX_INSTRUCTIONS:
-                    raise TooLarge("too many instructions")
-                found.append(made)
+            self.count += len(made_of_it)
+            if self.count > MAX_INSTRUCTIONS:
+                raise TooLarge("too many instructions")
+            found += made_of_it
         over = {i.number for i in found if i.op == "done"}
         left = [i.number for i in found if i.op == "start" and i.number not in over]  # nobody waits: the end does
         return (*found, *(Instruction("done", "", number=number) for number in left))
 
-    def instruction(
-        self, one: Line, scope: _Scope, shape_of: Mapping[str, str], under_way: dict[str, int], level: int
-    ) -> list[Instruction]:
-        if one.opcode in FREE:
-            return []
-        if one.opcode == "while":
-            return [self.loop(one, scope, level)]
-        if one.opcode == "conditional":
-            branches = one.called("branch_computations", "true_computation", "false_computation")
-            bodies = tuple(self.body(b, {}, level + 1) for b in branches)
-            return [Instruction("branches", "conditional", bodies=bodies, **self.place(one))]
-        if one.opcode == "call":
-            return [i for called in one.called("to_apply") for i in self.body(called, {}, level + 1)]
+    def instruction(self, one: Line, body: _Body) -> list[Instruction]:
+        """What one line of the text becomes."""
+        match one.opcode:
+            case opcode if opcode in FREE:
+                return []
+            case "while":
+                return [self.loop(one, body)]
+            case "conditional":
+                return [self.branches(one, body)]
+            case "call":
+                return [i for called in one.called("to_apply") for i in self.body(called, {}, body.level + 1)]
+            case opcode if opcode.endswith("-update"):
+                body.rename(one)
+                return []
+            case opcode if opcode.endswith("-done"):
+                return body.done(*one.operands[:1])
         inside = self.inside(one)
-        talks = [(o, s) for o, s in ((i, {line.name: line.shape for line in c}) for c in inside for i in c) if _kind(o)]
         if _kind(one) is not None:
-            talks = [(one, shape_of)]
-        if one.opcode.endswith("-update"):  # it goes on under another name
-            if one.operands and one.operands[0] in under_way:
-                under_way[one.name] = under_way[one.operands[0]]
-            return []
-        if one.opcode.endswith("-done"):
-            return self.done(one.operands[:1], under_way)
+            return self.collective(one, [(one, body.shape_of)], inside, body)
+        talks = [(line, _shapes(lines)) for lines in inside for line in lines if _kind(line)]
+        return self.collective(one, talks, inside, body) if talks else self.kernel(one, inside, body)
+
+    def collective(
+        self, one: Line, talks: Sequence[_Talking], inside: Sequence[Computation], body: _Body
+    ) -> list[Instruction]:
+        """A collective, in one of the four ways; ``talks``: its instructions, several where the compiler joined some."""
+        chain = _chain(talks[0][0])
         targets = [o.attributes.get("custom_call_target", "") for c in inside for o in c if o.opcode == "custom-call"]
-        if talks and '"AsyncCollectiveDone"' in targets:
-            made = self.kernel(one, inside, shape_of) if CYCLES.search(one.rest) else []
-            return [*made, *self.done([_chain(talks[0][0])], under_way)]
-        if talks and '"AsyncCollectiveStart"' in targets:
-            made = self.kernel(one, inside, shape_of) if CYCLES.search(one.rest) else []
-            return [*self.start("start", one, talks, under_way, [_chain(talks[0][0])]), *made]
-        if talks and one.opcode.endswith("-start"):
-            return self.start("start", one, talks, under_way, [one.name])
-        if talks and one.opcode == "fusion" and _chain(talks[0][0]) in under_way:
-            return self.kernel(one, inside, shape_of)  # which carries on, beside its product, with what was begun
-        if talks:
-            return self.start("collective", one, talks, {}, [])
-        return self.kernel(one, inside, shape_of)
+        beside = self.kernel(one, inside, body) if CYCLES.search(one.rest) else []
+        if '"AsyncCollectiveDone"' in targets:
+            return [*beside, *body.done(chain)]
+        if '"AsyncCollectiveStart"' in targets:
+            return [*self.start("start", one, talks, body, chain), *beside]
+        if one.opcode.endswith("-start"):
+            return self.start("start", one, talks, body, one.name)
+        if one.opcode == "fusion" and chain in body.under_way:
+            return self.kernel(one, inside, body)  # which carries on, beside its product, with what was begun
+        return self.start("collective", one, talks, body)
 
     def inside(self, one: Line) -> list[Computation]:
         """What an instruction calls, and what that calls, but for what is applied to single elements."""
@@ -221,20 +247,19 @@ class _Reader:
             left += [c for i in lines if i.calls for c in i.called("calls")]
         return found
 
-    def kernel(self, one: Line, inside: Sequence[Computation], shape_of: Mapping[str, str]) -> list[Instruction]:
+    def kernel(self, one: Line, inside: Sequence[Computation], body: _Body) -> list[Instruction]:
         """A kernel of the core. Without the compiler's cycles: what it reads and writes."""
-        cycles = CYCLES.search(one.rest)
-        holders = [*inside, [one]]
-        products = [(i, c) for c in holders for i in c if i.opcode in PRODUCTS]
-        size = 0
-        if cycles is None:
-            size = hlo_bytes(one.shape) + sum(hlo_bytes(shape_of.get(o, "")) for o in one.operands)
-            if size < 64 or one.opcode == "custom-call":
+        if cycles := CYCLES.search(one.rest):
+            about = {"cycles": int(cycles[1])}
+        else:
+            about = {"bytes": hlo_bytes(one.shape) + sum(map(hlo_bytes, body.arrays(one)))}
+            if about["bytes"] < 64 or one.opcode == "custom-call":
                 return []
-        flops = sum(_flops(i, {line.name: line.shape for line in c} if c != [one] else shape_of) for i, c in products)
-        about = {"cycles": int(cycles[1])} if cycles else {"bytes": size}
-        what = self.what(one)
-        return [Instruction("product" if products else "kernel", what, flops=flops, **about, **self.place(one))]
+        products = [_flops(i, _shapes(lines)) for lines in inside for i in lines if i.opcode in PRODUCTS]
+        if one.opcode in PRODUCTS:
+            products.append(_flops(one, body.shape_of))
+        op = "product" if products else "kernel"
+        return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
         """Of a product, which results it only uses after its multiplications."""
@@ -268,30 +293,21 @@ class _Reader:
         return found
 
     def start(
-        self,
-        op: str,
-        one: Line,
-        talks: Sequence[tuple[Line, Mapping[str, str]]],
-        under_way: dict[str, int],
-        keys: list[str],
+        self, op: str, one: Line, talks: Sequence[_Talking], body: _Body, key: str | None = None
     ) -> list[Instruction]:
-        """A collective; ``talks``: the instructions that make it up, which are several where some were joined."""
-        about = self.communication(*talks[0], fused=[o for o, _ in talks], whole=one)
+        """A collective that begins; its end names it by ``key``."""
+        first, shape_of = talks[0]
+        about = self.communication(first, shape_of, whole=one)
         if about is None:
             return []
-        number, of = len(self.talks), talks[0][0]
-        self.talks[number] = Talk(tuple(of.marks or one.marks), tuple(talks[0][1].get(o, "") for o in of.operands))
-        for key in keys:
-            under_way[key] = number
-        marked = one if one.marks else talks[0][0]
+        number = len(self.talks)
+        self.talks[number] = Talk(tuple(first.marks or one.marks), tuple(shape_of.get(o, "") for o in first.operands))
+        if key is not None:
+            body.under_way[key] = number
+        marked = one if one.marks else first
         return [Instruction(op, about.kind, number=number, communication=about, **self.place(marked))]
 
-    def done(self, keys: Sequence[str], under_way: Mapping[str, int]) -> list[Instruction]:
-        return [Instruction("done", "", number=under_way[key]) for key in keys if key in under_way]
-
-    def communication(
-        self, one: Line, shape_of: Mapping[str, str], *, fused: Sequence[Line], whole: Line
-    ) -> Communication | None:
+    def communication(self, one: Line, shape_of: Mapping[str, str], *, whole: Line) -> Communication | None:
         """Between whom, with how much; None where nobody sends anything to another."""
         kind = _kind(one) or ""
         size = sum(hlo_bytes(shape_of.get(o, "")) for o in one.operands)
@@ -306,15 +322,21 @@ class _Reader:
             kind = "reduce_scatter"  # each keeps its part of the sum: one instruction, which sends no more
         return Communication(kind, tuple(map(tuple, groups)), axes, size)
 
-    def loop(self, one: Line, scope: _Scope, level: int) -> Instruction:
+    def loop(self, one: Line, body: _Body) -> Instruction:
         (condition,), (inner,) = one.called("condition"), one.called("body")
-        numbers = scope.elements(one.operands[0]) if one.operands else {}
-        said = trip_count(one)
-        rounds = int(said.most) if said.known and said.exact else counted(self.computations, condition, inner, numbers)
-        steady = _steady(self.computations, inner, numbers)
-        return Instruction(
-            "loop", "while", rounds=rounds, bodies=(self.body(inner, steady, level + 1),), **self.place(one)
-        )
+        numbers = body.numbers.elements(one.operands[0]) if one.operands else {}
+        stated = trip_count(one)
+        if stated.known and stated.exact:
+            rounds = int(stated.most)
+        else:
+            rounds = count_rounds(self.computations, condition, inner, numbers)
+        bodies = (self.body(inner, unchanged(self.computations, inner, numbers), body.level + 1),)
+        return Instruction("loop", "while", rounds=rounds, bodies=bodies, **self.place(one))
+
+    def branches(self, one: Line, body: _Body) -> Instruction:
+        called = one.called("branch_computations", "true_computation", "false_computation")
+        bodies = tuple(self.body(c, {}, body.level + 1) for c in called)
+        return Instruction("branches", "conditional", bodies=bodies, **self.place(one))
 
     def place(self, one: Line) -> dict[str, Any]:
         """File and line of the last operation that became a part of it and has one."""
@@ -353,6 +375,10 @@ def _kind(one: Line) -> str | None:
     return KINDS.get(one.opcode.removesuffix("-start"))
 
 
+def _shapes(lines: Computation) -> dict[str, str]:
+    return {one.name: one.shape for one in lines}
+
+
 def _chain(one: Line) -> str:
     """What the fusions that start, carry on and end one collective have in common."""
     return f"channel {one.attributes.get('channel_id')}, {one.attributes.get('frontend_attributes', '')}"
@@ -361,134 +387,3 @@ def _chain(one: Line) -> str:
 def _flops(one: Line, shape_of: Mapping[str, str]) -> int:
     most = cost_of(Visit(one, Interval.of(1), (), 0, shape_of)).dots.most
     return int(most) if most < 1 << 100 else 0
-
-
-# -- loops whose counter is followed -----------------------------------------------------------
-
-
-def counted(computations: Mapping[str, Computation], condition: str, body: str, first: Mapping[int, int]) -> int | None:
-    """How often a loop runs: its condition asked, with the numbers that it carries followed from round to round.
-
-    None where these are not known.
-    """
-    numbers = dict(first)
-    asked, inner = computations.get(condition, []), computations.get(body, [])
-    if not asked or not inner:
-        return None
-    outs = inner[-1].operands if inner[-1].opcode == "tuple" else []
-    needed = _needed(asked, set())
-    for _ in range(len(outs)):
-        needed |= {n for i in needed if i < len(outs) for n in _needed(inner, {outs[i]})}
-    for rounds in range(MAX_ROUNDS + 1):
-        goes_on = _Scope(computations, asked, numbers).number(asked[-1].name)
-        if goes_on is None:
-            return None
-        if not goes_on:
-            return rounds
-        scope = _Scope(computations, inner, numbers)
-        following = {i: scope.number(outs[i]) for i in needed if i < len(outs)}
-        numbers = {i: n for i, n in following.items() if n is not None}
-    return None
-
-
-def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Which elements of the parameter these values, or else the last, depend on."""
-    by_name = {one.name: one for one in lines}
-    left, seen, found = list(of or {lines[-1].name}), set(), set()
-    while left:
-        one = by_name.get(left.pop())
-        if one is None or one.name in seen:
-            continue
-        seen.add(one.name)
-        if one.opcode == "get-tuple-element":
-            found.add(int(one.attributes.get("index", "-1")))
-        else:
-            left += one.operands
-    return found - {-1}
-
-
-def _steady(computations: Mapping[str, Computation], body: str, first: Mapping[int, int]) -> dict[int, int]:
-    """Those of the numbers carried that every round passes on as they are."""
-    lines = computations.get(body, [])
-    if not lines or lines[-1].opcode != "tuple":
-        return {}
-    by_name = {one.name: one for one in lines}
-    kept = {}
-    for i, name in enumerate(lines[-1].operands):
-        one = by_name.get(name)
-        if (
-            i in first
-            and one is not None
-            and one.opcode == "get-tuple-element"
-            and one.attributes.get("index") == str(i)
-        ):
-            kept[i] = first[i]
-    return kept
-
-
-@dataclass
-class _Scope:
-    """Whole numbers of one computation, worked out where somebody asks."""
-
-    computations: Mapping[str, Computation]
-    lines: Computation
-    known: Mapping[int, int]  # elements of the one parameter, a tuple; of a fusion: its parameters
-    level: int = 0
-    found: dict[str, int | None] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.by_name = {one.name: one for one in self.lines}
-
-    def elements(self, name: str) -> dict[int, int]:
-        """Those of a tuple that are known."""
-        one = self.by_name.get(name)
-        if one is None or one.opcode != "tuple":
-            return {}
-        numbers = ((i, self.number(o)) for i, o in enumerate(one.operands))
-        return {i: n for i, n in numbers if n is not None}
-
-    def number(self, name: str, deep: int = 0) -> int | None:
-        if name not in self.found:
-            self.found[name] = None if deep > MAX_DEEP else self._number(name, deep)
-        return self.found[name]
-
-    def _number(self, name: str, deep: int) -> int | None:
-        one = self.by_name.get(name)
-        if one is None or (sizes := shapes(one.shape)[:2]) == [] or len(sizes) > 1 or sizes[0][1] not in ([], [1]):
-            return None
-        if one.opcode == "constant":
-            text = one.text.strip("{} ")
-            return {"true": 1, "false": 0}.get(text, int(text) if INTEGER.fullmatch(text) else None)
-        if one.opcode == "get-tuple-element":
-            of = self.by_name.get(one.operands[0])
-            index = int(one.attributes.get("index", "-1"))
-            return self.known.get(index) if of is not None and of.opcode == "parameter" else None
-        if one.opcode == "parameter":
-            return self.known.get(int(one.text)) if self.level and one.text.isdigit() else None
-        given = [self.number(o, deep + 1) for o in one.operands]
-        if one.opcode == "fusion":
-            if self.level > 4 or not (called := one.called("calls")):
-                return None
-            lines = self.computations.get(called[0], [])
-            numbers = {i: n for i, n in enumerate(given) if n is not None}
-            return _Scope(self.computations, lines, numbers, self.level + 1).number(lines[-1].name) if lines else None
-        if None in given:
-            return None
-        return _applied(one, [n for n in given if n is not None])
-
-
-def _applied(one: Line, given: list[int]) -> int | None:
-    """One operation on whole numbers."""
-    if one.opcode in ("copy", "convert", "bitcast", "reshape", "broadcast") and len(given) == 1:
-        return given[0]
-    if one.opcode == "compare" and len(given) == 2:
-        a, b = given
-        found = {"LT": a < b, "LE": a <= b, "GT": a > b, "GE": a >= b, "EQ": a == b, "NE": a != b}
-        return int(found[one.attributes["direction"]]) if one.attributes.get("direction") in found else None
-    if one.opcode == "select" and len(given) == 3:
-        return given[1] if given[0] else given[2]
-    two = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__, "minimum": min, "maximum": max,
-           "and": int.__and__, "or": int.__or__}  # fmt: skip
-    if one.opcode in two and len(given) == 2:
-        return two[one.opcode](*given)
-    return -given[0] if one.opcode == "negate" else None

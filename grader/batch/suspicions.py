@@ -1,0 +1,52 @@
+"""Wrong answers that are right for another student's numbers: something for the staff, never shown to students."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from grader.common.result import Report
+from grader.course.loading import Course
+from grader.judging.variants import OfAClass
+
+Suspicion = dict[str, Any]
+"""``student``, ``question`` and ``fits``: the other students."""
+
+
+class Suspicions:
+    """Collect wrong answers, one report at a time. Without numbers per student there is nothing to collect."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._drawn = course.config.variants.mode == "per_student"
+        self._wrong: dict[tuple[str, str], list[tuple[int, str, str]]] = {}  # by question: number, student, answer
+        self._count = 0
+
+    def add(self, report: Report) -> None:
+        known = self._course.module_of if self._drawn else ()
+        for part in report.exercises:
+            questions = self._course.exercise(part.exercise).questions if part.exercise in known else ()
+            for result in part.results:
+                failed = result.kind != "check" and result.status == "failed" and result.actual
+                if failed and result.name in questions:
+                    answer = str(result.actual).removeprefix("read as ")
+                    own = self._wrong.setdefault((part.exercise, result.name), [])
+                    own.append((self._count, report.student, answer))
+                    self._count += 1
+
+    def found(self, students: Sequence[str]) -> list[Suspicion]:
+        """Return the answers that fit another student's question, in the order of the reports.
+
+        Args:
+            students: everybody in the class.
+        """
+        numbered = (one for exercise, name in self._wrong for one in self._fitting(exercise, name, students))
+        return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
+
+    def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
+        """Those of one question: what everybody drew of it is in memory for this long."""
+        question = self._course.exercise(exercise).questions[name]
+        drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
+        for number, student, answer in self._wrong[exercise, name]:
+            if others := drawn.fits_others(student, answer):
+                yield number, {"student": student, "question": name, "fits": others}

@@ -1,0 +1,184 @@
+"""The system calls that confined processes make: one table, for every sandbox.
+
+The table lists the calls that Python, NumPy and JAX make over the whole course, measured on Python 3.11 to 3.13
+(``bench/system_calls.py``), their twins in other C libraries, and the calls that Python needs for files in the scratch
+folder. The filter answers every other call with EPERM. To a call that is newer than the table it answers ENOSYS, so
+that a C library makes the older call instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
+NEWER = 424
+"""From this number on calls have one number on all architectures; kernels add calls here."""
+
+# Arguments.
+MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
+MADVICE = (3, 4, 8, 14, 15, 16)  # will need, do not need, free, huge pages, none, not in core dumps
+PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags with which pthread_create starts a thread: glibc, musl
+FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # wait, wake, and both with a bit set
+O_PATH, O_TMPFILE = 0x200000, 0x400000
+FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, flags of the descriptor, status flags: no locks, leases, owners, sizes
+IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)  # is a terminal (old, new), its size, close on exec, block
+PR_SET_NAME, PR_GET_NAME = 15, 16
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """An argument has one of these values.
+
+    Attributes:
+        argument: its position, from 0.
+        ignoring: bits that may be set as well.
+    """
+
+    argument: int
+    values: Sequence[int]
+    ignoring: int = 0
+
+
+@dataclass(frozen=True)
+class Without:
+    """An argument has none of these bits; otherwise the call answers ``error``."""
+
+    argument: int
+    bits: int
+    error: int = EPERM
+
+
+@dataclass(frozen=True)
+class Own:
+    """An argument is the number of the calling process, or 0 where that means the same."""
+
+    argument: int
+    or_zero: bool = False
+
+
+@dataclass(frozen=True)
+class Null:
+    """A pointer is NULL."""
+
+    argument: int
+
+
+Rule = OneOf | Without | Own | Null
+
+
+@dataclass(frozen=True, init=False)
+class Call:
+    """A system call that the filter knows.
+
+    Attributes:
+        numbers: on x86_64 and on aarch64; None if an architecture lacks the call.
+        why: what it is needed for.
+        rules: what its arguments must fulfil, all of them.
+        answer: the error that the filter answers without making the call, 0 for success; None makes the call.
+    """
+
+    name: str
+    numbers: tuple[int | None, int | None]
+    why: str
+    rules: tuple[Rule, ...]
+    answer: int | None
+
+    def __init__(
+        self, name: str, x86_64: int | None, aarch64: int | None, why: str, *rules: Rule, answer: int | None = None
+    ) -> None:
+        values = {"name": name, "numbers": (x86_64, aarch64), "why": why, "rules": rules, "answer": answer}
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+
+
+CALLS = (
+    Call("brk", 12, 214, "memory"),
+    Call("mmap", 9, 222, "memory", Without(3, MAP_LOCKED | MAP_HUGETLB)),
+    Call("munmap", 11, 215, "memory"),
+    Call("mprotect", 10, 226, "memory"),
+    Call("mremap", 25, 216, "memory"),
+    Call("madvise", 28, 233, "memory", OneOf(2, MADVICE)),
+    Call("clone", 56, 220, "its threads", OneOf(0, PTHREAD)),
+    Call("futex", 202, 98, "its threads", OneOf(1, FUTEX, ignoring=FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME)),
+    Call("set_robust_list", 273, 99, "its threads"),
+    Call("rseq", 334, 293, "its threads"),
+    Call("rt_sigprocmask", 14, 135, "its threads"),
+    Call("gettid", 186, 178, "its threads"),
+    Call("sched_yield", 24, 124, "its threads"),
+    Call("exit", 60, 93, "its threads"),
+    Call("exit_group", 231, 94, "its threads"),
+    Call("open", 2, None, "files it may read", Without(1, O_PATH), Without(1, O_TMPFILE, EOPNOTSUPP)),
+    Call("openat", 257, 56, "files it may read", Without(2, O_PATH), Without(2, O_TMPFILE, EOPNOTSUPP)),
+    Call("close", 3, 57, "files it may read"),
+    Call("close_range", 436, 436, "files it may read"),
+    Call("read", 0, 63, "files it may read"),
+    Call("pread64", 17, 67, "files it may read"),
+    Call("readv", 19, 65, "files it may read"),
+    Call("lseek", 8, 62, "files it may read"),
+    Call("stat", 4, None, "files it may read"),
+    Call("lstat", 6, None, "files it may read"),
+    Call("fstat", 5, 80, "files it may read"),
+    Call("newfstatat", 262, 79, "files it may read"),
+    Call("access", 21, None, "files it may read"),
+    Call("faccessat", 269, 48, "files it may read"),
+    Call("getdents64", 217, 61, "files it may read"),
+    Call("getcwd", 79, 17, "files it may read"),
+    Call("chdir", 80, 49, "files it may read"),
+    Call("write", 1, 64, "answers, scratch folder"),
+    Call("pwrite64", 18, 68, "answers, scratch folder"),
+    Call("writev", 20, 66, "answers, scratch folder"),
+    Call("ftruncate", 77, 46, "answers, scratch folder"),
+    Call("mkdir", 83, None, "answers, scratch folder"),
+    Call("mkdirat", 258, 34, "answers, scratch folder"),
+    Call("pipe", 22, None, "its descriptors"),
+    Call("pipe2", 293, 59, "its descriptors"),
+    Call("dup", 32, 23, "its descriptors"),
+    Call("dup2", 33, None, "its descriptors"),
+    Call("dup3", 292, 24, "its descriptors"),
+    Call("fcntl", 72, 25, "its descriptors", OneOf(1, FCNTL)),
+    Call("ioctl", 16, 29, "its descriptors", OneOf(1, IOCTL)),
+    Call("poll", 7, None, "its descriptors"),
+    Call("ppoll", 271, 73, "its descriptors"),
+    Call("select", 23, None, "its descriptors"),
+    Call("pselect6", 270, 72, "its descriptors"),
+    Call("rt_sigaction", 13, 134, "signals to itself"),
+    Call("rt_sigreturn", 15, 139, "signals to itself"),
+    Call("sigaltstack", 131, 132, "signals to itself"),
+    Call("kill", 62, 129, "signals to itself", Own(0)),
+    Call("tgkill", 234, 131, "signals to itself", Own(0)),
+    Call("setitimer", 38, 103, "signals to itself"),
+    Call("getitimer", 36, 102, "signals to itself"),
+    Call("restart_syscall", 219, 128, "signals to itself"),
+    Call("clock_gettime", 228, 113, "clocks"),
+    Call("clock_getres", 229, 114, "clocks"),
+    Call("gettimeofday", 96, 169, "clocks"),
+    Call("time", 201, None, "clocks"),
+    Call("clock_nanosleep", 230, 115, "clocks"),
+    Call("nanosleep", 35, 101, "clocks"),
+    Call("times", 100, 153, "clocks"),
+    Call("getrusage", 98, 165, "clocks"),
+    Call("getpid", 39, 172, "facts about itself"),
+    Call("getppid", 110, 173, "facts about itself"),
+    Call("getuid", 102, 174, "facts about itself"),
+    Call("geteuid", 107, 175, "facts about itself"),
+    Call("getgid", 104, 176, "facts about itself"),
+    Call("getegid", 108, 177, "facts about itself"),
+    Call("uname", 63, 160, "facts about itself"),
+    Call("sysinfo", 99, 179, "facts about itself"),
+    Call("getcpu", 309, 168, "facts about itself"),
+    Call("sched_getaffinity", 204, 123, "facts about itself"),
+    Call("sched_getparam", 143, 121, "facts about itself"),
+    Call("sched_getscheduler", 145, 120, "facts about itself"),
+    Call("getrlimit", 97, 163, "facts about itself"),
+    Call("prlimit64", 302, 261, "facts about itself", Own(0, or_zero=True), Null(2)),
+    Call("prctl", 157, 167, "facts about itself", OneOf(0, (PR_SET_NAME, PR_GET_NAME))),
+    Call("getrandom", 318, 278, "random numbers"),
+    Call("unlink", 87, None, "deleting only seems to", answer=0),
+    Call("rmdir", 84, None, "deleting only seems to", answer=0),
+    Call("unlinkat", 263, 35, "deleting only seems to", answer=0),
+    Call("rename", 82, None, "a file replaces no other", answer=EXDEV),
+    Call("renameat", 264, 38, "a file replaces no other", answer=EXDEV),
+    Call("renameat2", 316, 276, "a file replaces no other", answer=EXDEV),
+    Call("statx", 332, 291, "libc calls newfstatat instead", answer=ENOSYS),
+)

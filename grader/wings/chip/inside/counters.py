@@ -1,0 +1,157 @@
+"""Follow the counter of a loop in a scheduled program, where the text does not state how often the loop runs."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from grader.runner.hlo_text import Computation, shapes
+from grader.runner.hlo_text import HloInstruction as Line
+
+MAX_ROUNDS = 100_000  # of a loop whose counter is followed
+MAX_DEEP = 60  # of calls in one another, and of numbers that depend on one another
+MAX_FUSIONS = 4  # in one another
+INTEGER = re.compile(r"-?\d+")
+COMPARISONS = {
+    "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,
+}  # fmt: skip
+# What an operation does to whole numbers, by its name.
+UNARY: dict[str, Callable[[int], int]] = {
+    **dict.fromkeys(("copy", "convert", "bitcast", "reshape", "broadcast"), operator.pos), "negate": operator.neg,
+}  # fmt: skip
+BINARY: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "minimum": min, "maximum": max,
+    "and": operator.and_, "or": operator.or_,
+}  # fmt: skip
+
+
+def count_rounds(
+    computations: Mapping[str, Computation], condition: str, body: str, first: Mapping[int, int]
+) -> int | None:
+    """Return how often a loop runs: follow the numbers that it carries until its condition is false.
+
+    Returns:
+        None if a number that the condition needs is not known.
+    """
+    numbers = dict(first)
+    asked, inner = computations.get(condition, []), computations.get(body, [])
+    if not asked or not inner:
+        return None
+    outs = inner[-1].operands if inner[-1].opcode == "tuple" else []
+    needed = _needed(asked, set())
+    for _ in range(len(outs)):
+        needed |= {n for i in needed if i < len(outs) for n in _needed(inner, {outs[i]})}
+    for rounds in range(MAX_ROUNDS + 1):
+        goes_on = Numbers(computations, asked, numbers).number(asked[-1].name)
+        if goes_on is None:
+            return None
+        if not goes_on:
+            return rounds
+        after = Numbers(computations, inner, numbers)
+        following = {i: after.number(outs[i]) for i in needed if i < len(outs)}
+        numbers = {i: n for i, n in following.items() if n is not None}
+    return None
+
+
+def _needed(lines: Computation, of: set[str]) -> set[int]:
+    """Which elements of the parameter these values, or else the last, depend on."""
+    by_name = {one.name: one for one in lines}
+    left, seen, found = list(of or {lines[-1].name}), set(), set()
+    while left:
+        one = by_name.get(left.pop())
+        if one is None or one.name in seen:
+            continue
+        seen.add(one.name)
+        if one.opcode == "get-tuple-element":
+            found.add(int(one.attributes.get("index", "-1")))
+        else:
+            left += one.operands
+    return found - {-1}
+
+
+def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping[int, int]) -> dict[int, int]:
+    """Return the numbers that every round of a loop passes on unchanged."""
+    lines = computations.get(body, [])
+    if not lines or lines[-1].opcode != "tuple":
+        return {}
+    by_name = {one.name: one for one in lines}
+    kept = {}
+    for i, name in enumerate(lines[-1].operands):
+        one = by_name.get(name)
+        if one is not None and one.opcode == "get-tuple-element" and one.attributes.get("index") == str(i):
+            kept |= {i: first[i]} if i in first else {}
+    return kept
+
+
+@dataclass
+class Numbers:
+    """The whole numbers of one computation, worked out on demand."""
+
+    computations: Mapping[str, Computation]
+    lines: Computation
+    known: Mapping[int, int]  # elements of the one parameter, a tuple; of a fusion: its parameters
+    level: int = 0  # of fusions in one another
+    found: dict[str, int | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.by_name = {one.name: one for one in self.lines}
+
+    def elements(self, name: str) -> dict[int, int]:
+        """The known elements of a tuple."""
+        one = self.by_name.get(name)
+        if one is None or one.opcode != "tuple":
+            return {}
+        return self._known(one.operands)
+
+    def number(self, name: str, deep: int = 0) -> int | None:
+        if name not in self.found:
+            self.found[name] = None if deep > MAX_DEEP else self._number(name, deep)
+        return self.found[name]
+
+    def _known(self, names: Sequence[str], deep: int = 0) -> dict[int, int]:
+        numbers = ((i, self.number(name, deep)) for i, name in enumerate(names))
+        return {i: n for i, n in numbers if n is not None}
+
+    def _number(self, name: str, deep: int) -> int | None:
+        one = self.by_name.get(name)
+        if one is None or [dims for _, dims in shapes(one.shape)] not in ([[]], [[1]]):
+            return None
+        match one.opcode:
+            case "constant":
+                return _constant(one.text.strip("{} "))
+            case "get-tuple-element":
+                of = self.by_name.get(one.operands[0])
+                index = int(one.attributes.get("index", "-1"))
+                return self.known.get(index) if of is not None and of.opcode == "parameter" else None
+            case "parameter":
+                return self.known.get(int(one.text)) if self.level and one.text.isdigit() else None
+        given = self._known(one.operands, deep + 1)
+        if one.opcode == "fusion":
+            return self._fusion(one, given)
+        return _applied(one, list(given.values())) if len(given) == len(one.operands) else None
+
+    def _fusion(self, one: Line, given: Mapping[int, int]) -> int | None:
+        lines = [line for called in one.called("calls")[:1] for line in self.computations.get(called, [])]
+        if self.level > MAX_FUSIONS or not lines:
+            return None
+        return Numbers(self.computations, lines, given, self.level + 1).number(lines[-1].name)
+
+
+def _constant(text: str) -> int | None:
+    return {"true": 1, "false": 0}.get(text, int(text) if INTEGER.fullmatch(text) else None)
+
+
+def _applied(one: Line, given: list[int]) -> int | None:
+    """One operation on whole numbers."""
+    match given:
+        case [a] if one.opcode in UNARY:
+            return UNARY[one.opcode](a)
+        case [a, b] if one.opcode in BINARY:
+            return BINARY[one.opcode](a, b)
+        case [a, b] if one.opcode == "compare" and one.attributes.get("direction") in COMPARISONS:
+            return int(COMPARISONS[one.attributes["direction"]](a, b))
+        case [condition, a, b] if one.opcode == "select":
+            return a if condition else b
+    return None

@@ -1,0 +1,35 @@
+"""Right submissions: the reference and every alternative of the whole course, as students would hand them in."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from pathlib import Path
+
+from grader.course.answers import answers
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+
+
+def right_sources(course: Course, name: str) -> list[str]:
+    """Return the texts of an exercise that earn all points: its reference, then its alternatives."""
+    exercise = course.exercises[name]
+    perfect = answers(course, exercise, "perfect")
+    replaced = [None, *exercise.alternatives.values()]
+    return [reference_source(exercise, perfect, one) for one in replaced]
+
+
+def right_class(course: Course, folder: Path) -> list[str]:
+    """Write a folder for each student and return their names; the first hands in all references.
+
+    Student n hands in the n-th alternative of each exercise that has so many.
+    """
+    names = list(course.exercises)
+    students = []
+    for number, texts in enumerate(zip_longest(*(right_sources(course, name) for name in names))):
+        students.append(f"right{number}")
+        place = folder / students[-1]
+        place.mkdir(parents=True)
+        for name, text in zip(names, texts, strict=True):
+            if text is not None:
+                (place / f"{name}.py").write_text(text, encoding="utf-8")
+    return students

@@ -1,0 +1,33 @@
+"""Groups connect students whose work is alike, and the listed pairs show every group."""
+
+from __future__ import annotations
+
+from grader.wings.similar.comparing import Comparison, Pair, StudentCode
+from grader.wings.similar.page import groups, listed
+
+
+def pair(one: str, other: str, shared: float, unusual: bool = True) -> Pair:
+    return Pair(StudentCode(one, ()), StudentCode(other, ()), shared, 0.5, unusual)
+
+
+STAR = [pair("s008", f"s{n:03}", 90.0 - n / 1000) for n in range(100, 130)]
+COMPARED = {
+    "03_matmuls": Comparison(40, [*STAR, pair("eve", "dan", 50.0), pair("ada", "bo", 20.0, unusual=False)], 5, 30, {}),
+    "04_times": Comparison(40, [pair("ada", "cy", 95.0), pair("cy", "bo", 60.0)], 5, 30, {}),
+}
+
+
+def test_students_are_one_group_if_unusual_pairs_connect_them() -> None:
+    first, star, last = groups(COMPARED)
+    assert (first.module, first.students) == ("04_times", ("ada", "bo", "cy"))
+    assert len(star.students) == 31 and "s008" in star.students and len(star.pairs) == 30
+    assert last.students == ("dan", "eve")
+
+
+def test_every_group_is_among_the_first_pairs_however_large_another_is() -> None:
+    names = [(module, p.one.student, p.other.student) for module, p in listed(COMPARED, 4)]
+    assert names == [
+        ("04_times", "ada", "cy"), ("03_matmuls", "s008", "s100"), ("03_matmuls", "eve", "dan"), ("04_times", "cy", "bo"),
+    ]  # fmt: skip
+    everything = listed(COMPARED, 100)
+    assert len(everything) == 34 and not everything[-1][1].unusual
