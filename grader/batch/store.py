@@ -40,8 +40,8 @@ from grader.batch.changes import Change, changes_of
 from grader.batch.database import FILE, CannotWrite, Database, Stored, resumable
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, reading, take_over
-from grader.batch.written import write_files
-from grader.common.files import clear_left_behind
+from grader.batch.written import report_path, write_files
+from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
@@ -164,7 +164,7 @@ class Folder:
             self.database.add_change(regrade, self.when, *astuple(change))
         self.adjust.end(students)
         files = (self.path / "reports").glob("*.json")
-        counted = {*students}
+        counted = {file_name(student) for student in students}
         self.uncounted = sorted(path.name for path in files if path.stem not in counted)
 
     def _settle(self, student: str) -> None:
@@ -174,7 +174,7 @@ class Folder:
         if graded is None:
             raise CourseError(f"{self.database.path} has no report of {student} any more; run the same command again")
         new = Stored(graded, self.adjust.settle(graded, old))
-        if old is None and (self.path / "reports" / f"{student}.json").exists():
+        if old is None and report_path(self.path, student).exists():
             self.unread.append(student)
         if stored is None or new.graded is not stored.graded or new.counts is not stored.counts:
             self.changes += changes_of(old, new.counts) if old else []

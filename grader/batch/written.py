@@ -9,7 +9,7 @@ from grader.batch.changes import FILE as CHANGES
 from grader.batch.changes import Told, history_csv
 from grader.batch.database import Database, resumable
 from grader.batch.opening import ROSTER, report_in
-from grader.common.files import write_atomic
+from grader.common.files import file_name, write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.reports.pages import page_name, render, render_html, summary_html
@@ -52,7 +52,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
 
 def _write_student(folder: Path, report: Report, text: str, anew: bool) -> None:
     """Write the pages first and the report last: a report that is as it should be has its pages."""
-    path, pages = folder / "reports" / f"{report.student}.json", pages_of(folder, report.student)
+    path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)
     if not (current and whole) or anew:
@@ -76,6 +76,11 @@ def _write_if_other(path: Path, data: bytes) -> None:
         write_atomic(path, data)
 
 
+def report_path(folder: Path, student: str) -> Path:
+    """Return the file that holds the student's report."""
+    return folder / "reports" / f"{file_name(student)}.json"
+
+
 def pages_of(folder: Path, student: str) -> tuple[Path, Path]:
     """The student's page, and the staff's."""
     page = page_name(student)
@@ -85,7 +90,7 @@ def pages_of(folder: Path, student: str) -> tuple[Path, Path]:
 def remove_files(folder: Path, student: str) -> None:
     """Delete the report and the pages of a student who was taken out."""
     with resumable():
-        for path in (*pages_of(folder, student), folder / "reports" / f"{student}.json"):
+        for path in (*pages_of(folder, student), report_path(folder, student)):
             path.unlink(missing_ok=True)
 
 

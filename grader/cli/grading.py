@@ -54,7 +54,7 @@ from grader.integrations.roster import Roster
 from grader.reports.appeal import render_appeal
 from grader.reports.attention import Attention
 from grader.reports.summary import Counts, Summary
-from grader.reports.terminal import print_attention, print_summary
+from grader.reports.terminal import print_attention, print_summary, print_warnings
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
@@ -113,8 +113,6 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
             work = handed_in(course, [*options.paths], login)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem:
-            tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names)
         when = now.isoformat(timespec="seconds")
         with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
@@ -270,6 +268,7 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         return
     to = folder.path
     if folder.dry:  # what would change stands above, and is not to be lost among what is known
+        print_warnings(summary, out)
         print_attention(summary.attention, out)
     else:
         print_summary(summary, out)

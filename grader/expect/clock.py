@@ -92,6 +92,9 @@ def expect_overlap(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | No
     cycles say how long kernels take; not for a kind that never runs beside the core on this chip, which
     ``profile="ideal"`` takes to do so.
 
+    Work that no result needs overlaps with collectives, too, and takes time: give the step a budget
+    (``expect_step_time``).
+
     Args:
         kind: "permute", "all_gather", ...
         on: a slice, "v5e:2x4"; that of the timing call unless given.

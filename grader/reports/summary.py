@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from grader.common.result import Report
 from grader.reports.attention import Attention, AttentionList, BrokenResult, broken_results
+from grader.reports.moved import MovedByRules
 from grader.reports.rates import (
     AssignmentRate,
     AssignmentRates,
@@ -28,8 +29,8 @@ from grader.reports.wording import percent_of
 class Summary(BaseModel, frozen=True, extra="forbid"):
     """A class: ``mean`` to ``maximum`` are percentages of the points, a bonus left out; None without any.
 
-    ``attention`` is who needs a person, ``warnings`` what is wrong with the course itself, ``absent`` how many are in the roster
-    and have no report, so that they are in none of these numbers.
+    ``attention`` lists who needs review. ``warnings`` concern the whole class: a rule that changed many scores, a fault of
+    the course. ``absent`` counts the students on the roster without a report, who are in none of these numbers.
     """
 
     attention: list[Attention]
@@ -65,12 +66,15 @@ class Counts:
         self._exercises = ExerciseRates(extensions)
         self._checks = CheckRates()
         self._misconceptions = MisconceptionCounts()
+        self._moved = MovedByRules()
         self._broken: list[BrokenResult] = []
         self._percents = array("d")
         self._submissions = 0
 
     def add(self, report: Report) -> None:
-        for part in (self._attention, self._assignments, self._exercises, self._checks, self._misconceptions):
+        for part in (
+            self._attention, self._assignments, self._exercises, self._checks, self._misconceptions, self._moved,
+        ):  # fmt: skip
             part.add(report)
         self._broken += broken_results(report)
         if (percent := percent_of(report)) is not None:
@@ -101,7 +105,7 @@ class Counts:
         )
         return Summary(
             attention=[*self._attention.attention(not_graded or {}, suspicions), *others],
-            warnings=list(warnings),
+            warnings=[*self._moved.warnings(), *warnings],
             assignments=self._assignments.rates(),
             submissions=self._submissions,
             mean=round(statistics.fmean(percents), 2) if percents else None,

@@ -138,6 +138,7 @@ def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
 def print_summary(summary: Summary, console: Console) -> None:
     """The class on a terminal."""
     paper = Paper(console)
+    print_warnings(summary, console)
     paper.line(paper.text(counted(summary.submissions, "submission"), "bold"))
     if summary.mean is not None:
         stats = {"mean": summary.mean, "median": summary.median, "min": summary.minimum, "max": summary.maximum}
@@ -155,6 +156,13 @@ def print_summary(summary: Summary, console: Console) -> None:
     if left := len(summary.misconceptions) - len(wrong):
         paper.line(paper.text(f"and {left} more, rarer ones, on the class page", "bright_black"))
     print_attention(summary.attention, console)
+
+
+def print_warnings(summary: Summary, console: Console) -> None:
+    """Print what concerns the whole class."""
+    paper = Paper(console)
+    for warning in summary.warnings:
+        paper.line(paper.text(warning, "bold yellow"))
 
 
 def print_attention(attention: Sequence[Attention], console: Console) -> None:

@@ -203,14 +203,17 @@ class _FactsReader:
 
     def arithmetic(self, op: Any, times: Interval) -> None:
         regions = list(op.regions)
-        data = sum(o in self.data for o in op.operands)
+        data = [o in self.data for o in op.operands]
         dialect, _, name = op.name.partition(".")
-        if dialect in ("stablehlo", "chlo") and name not in flops.NONE:
-            cost = cost_of(op, data) * times
+        if dialect in ("stablehlo", "chlo"):
+            cost = cost_of(op, sum(data)) * times if name not in flops.NONE else FREE
+            logic = flops.logic(name, _shape(op.results[0]) if op.results else (), data) * times
             self.cost += cost
             if self.share > 1:
                 self.auto += cost
-                self.beside += cost.flops if data and self.needs(op) else 0
+                self.beside += cost.flops + logic.flops if any(data) and self.needs(op) else 0
+            else:
+                self.cost += logic
         if regions:
             for region, applied in zip(regions, applications(op), strict=True):
                 self.region(region, times * applied)

@@ -1,8 +1,9 @@
 """Arithmetic of one operation: how many operations on numbers it stands for, and which of them are products.
 
 Both programs that are read (StableHLO and the compiler's HLO) have the same operations under nearly the same
-names. A complex operation counts as four. Comparing, choosing, moving, converting and drawing random bits is not
-arithmetic; what a collective adds up on the way is its traffic and not counted here.
+names. A complex operation counts as four. Moving, converting and drawing random bits is not arithmetic; comparing,
+choosing and logic are where they are done on data (``logic``). What a collective adds up on the way is its traffic and
+not counted here.
 """
 
 from __future__ import annotations
@@ -37,6 +38,18 @@ NONE = {
     "sort", "top_k", "torch_index_select", "transpose", "tuple", "while", "xor",
     # of HLO
     "after_all", "conditional", "fusion", "opt_barrier", "parameter", "rng_get_and_update_state", "topk",
+}  # fmt: skip
+
+
+# With data in these, bits of data are computed from bits of data: enough of them add and multiply numbers.
+LOGIC = {
+    "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "xor",
+}  # fmt: skip
+# These compute where data decide what is chosen: the operands that decide. Else they move what they are given.
+CHOOSES = {
+    "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
+    "scatter": slice(1, 2), "select": slice(0, 1),
 }  # fmt: skip
 
 
@@ -83,6 +96,16 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
     if name in MULTIPLY and factors and (factors > 1 or name == "square"):
         return FlopCount(Interval.of(each), Interval.of(2 * each))
     return FlopCount(Interval.of(each))
+
+
+def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
+    """One operation for each element of what is computed from data without arithmetic.
+
+    Args:
+        data: of each operand, whether it is data.
+    """
+    deciding = data if name in LOGIC else data[CHOOSES.get(name, slice(0))]
+    return FlopCount(Interval.of(math.prod(result))) if any(deciding) else FREE
 
 
 def fft(elements: int, length: int) -> FlopCount:

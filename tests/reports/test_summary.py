@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from grader.common.result import Report
+from rich.console import Console
+
+from grader.common.result import ByHand, HandIn, Report
 from grader.reports.pages import render_html
 from grader.reports.summary import summarise
-from tests.reports.example_reports import Nesting, a_class, class_page_html, mixed, printed
+from grader.reports.terminal import print_summary
+from tests.reports.example_reports import (
+    Nesting,
+    a_class,
+    class_page_html,
+    exercise,
+    make_report,
+    mixed,
+    printed,
+    result,
+)
 
 
 def test_a_class_is_counted() -> None:
@@ -29,3 +41,45 @@ def test_an_empty_class_has_no_mean() -> None:
 def test_a_page_is_the_same_for_the_same_report() -> None:
     assert render_html(mixed()) == render_html(Report.loads(mixed().dumps()))
     assert printed(mixed()) == printed(Report.loads(mixed().dumps()))
+
+
+def late(number: int, of: int, penalty: float) -> list[Report]:
+    """A class of ``of`` students with 2 of 4 points, of whom the first ``number`` lost points for lateness."""
+    found = []
+    for i in range(of):
+        hand_in = HandIn(
+            module="03_matmuls", submitted="2026-11-02T00:00:00+00:00", source="submitted.csv", penalty=penalty
+        )
+        part = exercise([result("value", "passed", points=4, earned=2)], points=4, earned=2)
+        earned = 2 - penalty if i < number else 2
+        report = make_report(part, hand_ins=[hand_in] if i < number else [], points=4, earned=earned)
+        found.append(report.model_copy(update={"student": f"s{i}"}))
+    return found
+
+
+def test_a_rule_that_moves_a_tenth_of_a_class_heads_page_and_screen() -> None:
+    assert summarise(late(1, 10, 0.5)).warnings == []
+    summary = summarise(late(2, 10, 0.5))
+    (line,) = summary.warnings
+    assert line == (
+        "Late penalties changed the points of 2 of 10 students: the class mean is 47.5%, without them 50%. "
+        "Check the record of submission times."
+    )
+    console = Console(record=True, width=200)
+    print_summary(summary, console)
+    assert console.export_text().splitlines()[0] == line
+    assert line in class_page_html(summary, late(2, 10, 0.5)).split("<main")[0]
+
+
+def test_a_rule_that_moves_the_mean_far_is_named_too() -> None:
+    assert "Late penalties changed the points of 1 of 10 students" in summarise(late(1, 10, 2.2)).warnings[0]
+
+
+def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
+    hand = ByHand(by="Bo", reason="r", graded=0, was=0)
+    whole = make_report(exercise([result("value", "failed")], points=4, earned=3, by_hand=hand), points=4, earned=3)
+    part = exercise([result("value", "failed", points=4, earned=1, by_hand=hand)], points=4, earned=1)
+    (line,) = summarise([whole, make_report(part, points=4, earned=1).model_copy(update={"student": "bo"})]).warnings
+    assert line == (
+        "Points set by hand changed the points of 2 of 2 students: the class mean is 50%, without them 0%. Check overrides.yaml."
+    )

@@ -1,0 +1,66 @@
+"""Rules that are laid over the grader's verdicts and moved a whole class: the staff must see these first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.common.result import Report
+from grader.reports.points import counted, show_percent
+
+MANY = 0.1
+"""The share of a class that a rule may change without a warning."""
+FAR = 5.0
+"""Percentage points by which a rule may move the class's mean without a warning."""
+
+
+@dataclass
+class _Rule:
+    """What one rule did to the class: students changed, and the sum of their changes in percent of the points."""
+
+    students: int = 0
+    change: float = 0.0
+
+    def add(self, points: float, of: float) -> None:
+        self.students += abs(points) > 1e-9
+        self.change += 100 * points / of
+
+
+class MovedByRules:
+    """Count how many students late penalties and points set by hand changed, one report at a time."""
+
+    def __init__(self) -> None:
+        self._class, self._mean = 0, 0.0
+        self._late, self._by_hand = _Rule(), _Rule()
+
+    def add(self, report: Report) -> None:
+        if report.points <= 0:
+            return
+        self._class += 1
+        self._mean += 100 * report.earned / report.points
+        self._late.add(-sum(one.penalty for one in report.hand_ins), report.points)
+        self._by_hand.add(_set_by_hand(report), report.points)
+
+    def warnings(self) -> list[str]:
+        """Return a line for each rule that changed more than ``MANY`` of the class or its mean by more than ``FAR``."""
+        rules = (
+            ("Late penalties", self._late, "Check the record of submission times."),
+            ("Points set by hand", self._by_hand, "Check overrides.yaml."),
+        )
+        return [
+            f"{name} changed the points of {rule.students} of {counted(self._class, 'student')}: the class mean is "
+            f"{self._percent(0.0)}, without them {self._percent(rule.change)}. {then}"
+            for name, rule, then in rules
+            if rule.students > MANY * self._class or abs(rule.change) > FAR * self._class
+        ]
+
+    def _percent(self, change: float) -> str:
+        return show_percent((self._mean - change) / self._class)
+
+
+def _set_by_hand(report: Report) -> float:
+    """Return the points of a report that a person set, less those that the grader gave for the same."""
+    change = 0.0
+    for exercise in report.exercises:
+        for one in [exercise] if exercise.by_hand else exercise.results:
+            change += one.earned - one.by_hand.graded if one.by_hand else 0.0
+    return change
