@@ -77,7 +77,7 @@ class HandedIn:
 
 
 @dataclass(frozen=True)
-class Done:
+class RunOutcome:
     """What a run came to.
 
     Attributes:
@@ -151,7 +151,7 @@ def run_in(
     known: Rosters,
     *,
     quiet: bool,
-) -> Done:
+) -> RunOutcome:
     """One run."""
     if text := folder.taken.text(folder.path):
         tell("note", text)
@@ -233,7 +233,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
 def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters,
-) -> Done:  # fmt: skip
+) -> RunOutcome:  # fmt: skip
     """Write what is said of the class, those included who were graded there before. Each report is read once."""
     students = folder.database.students()
     counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
@@ -259,7 +259,7 @@ def finish(
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell("note", f"as graded before, and not in these folders: {who}; to take one out: shardlings drop {to} NAME")
-    return Done(summary, not_graded, broken)
+    return RunOutcome(summary, not_graded, broken)
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from grader.common.budget import BudgetUse
 from grader.common.observation import Seen, Timing
 from grader.expect.costs import expect_other_flops, told_apart
 from grader.expect.failure import Failure
-from grader.expect.mattering import flops_that_matter, said_of_idle
+from grader.expect.mattering import flops_that_matter, idle_note
 from grader.wire.operations import KINDS, Operations
 
 
@@ -177,7 +177,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     if done < useful * (1 - 1e-9):
         raise Failure(
             f"{devices} devices spend {done:.4g} FLOPs on matmuls that matter, "
-            f"{useful:.4g} are needed{said_of_idle(seen)}",
+            f"{useful:.4g} are needed{idle_note(seen)}",
             expected=useful,
             actual=done,
         )

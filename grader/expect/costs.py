@@ -11,7 +11,7 @@ from grader.clock import LiveMemory, live_memory
 from grader.common.budget import BudgetUse
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
-from grader.expect.mattering import flops_that_matter, said_of_idle
+from grader.expect.mattering import flops_that_matter, idle_note
 
 MOST_DIGITS = 15
 MEMORY_SPREAD = 0.25  # styles differ in temporaries
@@ -124,7 +124,7 @@ def _expect_mattering(seen: Seen, at_least: float) -> None:
     if not done.least >= at_least:
         raise Failure(
             f"each device spends {_show_number(done.least)} FLOPs on matmuls that matter, {_show_number(at_least)} are "
-            f"needed{said_of_idle(seen)}",
+            f"needed{idle_note(seen)}",
             expected=at_least,
             actual=done.least,
         )

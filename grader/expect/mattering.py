@@ -60,8 +60,8 @@ def flops_that_matter(seen: Seen) -> Interval:
     return Interval(seen.dot_flops.least * least, seen.dot_flops.most * most if most else 0)
 
 
-def said_of_idle(seen: Seen) -> str:
-    """Of the first matmul that does not matter: where it is, and why it is not counted."""
+def idle_note(seen: Seen) -> str:
+    """Return where the first matmul is that is not counted, and why; '' if all count."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return ""

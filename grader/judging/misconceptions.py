@@ -63,7 +63,7 @@ def fitting(
         known: the misconceptions that fail this check.
         checks: all checks by name.
     """
-    if given := [slip for slip, _ in known if _gives(slip, submitted, checks)]:
+    if given := [misconception for misconception, _ in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
     failed = {name for name, status in results.items() if status == "failed"}
     ranks: dict[str, int] = {}
@@ -78,11 +78,12 @@ def fitting(
     return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
 
 
-def _gives(slip: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
+def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
     """Whether a program comes to what this mistake says that it comes to, on every mesh."""
-    if slip.gives is None:
+    if misconception.gives is None:
         return False
-    found = submitted.to(replace(checks[slip.fails[0]], name=f"{slip.name} gives", fn=slip.gives))
+    check = checks[misconception.fails[0]]
+    found = submitted.to(replace(check, name=f"{misconception.name} gives", fn=misconception.gives))
     return bool(found) and not any(found)
 
 

@@ -24,7 +24,7 @@ from grader.reports.timeline_svg import draw_chart
 from grader.sandbox.tiers import best_tier
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import Shipped, TpuCompiler, compiler_problem, name_of, slice_of
-from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, differences, facts
+from grader.wings.chip.on_chip import OnChip, as_data, differences, exposed_lines, facts
 from grader.wings.chip.on_chip_text import print_on_chip
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -90,9 +90,15 @@ def render(made: Sequence[OnChip]) -> str:
     """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
     shown = []
     for one in made:
-        bare = bare_lines(one.timeline) if one.timeline else []
+        exposed = exposed_lines(one.timeline) if one.timeline else []
         chart = draw_chart(one.lines) if one.lines else None
         shown.append(
-            {"about": one, "facts": list(facts(one)), "bare": bare, "differences": differences(one), "chart": chart}
+            {
+                "about": one,
+                "facts": list(facts(one)),
+                "exposed": exposed,
+                "differences": differences(one),
+                "chart": chart,
+            }
         )
     return render_template("on_chip.html.j2", TEMPLATES, shown=shown, standalone=False, look=inline)

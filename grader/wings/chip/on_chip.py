@@ -91,7 +91,7 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
         return
     if line is not None:
         for one in counted(line):
-            each = f"{show_time(one.share.hidden)} under kernels, {show_time(one.share.exposed)} bare"
+            each = f"{show_time(one.share.hidden)} under kernels, {show_time(one.share.exposed)} exposed"
             yield "talks", f"{one.hidden} of {plural(one.kind, one.runs)} hidden: {each}"
         if joined := sum(bool(i.joined) for i in schedule.walk()):
             what = "a product waits" if joined == 1 else f"{joined} products wait"
@@ -173,8 +173,8 @@ def _both(compiled: int, ours: int) -> str:
     return f"{show_time(compiled)} by the compiler's cycles, {show_time(ours)} by the clock{by}"
 
 
-def bare_lines(line: Timeline) -> list[str]:
-    """What stands bare, longest first: kind, line, how long."""
+def exposed_lines(line: Timeline) -> list[str]:
+    """Return the exposed collectives, longest first: kind, line, duration."""
     worst = sorted(
         (c for c in line.collectives if c.exposed > (1 - HIDDEN) * (c.hidden + c.exposed)),
         key=lambda c: (-c.exposed, c.number),
@@ -183,7 +183,7 @@ def bare_lines(line: Timeline) -> list[str]:
     for c in worst:
         found.setdefault((c.kind, c.axes, c.file, c.line), []).append(c.exposed)
     return [
-        f"{kind} over {' and '.join(axes)} stands bare for {show_time(sum(times))}"
+        f"{kind} over {' and '.join(axes)} is exposed for {show_time(sum(times))}"
         + (f": {where}" if (where := place(file, at)) else "")
         for (kind, axes, file, at), times in found.items()
     ]

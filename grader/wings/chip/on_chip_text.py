@@ -7,7 +7,7 @@ from rich.text import Text
 
 from grader.reports.paper import Paper
 from grader.reports.timeline_text import legend, print_lanes
-from grader.wings.chip.on_chip import OnChip, bare_lines, differences, facts
+from grader.wings.chip.on_chip import OnChip, differences, exposed_lines, facts
 
 
 def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> None:
@@ -20,8 +20,8 @@ def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> Non
     for word, text in facts(about):
         paper.line(Text(paper.fit(f"{word:9} "), style="bright_black"), paper.text(text), indent=2)
     if about.timeline is not None:
-        for text in bare_lines(about.timeline):
-            paper.line(Text(paper.fit("bare      "), style="bright_black"), paper.text(text, "yellow"), indent=2)
+        for text in exposed_lines(about.timeline):
+            paper.line(Text(paper.fit("exposed   "), style="bright_black"), paper.text(text, "yellow"), indent=2)
     lines = about.lines
     if drawn and lines:
         print_lanes(lines, console)

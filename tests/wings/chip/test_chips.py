@@ -34,7 +34,7 @@ from grader.sandbox.tiers import TIERS, available, best_tier
 from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import TpuCompiler, compiler_problem, slice_of
-from grader.wings.chip.on_chip import OnChip, bare_lines, counted, facts
+from grader.wings.chip.on_chip import OnChip, counted, exposed_lines, facts
 from grader.wire.frames import decode
 from grader.wire.schedule import Schedule
 from tests.commands import ROOT, shardlings
@@ -138,7 +138,7 @@ def test_the_learners_lines_are_in_the_compilers_schedule(course: Course, grader
             assert one.file == NAME and one.line in sends
         if one.op == "product":
             assert one.file == NAME and one.line in multiplies
-    assert all(text.endswith(tuple(f"{NAME}:{n}" for n in sends)) for text in bare_lines(found.timeline))
+    assert all(text.endswith(tuple(f"{NAME}:{n}" for n in sends)) for text in exposed_lines(found.timeline))
 
 
 def test_a_loop_is_counted_and_its_hops_stand_bare(course: Course, graders: dict[str, Grader]) -> None:

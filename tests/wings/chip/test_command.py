@@ -72,7 +72,7 @@ def test_the_courses_own_programs_are_shown_without_the_compiler(
     code, out, err = run(words, monkeypatch, capsys)
     assert code == 0, err
     assert f"note: {MISSING}; what is shown was compiled before, for the solution as it is" in err
-    assert "7 of 7 permutes hidden: 5.2196 ms under kernels, 0 ps bare" in out
+    assert "7 of 7 permutes hidden: 5.2196 ms under kernels, 0 ps exposed" in out
     assert (
         out.index("the compiler's schedule")
         < out.index("the clock's")

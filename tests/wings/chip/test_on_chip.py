@@ -1,4 +1,4 @@
-"""A compiled program in words: what is hidden and bare, what it holds, and where the clock says something else."""
+"""A compiled program in words: what is hidden and exposed, what it holds, and where the clock says something else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from grader.clock import Slice, Timeline, placed, replayed
 from grader.common.observation import Fault
 from grader.wings.chip.command import render
-from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, counted, differences, facts
+from grader.wings.chip.on_chip import OnChip, as_data, counted, differences, exposed_lines, facts
 from grader.wings.chip.on_chip_text import print_on_chip
 from grader.wire.operations import Communication
 from grader.wire.schedule import Instruction, Schedule
@@ -57,15 +57,15 @@ def test_hidden_runs_are_counted_by_kind() -> None:
 
 def test_facts_say_what_is_hidden_what_are_products_and_what_is_held() -> None:
     found = dict(facts(on_chip(schedule())))
-    assert found["talks"] == "2 of 2 permutes hidden: 200 us under kernels, 0 ps bare"
+    assert found["talks"] == "2 of 2 permutes hidden: 200 us under kernels, 0 ps exposed"
     assert found["core"] == "300 us of 300 us are matrix products; other kernels 0 ps, waiting 0 ps"
     assert found["memory"] == "10 MiB of 16 GB (0.1%): 10 MiB arguments, 0 B results, 0 B temporaries"
     assert found["by"] == "libtpu 1"
 
 
 def test_what_stands_bare_is_told_with_its_line() -> None:
-    assert bare_lines(line_of(schedule())) == []
-    assert bare_lines(line_of(schedule(serial=True))) == ["permute over x stands bare for 200 us: mine.py:14"]
+    assert exposed_lines(line_of(schedule())) == []
+    assert exposed_lines(line_of(schedule(serial=True))) == ["permute over x is exposed for 200 us: mine.py:14"]
 
 
 def test_two_that_agree_differ_in_nothing() -> None:
@@ -117,7 +117,7 @@ def test_the_page_has_both_pictures_and_cleans_what_learners_wrote() -> None:
     page = render([about])
     assert page.count("<svg") == 1 and "the compiler&#39;s schedule" in page.replace("&#x27;", "&#39;")
     assert "<b>x</b>" not in page and "&lt;b&gt;x" in page
-    assert "stands bare" in page and "differs" in page
+    assert "is exposed" in page and "differs" in page
 
 
 def test_as_data_it_has_picoseconds_and_bytes() -> None:

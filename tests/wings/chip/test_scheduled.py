@@ -70,7 +70,7 @@ def test_a_loop_is_counted_by_following_its_counter() -> None:
     found = read_plain(text_of("v5e-ring-in-a-loop"))
     (loop,) = (one for one in found if one.op == "loop")
     assert loop.rounds == 7
-    assert ops(loop.bodies[0]) == ["start", "kernel", "done", "kernel", "product"], "its permute stands bare"
+    assert ops(loop.bodies[0]) == ["start", "kernel", "done", "kernel", "product"], "its permute is exposed"
 
 
 @pytest.mark.parametrize(
