@@ -1,4 +1,4 @@
-"""List the system calls that Python, NumPy and JAX make over the whole course: what ``grader/sandbox/calls.py`` rests on.
+"""List the system calls that Python, NumPy and JAX make over the whole course, to compare with ``sandbox/calls.py``.
 
     python bench/system_calls.py [--quick] [--students N]
 

@@ -1,9 +1,9 @@
 """The system calls that confined processes make: one table, for every sandbox.
 
-The table lists the calls that Python, NumPy and JAX make over the whole course, measured on Python 3.11 to 3.13
-(``bench/system_calls.py``), their twins in other C libraries, and the calls that Python needs for files in the scratch
-folder. The filter answers every other call with EPERM. To a call that is newer than the table it answers ENOSYS, so
-that a C library makes the older call instead.
+The table lists the calls that Python, NumPy and JAX make for the course (measured by ``bench/system_calls.py``), their
+twins in other C libraries, and the calls that Python needs for files in the scratch folder. The filter answers every
+other call with EPERM. To a call that is newer than the table it answers ENOSYS, so that a C library makes the older
+call instead.
 """
 
 from __future__ import annotations
