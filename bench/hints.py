@@ -129,7 +129,7 @@ def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list
     known = [m for m in exercise.misconceptions.values() if getattr(m.of, "name", "") in tasks]
     texts = [(reference_source(exercise, {}, slip), slip.of.name) for slip in known]
     for slip, answered in zip(known, findings.of(exercise, texts), strict=True):
-        grader.knows(exercise, slip, answered)
+        grader.references.learn(exercise, slip, answered)
     right = {}
     names = list(exercise.tasks)
     own = reference_source(exercise, {})

@@ -13,6 +13,7 @@ chips, from docs/measured.json where there is one, which docs/measure_chips.py w
 
 from __future__ import annotations
 
+from grader.batch.running import collect
 import json
 import lzma
 import math
@@ -298,7 +299,7 @@ class Compiled:
 
     def answered(self, asked: Asked, on: str) -> Answered:
         with (self.grader(on) if on else self.graders[""]).workers() as workers:
-            (answer,), _ = workers.collect(asked.source, [asked.ask])
+            (answer,), _ = collect(workers, asked.source, [asked.ask])
         return answer
 
 

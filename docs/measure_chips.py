@@ -12,6 +12,7 @@ now is kept.
 
 from __future__ import annotations
 
+from grader.batch.running import collect
 import argparse
 import json
 import sys
@@ -51,7 +52,7 @@ def measured(course: Course, programs: Sequence[Asked], devices: Devices, shippe
     with Grader(course, "none", devices=devices) as grader:
         for one in programs:
             with grader.workers() as workers:
-                (answer,), _ = workers.collect(one.source, [one.ask])
+                (answer,), _ = collect(workers, one.source, [one.ask])
             seen, was = answer.finding, shipped.get(one.name)
             if not isinstance(seen, Observation) or isinstance(seen.measured, str) or not seen.measured:
                 why = seen.measured if isinstance(seen, Observation) else getattr(seen, "message", "no program")

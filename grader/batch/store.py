@@ -38,18 +38,18 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from grader.batch import canary
-from grader.batch.adjust import Adjustments, as_extensions_are
 from grader.batch.changes import Change, changes_of
 from grader.batch.database import FILE, CannotWrite, Database, resumable
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, reading, take_over
+from grader.batch.overrides import Adjustments, as_extensions_are
 from grader.batch.written import write_files
 from grader.common.files import clear_left_behind
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
-from grader.judging import variants
+from grader.judging.answers import OfAClass
 from grader.reports.summary import Summary
 
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
@@ -417,7 +417,7 @@ def suspicions_of(course: Course, reports: list[Report]) -> list[dict[str, Any]]
     if course.config.variants.mode == "per_student":
         students = [r.student for r in reports]
         known = course.module_of
-        drawn: dict[tuple[str, str], variants.OfAClass] = {}
+        drawn: dict[tuple[str, str], OfAClass] = {}
         for graded in reports:
             for part in (e for e in graded.exercises if e.exercise in known):
                 questions = course.exercise(part.exercise).questions
@@ -428,7 +428,7 @@ def suspicions_of(course: Course, reports: list[Report]) -> list[dict[str, Any]]
                     one = (part.exercise, result.name)
                     if one not in drawn:
                         question = questions[result.name]
-                        drawn[one] = variants.OfAClass(question, {s: course.params(question, s) for s in students})
+                        drawn[one] = OfAClass(question, {s: course.params(question, s) for s in students})
                     others = drawn[one].fits_others(graded.student, str(result.actual).removeprefix("read as "))
                     if others:
                         found.append({"student": graded.student, "question": result.name, "fits": others})

@@ -12,8 +12,8 @@ from functools import partial
 
 from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
-from grader.batch.memory import remembered
 from grader.batch.overrides import Override
+from grader.common.cache import user_cache
 from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
 from grader.course.config import CourseError
@@ -87,7 +87,7 @@ def why(
     if kept is not None and kept.versions != report.versions:
         differs.append(f"versions: {kept.versions} on file, {report.versions} now")
     if differs and name in submission.sources:
-        with remembered() as cache:
+        with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     lines = list(laid_open(course, name, check, submission.student, answered))
     for one in overrides:

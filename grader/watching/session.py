@@ -100,7 +100,7 @@ class WatchSession:
 
         def work(grader: Grader) -> None:
             with grader.workers() as workers:
-                grader.known(exercise, slip, workers, public=False)
+                grader.references.answered(exercise, slip, grader.plan(exercise.id, public=False), workers)
 
         return work
 
