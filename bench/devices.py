@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from grader.batch.grade import Grader
+from grader.batch.running import collect
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.course.reference import reference_source
@@ -119,7 +120,7 @@ def judged(course: Course, grader: Grader, names: list[str]) -> dict[str, Any]:
             continue
         source = Source(f"{name}.py", (Chunk(f"{name}.py", reference_source(exercise, {})),))
         with grader.workers() as workers:
-            answered, _ = workers.collect(source, asks)
+            answered, _ = collect(workers, source, asks)
         asked = {id(ask.of) for ask in asks}
         for result in judge_checks(exercise, answered, public=False):
             if not all(id(call) in asked for call in exercise.checks[result.name].calls):

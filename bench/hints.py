@@ -131,7 +131,7 @@ def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list
     known = [m for m in exercise.misconceptions.values() if getattr(m.of, "name", "") in tasks]
     texts = [(reference_source(exercise, {}, misconception), misconception.of.name) for misconception in known]
     for misconception, answered in zip(known, findings.of(exercise, texts), strict=True):
-        grader.knows(exercise, misconception, answered)
+        grader.references.learn(exercise, misconception, answered)
     right = {}
     names = list(exercise.tasks)
     own = reference_source(exercise, {})

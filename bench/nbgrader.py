@@ -33,8 +33,8 @@ from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
 from grader.exercise import Call, Cases, Exercise, Quantity  # noqa: E402
 from grader.integrations.nbgrader import folder  # noqa: E402
+from grader.judging.answers import params_for  # noqa: E402
 from grader.judging.plan import rng  # noqa: E402
-from grader.judging.variants import params_for  # noqa: E402
 
 STOCK_SETUP = """\
 import os

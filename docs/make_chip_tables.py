@@ -30,6 +30,7 @@ from jax.sharding import PartitionSpec as P
 from grader.batch import explaining
 from grader.batch.findings import collective_of
 from grader.batch.grade import Grader
+from grader.batch.running import collect
 from grader.clock import Slice, Timeline, placed, replayed
 from grader.common.files import write_atomic
 from grader.common.observation import Collective, Fault, Observation
@@ -298,7 +299,7 @@ class Compiled:
 
     def answered(self, asked: Asked, on: str) -> Answered:
         with (self.grader(on) if on else self.graders[""]).workers() as workers:
-            (answer,), _ = workers.collect(asked.source, [asked.ask])
+            (answer,), _ = collect(workers, asked.source, [asked.ask])
         return answer
 
 

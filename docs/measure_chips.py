@@ -25,6 +25,7 @@ from typing import Any
 from make_chip_tables import MEASURED, REFERENCES, ROOT, SLICES, TWO_DEVICES, Asked, ask_of, slices_of, source_of
 
 from grader.batch.grade import Grader
+from grader.batch.running import collect
 from grader.common.files import write_atomic
 from grader.common.observation import Observation
 from grader.course.config import CourseError
@@ -53,7 +54,7 @@ def measured(
     with Grader(course, "none", devices=devices) as grader:
         for one in programs:
             with grader.workers() as workers:
-                (answer,), _ = workers.collect(one.source, [one.ask])
+                (answer,), _ = collect(workers, one.source, [one.ask])
             seen, was = answer.finding, shipped.get(one.name)
             if not isinstance(seen, Observation) or isinstance(seen.measured, str) or not seen.measured:
                 why = seen.measured if isinstance(seen, Observation) else getattr(seen, "message", "no program")

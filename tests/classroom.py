@@ -18,7 +18,7 @@ from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, Misconception, Quantity, Question, Task
 from grader.integrations.nbgrader.folder import cell_name
-from grader.judging.variants import params_for
+from grader.judging.answers import params_for
 
 DONE, LEFT = "done", "left"
 ROOT = Path(__file__).resolve().parent.parent

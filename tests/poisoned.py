@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grader.batch.in_process import InProcess
+from grader.batch.running import collect
 from grader.common.observation import Observation, Seen
 from grader.exercise import Array, Call, Task
 from grader.intake.submission import Chunk, Source
@@ -41,7 +42,7 @@ def answered(
     call = Call(Task("f", "array", task), dict(zip("abcdef", args, strict=False)), {}, (mesh,), {}, {}, wrt, cotangent)
     ask = Ask(call, mesh, {}, list(inputs_of(call, mesh, {}, {}, rng("open", "here"))), exercise="one")
     source = Source("a.py", (Chunk("a.py", IMPORTS + text),))
-    (found,), notes = InProcess({}).collect(source, [ask])
+    (found,), notes = collect(InProcess({}), source, [ask])
     assert not notes and isinstance(found.finding, Observation), (notes, found.finding)
     return found
 

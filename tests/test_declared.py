@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.common.nearest import near, nearest
+from grader.common.text import near, nearest
 from grader.course.config import CourseError
 from grader.declared import a
 from grader.exercise import Call

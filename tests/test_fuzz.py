@@ -22,8 +22,7 @@ from grader.common.result import Report
 from grader.exercise import Exercise, normal
 from grader.intake.reading import read
 from grader.judging.plan import plan
-from grader.judging.reading import parse
-from grader.judging.units import BadAnswer
+from grader.judging.units import BadAnswer, parse
 from grader.wire import frames as wire
 from grader.wire.frames import BadFrame
 from tests.wire.streams import reader

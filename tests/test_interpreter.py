@@ -28,7 +28,7 @@ from grader.course.loading import load_course
 from grader.course.reference import reference_source
 from grader.exercise import Call, Task
 from grader.intake.reading import read
-from grader.learner.gradients import with_gradients
+from grader.learner.answering import with_gradients
 from grader.runner import facts
 from grader.runner.compiling import quickly
 from grader.runner.program import canonical

@@ -12,6 +12,7 @@ import yaml
 
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, overridden, with_sums
+from grader.batch.running import collect
 from grader.batch.why import laid_open
 from grader.batch.workers import Workers
 from grader.cli.console import exit_code
@@ -161,7 +162,7 @@ def test_the_example_of_overrides_in_the_documents_is_one(tmp_path: Path) -> Non
 def test_who_decides_again_reads_a_good_answer_and_the_rubric(course: Course, workers: Workers) -> None:
     source = Source(f"{NAME}.py", (Chunk(f"{NAME}.py", "why_it_waits = 'It waits.'"),))
     plan = Grader(course, "none", here=cast(Any, workers)).plan(NAME, False)
-    answered, _ = workers.collect(source, plan)
+    answered, _ = collect(workers, source, plan)
     lines = list(laid_open(course, NAME, "why_it_waits", "ada", answered))
     assert lines[0] == "asked with {}, answered 'It waits.'"
     assert lines[1].startswith("a good answer: A device needs all rows") and lines[2].startswith(

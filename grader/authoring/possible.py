@@ -15,7 +15,7 @@ from typing import Any
 from grader.common.layout import entries
 from grader.exercise import Choice, Quantity, Question, Scenario, Table, Written
 from grader.hardware import CHIPS, slice_problem
-from grader.judging.kinds import kind_of
+from grader.judging.answers import kind_of
 from grader.judging.units import show, unit_of
 
 LEAST_ANSWERS = 8

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from grader.batch.grade import Grader
-from grader.batch.keys import surroundings
+from grader.batch.remembering import surroundings
 from grader.batch.reporting import own_digest
 from grader.common.cache import Cache
 

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, SequenceNode
 
 from grader.common.files import write_atomic
-from grader.common.nearest import nearest
+from grader.common.text import nearest
 from grader.course.config import CourseError
 from grader.course.finding import courses_above
 from grader.course.loading import Course

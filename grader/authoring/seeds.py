@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from grader.batch.grade import Grader
+from grader.batch.running import collect
 from grader.common.result import Result
 from grader.exercise import Check, Exercise
 from grader.intake.submission import Chunk, Source
@@ -49,7 +50,7 @@ def results_of_task(
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
     with grader.workers() as workers:
-        answered, _ = workers.collect(Source(name, (Chunk(name, text),)), every)
+        answered, _ = collect(workers, Source(name, (Chunk(name, text),)), every)
     found = {a.ask: a for a in answered}
     judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]
     return [{r.name: r for r in results if r.name in names} for results in judged]

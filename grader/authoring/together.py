@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.batch.grade import Grader
+from grader.batch.running import collect
 from grader.common.observation import Fault
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
@@ -39,7 +40,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     with grader.workers() as workers:
         # Jobs must not wait for each other's programs, of which few are equal.
         workers = workers.with_runner(grader.hosts.index(workers))
-        answered, _ = workers.collect(Source("several", tuple(chunks), tuple(ends)), in_order)
+        answered, _ = collect(workers, Source("several", tuple(chunks), tuple(ends)), in_order)
     found = {a.ask: a.finding for a in answered}
     return [_own(asks, [found[ask] for ask in own]) for (_, asks), own in zip(texts, every, strict=True)]
 

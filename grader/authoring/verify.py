@@ -25,9 +25,9 @@ from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
 from grader.authoring.trivial import trivial_problems
 from grader.batch.grade import Grader
+from grader.batch.workers import pool_of
 from grader.common.cache import Cache
 from grader.common.observation import Observation
-from grader.common.pool import pool_of
 from grader.common.result import ExerciseReport, Result
 from grader.course.answers import answer_by, answers
 from grader.course.build import stale
@@ -197,7 +197,7 @@ def replaced_texts(
         for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
             replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
             if isinstance(other, Misconception):
-                grader.knows(exercise, other, answered)
+                grader.references.learn(exercise, other, answered)
     return replaced
 
 

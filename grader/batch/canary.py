@@ -20,13 +20,13 @@ from pathlib import Path
 
 from grader.batch.grade import Grader
 from grader.batch.reporting import own_digest, versions
-from grader.common.pool import pool_of
+from grader.batch.workers import pool_of
 from grader.course.answers import answers
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.intake.submission import Chunk, Source, Submission
-from grader.judging.kinds import kind_name
+from grader.judging.answers import kind_name
 
 STUDENT = "canary"
 MOST_REMEMBERED = 2000

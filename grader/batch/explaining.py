@@ -11,11 +11,12 @@ from statistics import quantiles
 import numpy as np
 
 from grader.batch.grade import Grader
+from grader.batch.running import collect
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
 from grader.common.layout import entries
-from grader.common.nearest import nearest
 from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
 from grader.common.routes import routes
+from grader.common.text import nearest
 from grader.course.config import CourseError
 from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
@@ -158,7 +159,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
     """What each ask comes to; also what stopped the source while it was loaded."""
     with grader.workers() as workers:
-        answered, notes = workers.collect(source, asks)
+        answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
     return [
         replace(one, elsewhere=_elsewhere(a, grader.backend), measured=_measured(a, grader.backend))

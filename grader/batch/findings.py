@@ -31,8 +31,8 @@ from grader.wire.text import crash_reason, describe_load
 
 MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of a composed answer: three levels of JSON for each of theirs
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
-# What taking an untrusted reply apart can raise, besides what says so.
-NOT_ONE = (
+# Errors that reading an answer of the wrong form can raise.
+UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
 OTHER_KIND = Fault("refused", "the answer is not of the kind that was asked for")
@@ -115,7 +115,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
     reply = Reply(body=body)
     try:
         return reply if reply.text else Reply(OTHER_KIND)
-    except NOT_ONE:  # nested too deep to be written
+    except UNREADABLE:  # nested too deep to be written
         return Reply(OTHER_KIND)
 
 
@@ -126,7 +126,7 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
             return [Outcome(value=plain(body["raw"]))]
         return _outcomes(body["values"], len(ask.cases))
-    except NOT_ONE:
+    except UNREADABLE:
         return OTHER_KIND
 
 
@@ -140,7 +140,7 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Whose it is that the child ended, which was asked for ``what``: ours only where the tracer itself did."""
+    """Return the fault of a child that ended during ``what``. It is ours only if the tracing worker itself died."""
     if how == "worker":
         return Fault("broken", "the tracing process died twice; a person must look")
     if how == "timeout":
@@ -154,7 +154,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Whose it is that a program ended the worker twice: ours only where our own program does not run either."""
+    """Return the fault of a program that ended the worker twice. It is ours only if our own program does not run either."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other for ever: some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
@@ -169,7 +169,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
 
 def load_notes(faults: Any) -> list[str]:
-    """What stopped the source while it was loaded, one line each."""
+    """Return what stopped the source while it was loaded, one line each."""
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
@@ -178,7 +178,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """A fault from an untrusted process: never ``broken``, whatever it says."""
+    """Return a fault that an untrusted process reports; never ``broken``."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")
@@ -198,7 +198,7 @@ def _plain_raw(raw: Any) -> Any:
 
 
 def _composed_raw(raw: Any, depth: int = 0) -> Any:
-    """As ``learner.answering.composed_answer`` gives it. Raises BadFrame for anything deeper or larger."""
+    """Return an answer of several parts. Raises BadFrame if it is deeper or larger than ``composed_answer`` makes it."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
     if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
         raise BadFrame("an answer of too many parts")
@@ -244,7 +244,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         return Fault("broken", f"the grader failed while it ran this program: {str(header['broken'])[:400]}")
     try:
         seen = _seen(ask, ran, before)
-    except NOT_ONE as error:
+    except UNREADABLE as error:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
@@ -254,7 +254,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
 
 
 def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[list[Sharded]]:
-    """The results of each run. Raises BadFrame, and what else takes an answer apart, for what is none."""
+    """Return the results of each run. Raises one of ``UNREADABLE`` if the answer has another form."""
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []
@@ -297,7 +297,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
 
 
 def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
-    """Results as that compiler lays them out; as they are where it does not say, or speaks of others."""
+    """Return the results with the compiler's layouts, if it names these shapes; else return them unchanged."""
     shapes = [
         tuple(max(ends) for ends in zip(*([b for _, b in part] for part in layout), strict=True))
         for layout in compiled.layouts
@@ -308,7 +308,7 @@ def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
 
 
 def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
-    """What a compiler of chips that are not here made of a program. Raises BadFrame, or KeyError, for what is no answer."""
+    """Return the schedule that a chip's compiler made, or its fault. Raises BadFrame or KeyError for another form."""
     if "schedule" in answer:
         return schedule.from_json(answer["schedule"])
     if "too_large" in answer:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from grader.batch.backends import Compiler, Devices
-from grader.batch.keys import Keys, surroundings
-from grader.batch.pool import Pool
-from grader.batch.references import References
-from grader.batch.remembering import CHECKED, Checked, Store
+from grader.batch.remembering import CHECKED, Checked, Keys, Store, surroundings
 from grader.batch.reporting import Basis, Judged, exercise_report, note_of_devices, own_digest, report, versions
-from grader.batch.running import answers_of, run
+from grader.batch.running import answers_of, collect, run
 from grader.batch.tracing import Cost, Trace, trace
-from grader.batch.verdicts import Judge, judge_answers
-from grader.batch.workers import Runner, Workers
+from grader.batch.verdicts import Judge, References, judge_answers
+from grader.batch.workers import Pool, Runner, Workers
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course
-from grader.exercise import Exercise, Misconception, Question
+from grader.exercise import Exercise, Question
 from grader.intake.submission import Submission, by_source
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
-from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
 
 
@@ -52,6 +47,7 @@ class Grader:
         runners = [] if here else [Runner(course, tier, compiler) for _ in range(jobs)]
         hosts = [here] if here else [Workers(course, tier, runners, devices, self.store) for _ in range(jobs)]
         self.pool: Pool[Report] = Pool(hosts)
+        self.hosts, self.workers = hosts, self.pool.lent
         self.references = References()
         self.judge = Judge(course, self.references)
         self.basis = Basis(course, self.versions, tier, self.backend)
@@ -64,7 +60,7 @@ class Grader:
 
         Args:
             public: only what learners may see.
-            fresh: nothing that is remembered takes part.
+            fresh: look nothing up in the store.
         """
         done: dict[str, ExerciseReport] = {}
         notes = list[str]()
@@ -109,14 +105,14 @@ class Grader:
         """Return one exercise as it is graded, as learners see it, and all answers. Common asks are asked once.
 
         Args:
-            known: answers to some asks, which are not asked.
+            known: answers to some asks. These asks are not sent again.
         """
         plans = {public: self.plan(name, public) for public in (False, True)}
         every = {ask.same: ask for ask in (*plans[True], *plans[False])}
         found, exercise = {a.ask.same: a.finding for a in known}, self.course.exercise(name)
         with self.workers() as workers:
             left = [ask for same, ask in every.items() if same not in found]
-            answered, notes = workers.collect(submission.sources[name], left) if left else ([], [])
+            answered, notes = collect(workers, submission.sources[name], left) if left else ([], [])
             found |= {a.ask.same: a.finding for a in answered}
             reports = []
             for public in (False, True):
@@ -130,7 +126,7 @@ class Grader:
     def ask(self, submission: Submission, name: str) -> list[Answered]:
         """Return what every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""
         with self.workers() as workers:
-            return workers.collect(submission.sources[name], self.plan(name, public=False))[0]
+            return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
         """Return every ask of an exercise: the same for everybody, so drawn once.
@@ -142,16 +138,6 @@ class Grader:
             seed = f"{self.course.config.seed}/hidden"
             self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
         return self._plans[name, public]
-
-    def known(
-        self, exercise: Exercise, misconception: Misconception | None, workers: Workers, public: bool
-    ) -> list[Answered]:
-        """Return what the reference (``misconception`` None) or a misconception comes to; found once."""
-        return self.references.answered(exercise, misconception, self.plan(exercise.id, public), workers)
-
-    def knows(self, exercise: Exercise, misconception: Misconception, found: list[Answered]) -> None:
-        """Keep what a misconception came to, so that it is not tried again when a hint is looked for."""
-        self.references.learn(exercise, misconception, found)
 
     # what reports depend on
 
@@ -184,19 +170,7 @@ class Grader:
 
         An exception in our own code over one student is handed on in place of the report and stops no other.
         """
-        load_templates()  # of the reports that ``done`` writes while other threads read submissions
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
-
-    @contextmanager
-    def workers(self) -> Iterator[Workers]:
-        """Wait for workers and have them alone."""
-        with self.pool.lent() as workers:
-            yield workers
-
-    @property
-    def hosts(self) -> list[Workers]:
-        """All sets of workers."""
-        return self.pool.every
 
     def warm(self) -> None:
         """Start all workers without waiting for them."""

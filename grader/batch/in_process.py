@@ -7,8 +7,7 @@ from typing import Any
 
 from grader.batch.backends import Compiler
 from grader.batch.findings import Ran, Replies, load_notes, reply_of
-from grader.batch.keys import Keys
-from grader.batch.remembering import Store
+from grader.batch.remembering import Keys, Store
 from grader.batch.workers import Workers, with_compiled
 from grader.course.config import Limits
 from grader.intake.submission import Source

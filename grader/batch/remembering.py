@@ -7,21 +7,28 @@
 | ``POISON`` | a run and a kind of operation | which of these operations matter |
 | ``CHECKED`` | all replies to an exercise's asks, and the exercise | the results of its checks |
 
-``keys`` makes the keys. Only the grader's own process reads or writes the store, and it runs
-nobody's code. A learner's process fills only the entry of its own source, with its own replies, as it fills its own report.
+``Keys`` makes the keys: each is SHA-256 over all that its value depends on. Beside what its methods name, every key
+covers the grader's code, all versions, the machine, the isolation and the limits. Any change gives another key.
 
-A value is kept only if a fresh run would give the same: no reply that ended by time, memory, a signal or the machine's files,
-no fault of ours, no source that did not load or that could act differently next time (``intake.chance``). If a fresh run
-gives something else all the same, the source is never remembered again.
+Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process fills only
+the entry of its own source, with its own replies.
+
+A value is kept only if a fresh run would give the same: no reply that ended by time, memory, a signal or the
+machine's files, no fault of ours, no source that did not load or that could act differently next time
+(``intake.chance``). If a fresh run gives something else all the same, the source is never remembered again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
+import platform
+import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from io import BytesIO
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -30,13 +37,87 @@ from cachetools import LRUCache
 from pydantic import BaseModel, ValidationError
 
 from grader.batch.findings import Ran, Replies, Reply
-from grader.batch.keys import Keys
 from grader.common.cache import Cache
 from grader.common.observation import Fault
 from grader.common.result import Evidence, Result
+from grader.exercise import Question
 from grader.intake.chance import repeatable
 from grader.intake.submission import Source
+from grader.judging.plan import Ask
+from grader.sandbox import needs
 from grader.wire import frames
+
+FORM = 5  # of the values
+
+
+class Keys:
+    """Makes the keys. Any thread may use it.
+
+    Args:
+        about: all that every value depends on, beside what the methods are given; JSON.
+    """
+
+    def __init__(self, about: Any) -> None:
+        self._about = json.dumps([FORM, about]).encode()
+
+    def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
+        """Key of the replies: the source's text and all requests, in order."""
+        ends = dict(source.ends)
+        requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
+        return self._key("trace", _text(source), _json(requests))
+
+    def source(self, source: Source) -> bytes:
+        """Key of a source alone."""
+        return self._key("source", _text(source))
+
+    def part(self, digest: bytes) -> bytes:
+        """Key of a part of a value, by the SHA-256 of its content."""
+        return self._key("part", digest)
+
+    def run(self, ask: Ask, files: Sequence[str], program: bytes) -> bytes:
+        """Key of what a program came to: the program, the ask and its inputs, and the files that it names."""
+        return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
+
+    def poison(self, run: bytes, what: str) -> bytes:
+        """Key of which operations of a kind matter in a run."""
+        return self._key("poison", run, what.encode())
+
+    def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
+        """Key of the results of an exercise's checks: all replies to its calls and cases, and what judges them.
+
+        Args:
+            about: the exercise and its course; JSON.
+        """
+        of_programs = {ask: reply for ask, reply in replies.items() if not isinstance(ask.of, Question)}
+        answers = [[ask.request_digest, ask.digest, reply.text] for ask, reply in of_programs.items()]
+        return self._key("checks", _json([about, files, answers]))
+
+    def _key(self, kind: str, *parts: bytes) -> bytes:
+        whole = hashlib.sha256(self._about)
+        for part in (kind.encode(), *parts):
+            whole.update(hashlib.sha256(part).digest())
+        return whole.digest()
+
+
+@cache
+def surroundings() -> list[str]:
+    """Return the machine, and what learners may import on it."""
+    found = [*platform.uname(), platform.python_version(), sys.prefix]
+    for name, path in needs.packages().items():
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"{name} {path}")
+    return found
+
+
+def _text(source: Source) -> bytes:
+    return _json([source.name, [[c.name, c.text] for c in source.chunks]])
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
 
 T = TypeVar("T")
 

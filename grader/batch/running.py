@@ -8,36 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
-from grader.batch.backends import Devices, stuck, unseen
+from grader.batch.backends import stuck, unseen
 from grader.batch.findings import Ran, Reply, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
-from grader.batch.remembering import RUNS, Store
-from grader.batch.tracing import Cost, Trace, traced_of
+from grader.batch.remembering import RUNS
+from grader.batch.tracing import Cost, Trace, trace, traced_of
+from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation
 from grader.exercise import Call
+from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 from grader.sandbox.worker import WorkerDied
 
 
-class Runner(Protocol):
-    """What runs programs.
-
-    Attributes:
-        devices: run programs beside the simulated devices, for their values.
-    """
-
-    store: Store
-    devices: Devices | None
-
-    def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran: ...
-
-    def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]: ...
-
-
-def run(runner: Runner, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
+def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
     """Return what each of these asks came to.
 
     Args:
@@ -47,11 +34,18 @@ def run(runner: Runner, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[A
     for ask in asks:
         if ask.secret and isinstance(ask.of, Call):
             repeats.setdefault((ask.exercise, ask.program), []).append(ask)
-    runs, found = Runs(runner, trace.files, cost), dict[Ask, Finding]()
+    runs, found = Runs(workers, trace.files, cost), dict[Ask, Finding]()
     for ask in traced_of(asks):
         again = repeats.pop((ask.exercise, ask.program), []) if isinstance(ask.of, Call) else []
         found |= runs.findings([ask, *again], trace.replies[ask])
     return [Answered(ask, found[ask]) for ask in asks]
+
+
+def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
+    """Trace one source and run its programs; return what each ask came to, and what stopped it while loading."""
+    cost = Cost(workers.limits)
+    traced = trace(workers, source, asks, cost)
+    return run(workers, traced, asks, cost), list(traced.notes)
 
 
 def answers_of(trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
@@ -70,8 +64,8 @@ class Runs:
         files: names of the files whose lines programs mention.
     """
 
-    def __init__(self, runner: Runner, files: Sequence[str], cost: Cost) -> None:
-        self._runner, self._files, self._cost = runner, files, cost
+    def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
+        self._workers, self._files, self._cost = workers, files, cost
         self._hung: dict[tuple, Fault] = {}
         self._stuck: dict[tuple, str] = {}  # on devices that are not simulated
 
@@ -81,12 +75,12 @@ class Runs:
         before: Finding | None = None
         for ask in asks:
             if not isinstance(before, Fault):
-                before = self._one(ask, reply, before if isinstance(before, Observation) else None)
+                before = self._finding(ask, reply, before if isinstance(before, Observation) else None)
             found[ask] = before
         return found
 
-    def _one(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return what one reply comes to.
+    def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
+        """Return what one reply comes to for one ask.
 
         Args:
             before: what the same program came to with other inputs.
@@ -95,14 +89,15 @@ class Runs:
             return _plain(ask, reply)
         assert reply.program is not None
         task = ask.exercise, ask.task, ask.secret
-        finding = self._hung.get(task) or self._cost.no_more_runs or self._seen(ask, reply.program, before)
+        finding = self._hung.get(task) or self._cost.no_more_runs or self._observed(ask, reply.program, before)
         if isinstance(finding, Fault) and finding.kind == "timeout":
             self._hung[task] = finding
         return finding
 
-    def _seen(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        request, store, seconds = ask.for_tracer(list(self._files)), self._runner.store, self._cost.limits.run_seconds
-        trials = Trial(self._runner, ask, request, program, self._cost)
+    def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
+        """Run a program, unless the store knows what it did. Raises nothing: a program that ends the worker is a fault."""
+        request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
+        trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
             seen = observed(ask, store.get(RUNS, key, trials.ran), before)
@@ -116,7 +111,7 @@ class Runs:
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
         """Return the observation with what other devices come to."""
-        devices, task = self._runner.devices, (ask.exercise, ask.task)
+        devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen
         if seen.outputs and task in self._stuck:
@@ -131,9 +126,9 @@ class Runs:
 
 @dataclass(frozen=True)
 class Trial:
-    """One program of a submission, as a runner is asked for it; what that costs is counted."""
+    """One program of a submission, and workers that run it. What that costs is counted."""
 
-    runner: Runner
+    workers: Workers
     ask: Ask
     request: dict[str, Any]
     program: bytes
@@ -142,7 +137,7 @@ class Trial:
     def ran(self) -> Ran:
         """Return what the program comes to. Raises WorkerDied."""
         with self._counted():
-            ran = self.runner.ran(self.ask, self.request, self.program)
+            ran = self.workers.ran(self.ask, self.request, self.program)
         self.cost.running += ran.header.get("cpu", 0.0)
         return ran
 
@@ -151,7 +146,7 @@ class Trial:
         if (over := self.cost.no_more_runs) is not None:
             return over
         with self._counted():
-            header = self.runner.changed(self.ask, self.request, self.program, [what, numbers])
+            header = self.workers.changed(self.ask, self.request, self.program, [what, numbers])
         self.cost.running += header.get("cpu", 0.0)
         return header
 

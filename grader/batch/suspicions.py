@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.common.result import Report
 from grader.course.loading import Course
-from grader.judging.variants import OfAClass
+from grader.judging.answers import OfAClass
 
 Suspicion = dict[str, Any]
 """``student``, ``question`` and ``fits``: the other students."""

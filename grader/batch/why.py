@@ -13,8 +13,8 @@ from functools import partial
 
 from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
-from grader.batch.memory import remembered
 from grader.batch.overrides import Override
+from grader.common.cache import user_cache
 from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
 from grader.course.config import CourseError
@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     if differs and name in submission.sources:
-        with remembered() as cache:
+        with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     lines = [
         *laid_open(course, name, check, submission.student, answered),

@@ -1,24 +1,36 @@
-"""The processes that one submission is graded with: one that traces, and those that run programs."""
+"""The processes that submissions are graded with, and the threads that grade side by side.
+
+``Workers`` are the processes of one submission: one that traces, and those that run programs. ``Pool`` lends a set of
+workers to one submission at a time. The files of a submission are graded one after another.
+"""
 
 from __future__ import annotations
 
+import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass
+from itertools import islice
+from queue import LifoQueue
 from threading import Lock
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from grader.batch.backends import Compiler, Devices
-from grader.batch.findings import Ran, Replies
-from grader.batch.keys import Keys
-from grader.batch.remembering import Store
-from grader.batch.running import run
-from grader.batch.tracing import Children, Cost, requests_of, trace
+from grader.batch.findings import Ran, Replies, Reply, ended_fault, load_notes, reply_of
+from grader.batch.remembering import Keys, Store
+from grader.common.observation import Fault
+from grader.course.config import Limits
 from grader.course.loading import Course
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered
+from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
+from grader.wire.limits import MAX_RESTARTS
+
+GIVEN_UP = Reply(Fault("crashed", "not asked: other work of this submission ended the process or used up its time"))
 
 
 class Runner:
@@ -69,6 +81,89 @@ def with_compiled(
     return header if made is None else header | {"compiled": (made, str(compiler.on))}
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended, and whether it had loaded the source."""
+
+    loaded: bool
+    how: str
+
+
+class Children:
+    """The children that answer for one source, one after another.
+
+    Args:
+        tracer: the worker that starts them.
+        asks: all that is asked of the source; secret asks come last.
+        seconds: CPU time that is left for all of them.
+    """
+
+    def __init__(self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float) -> None:
+        self._tracer, self._limits, self._source, self._asks, self._seconds = tracer, limits, source, asks, seconds
+        self._replies: dict[int, Reply] = {}
+        self._notes: list[str] = []
+        self._cpu = 0.0
+
+    def answer(self) -> Replies:
+        """Return a reply for each ask. Secret asks are sent when all others are answered.
+
+        An ask that ends its child is tried once more, alone. A source that ends two children while it is loaded
+        is not tried again.
+        """
+        suspect, failed_loads = -1, 0
+        over = time.monotonic() + backstop(self._limits.total_seconds)
+        for _ in range(MAX_RESTARTS):
+            left = [i for i in range(len(self._asks)) if i not in self._replies]
+            if not left or self._cpu > self._seconds or time.monotonic() > over:
+                break
+            chosen = [suspect] if suspect in left else left
+            ended = self._one_child(chosen)
+            left = [i for i in chosen if i not in self._replies]
+            if not left:
+                continue
+            if not ended.loaded:
+                failed_loads += 1
+                if failed_loads == 2:
+                    fault = ended_fault(ended.how, "your file, while it was loaded,", self._limits.trace_seconds)
+                    self._replies |= dict.fromkeys(left, Reply(fault))
+            elif left[0] == suspect:
+                self._replies[suspect] = Reply(ended_fault(ended.how, "it", self._limits.trace_seconds))
+            else:
+                suspect = left[0]
+        each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
+        files = tuple(c.name for c in self._source.chunks)
+        return Replies(each, tuple(self._notes), self._cpu, files, self._source)
+
+    def _request(self, ask: Ask) -> dict[str, Any]:
+        """Return what is sent to a child for an ask."""
+        files, ends = [c.name for c in self._source.chunks], dict(self._source.ends)
+        return ask.for_tracer(files) | {"after": ends.get(ask.exercise)}
+
+    def _one_child(self, chosen: Sequence[int]) -> Ended:
+        """Put the chosen asks to one child, and keep its replies."""
+        source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
+        asked = [self._asks[i] for i in chosen]
+        shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
+        started, loaded, left = False, False, list(chosen)
+        try:
+            for frame, blobs in self._tracer.trace(source, shown, secret):
+                if frame.get("from") == "worker":
+                    self._cpu += float(frame.get("cpu", 0))
+                    return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
+                body = frame.get("body", {})
+                if body.get("started"):
+                    started = True
+                elif body.get("loaded") and not loaded:  # a later one may tell of secret cases
+                    loaded = True
+                    self._notes = self._notes or load_notes(body.get("faults"))
+                elif left and body.get("number") == len(chosen) - len(left):  # each request once, in order
+                    i = left.pop(0)
+                    self._replies[i] = reply_of(self._asks[i], body, blobs)
+        except WorkerDied:
+            return Ended(loaded, "worker")
+        return Ended(loaded, "garbage")
+
+
 class Workers:
     """A tracer of its own and runners that all share, used by one submission at a time.
 
@@ -114,14 +209,6 @@ class Workers:
         for worker in self.processes:
             worker.kill()
 
-    def collect(self, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
-        """Trace one source and run its programs; return what each ask came to, and what stopped it while loading."""
-        cost = Cost(self.limits)
-        traced = trace(self, source, asks, cost)
-        return run(self, traced, asks, cost), list(traced.notes)
-
-    # what the stages ask
-
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float) -> Replies:
         """Return the replies of confined children.
 
@@ -129,7 +216,7 @@ class Workers:
             asks: secret ones come last.
             seconds: CPU time that they may take.
         """
-        return Children(self.tracer, self.limits, source, seconds).answer(requests_of(source, asks))
+        return Children(self.tracer, self.limits, source, asks, seconds).answer()
 
     def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
         """Run a program on the inputs of an ask. Raises WorkerDied."""
@@ -142,3 +229,59 @@ class Workers:
     def _runner_of(self, ask: Ask) -> Runner:
         """Return one runner for equal asks of all submissions, so that equal programs meet."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
+
+
+@contextmanager
+def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool that ends with the block. An exception drops what is queued; an interruption waits for nothing."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield pool
+    except BaseException as end:
+        pool.shutdown(wait=isinstance(end, Exception), cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+AHEAD = (
+    4  # queued submissions for each set of workers: of a whole class they would take memory; of one, workers would idle
+)
+
+T = TypeVar("T")
+
+
+class Pool(Generic[T]):
+    """Sets of workers. Those that run already are lent first."""
+
+    def __init__(self, every: Sequence[Workers]) -> None:
+        self.every = list(every)
+        self._free: LifoQueue[Workers] = LifoQueue()
+        for workers in every:
+            self._free.put(workers)
+
+    @contextmanager
+    def lent(self) -> Iterator[Workers]:
+        """Wait for workers and have them alone."""
+        workers = self._free.get()
+        try:
+            yield workers
+        finally:
+            self._free.put(workers)
+
+    def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
+        """Do the work of each name in a thread, and hand each result to ``done`` in this one.
+
+        Results are handed on as they come; of several that came meanwhile, in the order of the names. An exception of
+        ours over one name is handed on in place of the result and stops no other.
+        """
+        left, running = iter(names), dict[Future[T], str]()
+        with pool_of(len(self.every)) as threads:
+            while True:
+                for name in islice(left, AHEAD * len(self.every) - len(running)):
+                    running[threads.submit(work, name)] = name
+                if not running:
+                    break
+                wait(running, return_when=FIRST_COMPLETED)
+                for future in [one for one in running if one.done()]:  # in the order of names, not of a set
+                    name, error = running.pop(future), future.exception()
+                    done(name, error if isinstance(error, Exception) else future.result())

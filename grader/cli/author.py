@@ -11,9 +11,9 @@ from grader.authoring import scaffold
 from grader.authoring import verify as verifier
 from grader.authoring.modes import judged_modes
 from grader.batch.grade import Grader
-from grader.batch.memory import remembered
 from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, course_at
+from grader.common.cache import user_cache
 from grader.course import build as builder
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -101,7 +101,7 @@ def verify(
 
     jobs = min(jobs, len(chosen) or 1)
     with (
-        remembered(not no_store) as cache,
+        user_cache(not no_store) as cache,
         Grader(found, best_tier(isolation), jobs) as grader,
         progress(len(chosen) + 1, "proving", quiet=as_json, console=out) as step,
     ):

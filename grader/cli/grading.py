@@ -15,7 +15,6 @@ from grader import wing
 from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.grade import Grader
-from grader.batch.memory import remembered
 from grader.batch.overrides import read_overrides
 from grader.batch.suspicions import Suspicions
 from grader.cli.backend import beside_at
@@ -43,6 +42,7 @@ from grader.cli.regrading import (
     names_on_file,
     rosters,
 )
+from grader.common.cache import user_cache
 from grader.common.files import write_atomic
 from grader.common.text import a_few
 from grader.course.config import CourseError
@@ -132,7 +132,7 @@ def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, 
     tier = spread.tier_of(options.isolation) if spread else best_tier(options.isolation)
     devices, compiler = beside_at(options.backend, options.processes, course, tier)
     where = tier if devices is None else f"{tier}; values on {devices.text}"
-    with remembered(options.remember and not spread) as cache:
+    with user_cache(options.remember and not spread) as cache:
         grader = (
             spread.Spread(course, tier, options.cluster, tell_of_cluster, remember=options.remember)
             if spread

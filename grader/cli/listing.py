@@ -17,8 +17,7 @@ from grader.course.finding import PACKAGED
 from grader.course.loading import Course
 from grader.course.stubs import page
 from grader.exercise import Exercise, Quantity
-from grader.judging.kinds import kind_name
-from grader.judging.questions import render_question
+from grader.judging.answers import kind_name, render_question
 from grader.reports.statement import print_markdown
 
 LIST_WIDTH = 76

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.batch.adjust import Adjustments, none
 from grader.batch.changes import BONUS, SUMS, Change, by_student
 from grader.batch.database import resumable
 from grader.batch.handing_in import stated_in, times_of
 from grader.batch.opening import ROSTER, has_database, names_in, reading
-from grader.batch.overrides import read_overrides
+from grader.batch.overrides import Adjustments, none, read_overrides
 from grader.batch.store import Folder
 from grader.cli.console import say, tell
 from grader.common.files import write_atomic

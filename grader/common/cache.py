@@ -1,4 +1,4 @@
-"""Bytes by key in one SQLite file, bounded: what was worked out before, for whoever works it out again.
+"""A cache: bytes by key in one SQLite file of bounded size. By default it lies in the user's own cache folder.
 
 Losing any of it costs time and nothing else. So whatever is wrong with the file ends nothing: what is not as it was written is
 as if it had never been there, and a file that is no database gives way to a new one. Several processes may use one file: all
@@ -14,12 +14,16 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 FORM = "1"  # of the table; a file of another form is left alone
 MAX_WAITING = 8 << 20  # bytes that are put together into one transaction
 WAIT_SECONDS = 5.0  # for another process that writes
 DAY = 86400
+MOST = 1 << 30  # bytes on disk of the user's own cache
+VARIABLE = "SHARDLINGS_CACHE"
+OFF = "off"
 TABLE = """
 CREATE TABLE IF NOT EXISTS kept (
   key BLOB PRIMARY KEY, digest BLOB NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL, value BLOB NOT NULL
@@ -175,3 +179,25 @@ class Cache:
 
 def _digest(key: bytes, value: bytes) -> bytes:
     return hashlib.blake2b(value, key=key[:64], digest_size=16).digest()
+
+
+@contextmanager
+def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
+    """Open the user's cache. None if it is not wanted, is turned off, or the user has no home folder."""
+    place = cache_folder() if wanted else None
+    if place is None:
+        yield None
+        return
+    with Cache(place, MOST) as cache:
+        yield cache
+
+
+def cache_folder() -> Path | None:
+    """Return the folder that SHARDLINGS_CACHE names, else the user's own. None for ``off``, or without a home folder."""
+    named = os.environ.get(VARIABLE, "")
+    if named:
+        return None if named == OFF else Path(named)
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings"
+    except RuntimeError:
+        return None

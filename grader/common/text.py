@@ -1,8 +1,10 @@
-"""Names and lists of names, as they may be printed."""
+"""Names as they may be printed, lists of names, and the name that was probably meant."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from grader.wire.text import closest
 
 MAX_NOTES = 100
 A_LINK = "is a link and was not followed"
@@ -26,3 +28,14 @@ def first_notes(notes: Sequence[str]) -> tuple[str, ...]:
     if len(notes) <= MAX_NOTES:
         return tuple(notes)
     return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more notes")
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """``; did you mean 'c3_contracting'?`` or nothing."""
+    meant = closest(name, names, 0.5)
+    return f"; did you mean {meant!r}?" if meant else ""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """``; did you mean 'c3_contracting'?`` or all the names."""
+    return near(name, names := list(names)) or f"; there are {', '.join(sorted(names))}"

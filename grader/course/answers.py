@@ -8,8 +8,7 @@ from typing import Any
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Exercise, Misconception, Question
-from grader.judging.answers import wanted
-from grader.judging.kinds import kind_of
+from grader.judging.answers import kind_of, wanted
 
 
 def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from grader.common.nearest import nearest
+from grader.common.text import nearest
 from grader.sandbox.limits import Limits
 
 PUBLIC = "_public"

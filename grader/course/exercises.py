@@ -18,8 +18,7 @@ import jinja2
 
 from grader.course.config import GRADING, CourseError
 from grader.exercise import AuthorError, Call, Exercise
-from grader.judging.kinds import units_known
-from grader.judging.questions import render_question
+from grader.judging.answers import render_question, units_known
 from grader.judging.units import BadAnswer
 
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.common.nearest import nearest
+from grader.common.text import nearest
 from grader.course.config import PUBLIC, Config, CourseError, Module, read_config
 from grader.course.naming import meant_by, only_one
 
@@ -163,10 +163,10 @@ class Course:
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
         """The parameters that this student's question has; where numbers are shared, everybody's."""
-        from grader.judging import variants
+        from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None
-        return variants.params_for(question, seed=self.config.variants.seed, student=who)
+        return params_for(question, seed=self.config.variants.seed, student=who)
 
     def weight(self, exercise: str) -> float:
         return self.module(self.module_of[exercise]).weight

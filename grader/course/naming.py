@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.common.nearest import near
+from grader.common.text import near
 from grader.course.config import CourseError
 
 MANY = 20

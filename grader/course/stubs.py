@@ -12,8 +12,7 @@ from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
 from grader.course.statements import Statement, needed_imports, statements
 from grader.exercise import Exercise, Question
-from grader.judging.kinds import heading
-from grader.judging.questions import render_question
+from grader.judging.answers import heading, render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
 TRACED = (

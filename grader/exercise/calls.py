@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from grader import declared
-from grader.common.nearest import near
 from grader.common.sizes import Size
+from grader.common.text import near
 from grader.declared import AuthorError
 from grader.exercise.arguments import Array
 from grader.exercise.declarations import Call, Task

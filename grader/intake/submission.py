@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from grader.common.syntax import parse
 
 Place = Path | tuple[Path, ...]  # of one student's work
 
@@ -85,3 +88,25 @@ def by_source(submission: Submission, names: Sequence[str]) -> list[tuple[Source
         source = submission.sources.get(name)
         found.setdefault((source, "" if source else name), []).append(name)
     return [(source, members) for (source, _), members in found.items()]
+
+
+VARIABLE = "leaderboard_name"
+LONGEST = 80
+
+
+def pseudonym_of(source: Source) -> str:
+    """The text of the last ``leaderboard_name = "..."`` in a source; "" if there is none, or it is not a literal."""
+    name = ""
+    for chunk in source.chunks:
+        if VARIABLE not in chunk.text:
+            continue
+        try:
+            statements = parse(chunk.text).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for statement in statements:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+            if any(isinstance(target, ast.Name) and target.id == VARIABLE for target in targets):
+                value = getattr(getattr(statement, "value", None), "value", None)
+                name = value[:LONGEST] if isinstance(value, str) else ""
+    return name

@@ -15,9 +15,8 @@ from grader.common.result import Result
 from grader.common.routes import routes
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
-from grader.judging.pairing import paired
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, by_compiler, seen_of
+from grader.judging.seen import Answered, by_compiler, paired, seen_of
 
 # The same for everybody, whatever the secret inputs are and whatever came of them.
 WRONG_IN_SECRET = (

@@ -18,8 +18,7 @@ from grader.exercise import Check, Misconception
 from grader.expect import Failure, same_outcome
 from grader.expect.failure import Compared
 from grader.judging.judge import together
-from grader.judging.pairing import paired
-from grader.judging.seen import Answered, Finding
+from grader.judging.seen import Answered, Finding, paired
 
 NEAR = 0.01  # of the largest error: two ways to write one mistake differ by no more
 CLEAR = 4  # times what two right results may differ: an error that is smaller says nothing of its cause

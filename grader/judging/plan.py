@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -96,18 +97,18 @@ class Ask:
 
     @property
     def program(self) -> tuple:
-        """Asks of a call that are equal in this are answered by the same program."""
+        """Key by which asks of a call share one program."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
 
     @property
     def same(self) -> tuple:
-        """Asks that are equal in this come to the same, of whichever plan they are."""
+        """Key by which asks of any plan have equal findings."""
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Asks of calls that a check relates are looked at together where they are equal in this."""
+        """Key by which a check looks at the asks of its calls together."""
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
         return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
@@ -122,6 +123,11 @@ class Ask:
         """SHA-256 of all inputs, or of the cases."""
         runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in arrays_of(one)]
         return hashlib.sha256(repr((runs, self.cases)).encode()).hexdigest()
+
+    @cached_property
+    def request_digest(self) -> str:
+        """SHA-256 of the request to a learner's process, without the names of the source's files."""
+        return hashlib.sha256(json.dumps(self.for_tracer([])).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
         """The inputs in the program's order, one list per run with all of its steps."""

@@ -8,9 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from grader.exercise import Misconception, Question
-from grader.judging.answers import misconceptions_of, type_and_text, wanted
-from grader.judging.kinds import kind_name, kind_of, units_known
-from grader.judging.questions import render_question
+from grader.judging.answers import (
+    kind_name,
+    kind_of,
+    misconceptions_of,
+    render_question,
+    type_and_text,
+    units_known,
+    wanted,
+)
 from grader.judging.units import BadAnswer
 
 VARIANT_CAP = 4000

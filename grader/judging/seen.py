@@ -1,13 +1,14 @@
 """What a check sees of an answer, and what the answer is compared with: NumPy and plain values, no JAX.
 
 A finding is what one ask came to: an observation (a program that ran), outcomes (a function that was
-called), a raw answer (a question), or a fault.
+called), a raw answer (a question), or a fault. A timed program is paired with the small one whose values are judged
+(``paired``); if the two programs differ, the timed one is not judged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -16,10 +17,14 @@ import numpy as np
 
 from grader.clock import Timeline, placed, replayed
 from grader.common.observation import Fault, Observation, Outcome, Seen, Sharded
+from grader.common.substitution import substitution
 from grader.exercise import Call, Cases, Task
+from grader.exercise.timings import mesh_beside
 from grader.expect import laid_out
 from grader.judging.plan import Ask
+from grader.judging.same_program import difference
 from grader.wire.frames import decode, dtype_of, encode, widened
+from grader.wire.operations import Operations
 from grader.wire.schedule import Schedule
 from grader.wire.trees import flat, leaves, mapped, rebuilt
 
@@ -190,3 +195,68 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 def expected_outcomes(cases: Cases) -> list[Outcome]:
     """Outcomes of the public cases as ``build`` wrote them."""
     return [Outcome(error=o["error"]) if "error" in o else Outcome(value=decode(o["value"])) for o in cases.expected]
+
+
+OTHER = "the program that is timed is not the one whose values are judged"
+MEND = "Write one program for all sizes: decide nothing by a shape"
+TOO_LARGE = (
+    "the program has too many operations to be compared with the one that is timed; use lax.fori_loop or lax.scan"
+)
+
+
+def paired(answered: Sequence[Answered]) -> list[Answered]:
+    """Return the answers; a timed program that is not the judged one at other sizes becomes a Fault.
+
+    Which operations of a timed program matter is known from the judged one. An answer that was paired before is not
+    compared again.
+    """
+    found = []
+    for answer in answered:
+        call, seen = answer.ask.of, answer.finding
+        if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and not seen.paired:
+            judged = partner(answer.ask, answered)
+            answer = replace(answer, finding=_fault(answer, judged) or _with_poison(seen, judged.finding))
+        found.append(answer)
+    return found
+
+
+def _with_poison(timed: Observation, judged: Finding) -> Observation:
+    return replace(timed, poison=judged.poison if isinstance(judged, Observation) else None, paired=True)
+
+
+def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
+    """Return the answer to the value call that a timing call is of, at the sizes that belong to these.
+
+    Raises:
+        LookupError: the plan did not ask for it; ``plan`` always does.
+    """
+    call = ask.of
+    assert isinstance(call, Call) and call.timed is not None
+    mesh = mesh_beside(call.timed, ask.mesh)
+    due = dict(mesh), call.timed.sizes(mesh, hidden=ask.hidden), ask.check_vma, False
+    for other in answered:
+        if other.ask.of is call.timed and due == _key(other.ask):
+            return other
+    raise LookupError(f"{ask.task} is timed, and no values of it are judged")
+
+
+def _key(ask: Ask) -> tuple:
+    return dict(ask.mesh), dict(ask.dims), ask.check_vma, ask.secret
+
+
+def _fault(timed: Answered, judged: Answered) -> Fault | None:
+    large, small = timed.finding, judged.finding
+    assert isinstance(large, Observation)
+    if isinstance(small, Fault):
+        return small
+    if not isinstance(small, Observation) or small.operations is None or large.operations is None:
+        return Fault("refused", TOO_LARGE, ran=True)
+    return _difference(timed.ask, judged.ask, small.operations, large.operations)
+
+
+def _difference(timed: Ask, judged: Ask, small: Operations, large: Operations) -> Fault | None:
+    sizes = substitution(judged.dims, timed.dims, judged.mesh, timed.mesh)
+    found = difference(small, large, sizes)
+    if found is None:
+        return None
+    return Fault("refused", f"{OTHER}: {found.message}. {MEND}", found.line, found.file, ran=True)

@@ -2,6 +2,7 @@
 
 An ask says what to call, on which mesh, with which shapes and specs, never with which values; of plain functions the
 arguments, hidden ones last. Here is no check, no expected value and no hidden array, so there is nothing to steal.
+Trees of arguments are put together and results taken apart here: a program has flat lists of arrays only.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from functools import partial
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding
+import jax.numpy as jnp
+from jax.sharding import AxisType, Mesh, NamedSharding
 
 from grader.learner import looks
 from grader.learner.faults import fault_of, words
-from grader.learner.gradients import on_leaves, with_gradients
 from grader.learner.loading import LoadedSource
 from grader.learner.surroundings import time_limit
 from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
@@ -26,6 +27,7 @@ from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
 from grader.wire.limits import MAX_TEXT
 from grader.wire.meshes import make_mesh
 from grader.wire.text import closest, describe_load
+from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_COMPOSED, MAX_ENTRIES = 4, 64
@@ -194,3 +196,63 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "tolist") and getattr(value, "ndim", 0):
         return composed_answer(value.tolist(), depth + 1)
     return str(value)[:MAX_TEXT] if isinstance(value, str) else raw_answer(value)
+
+
+def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
+    """``task`` as a function of the leaves of its arguments, giving the leaves of its result in the order declared.
+
+    Where no structure of the result is declared, it gives what the task returns. The function raises Misfit where the
+    result has another structure.
+    """
+    takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
+    if returns is None and not any(map(is_tree, takes)):
+        return task
+
+    def called(*arrays: Any, **static: Any) -> Any:
+        rest = iter(arrays)
+        result = task(*(rebuilt(tree, rest) for tree in takes), **static)
+        return result if returns is None else tuple(_as_declared(result, returns))
+
+    return called
+
+
+def _as_declared(result: Any, returns: Any) -> list[Any]:
+    found = fitted(result, returns)
+    for name, value in zip(flat(returns), found, strict=True):
+        if value is None:
+            raise Misfit(f"None{name and f' for {name}'}, expected one array; is a return missing?")
+    return found
+
+
+def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
+    """``(*args, *cotangents) -> (*results, *gradients)``, all flat; results without a cotangent are auxiliary."""
+    wrt = [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]]
+    count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]]
+
+    def both(*args: Any) -> tuple:
+        inputs, cotangents = args[:count], args[count:]
+
+        def pulled(*chosen: Any) -> tuple[list[Any], Any]:
+            full = list(inputs)
+            for position, value in zip(wrt, chosen, strict=True):
+                full[position] = value
+            results = fn(*full)
+            return [results[i] for i in of], results
+
+        differentiated, pull, results = jax.vjp(pulled, *(inputs[i] for i in wrt), has_aux=True)
+        return (*results, *pull([_as_of(out, c) for out, c in zip(differentiated, cotangents, strict=True)]))
+
+    return both
+
+
+def _as_of(result: Any, cotangent: Any) -> Any:
+    """The cotangent of a result, in the type of the result: else JAX refuses it.
+
+    Raises Misfit for a loss that is not one number.
+    """
+    if jnp.shape(cotangent) == () != jnp.shape(result):
+        raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")
+    sharding = getattr(jax.typeof(result), "sharding", None)
+    if sharding is not None and AxisType.Explicit in sharding.mesh.axis_types:
+        cotangent = jax.sharding.reshard(cotangent, sharding)
+    return cotangent if jnp.shape(cotangent) else cotangent.astype(jax.typeof(result).dtype)

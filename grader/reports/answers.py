@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from grader.common.result import Report, Result
-from grader.judging.reading import parse
-from grader.judging.units import BadAnswer
+from grader.judging.units import BadAnswer, parse
 
 LARGEST = 1000.0
 """Answers farther off than this factor are counted at the edge."""

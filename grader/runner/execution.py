@@ -3,7 +3,8 @@
 A program is untrusted. ``program.canonical`` admits it and brings it into its one form. That form is read for facts,
 compiled (``compiling``), executed on the inputs, and described. Devices, shardings of the arguments and types of the
 results come from the ask and from that form, never from the bytecode's own words. Caches are keyed by everything that
-execution depends on (``key_of``).
+execution depends on (``key_of``). A program of several steps is run again and again: some of its results are
+arguments of its next run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -25,12 +27,42 @@ from grader.runner.admission import ProgramRefused
 from grader.runner.compiling import CPU, CannotRun, Executable, compiled_elsewhere, compiled_on, reason
 from grader.runner.lru import LRUCache
 from grader.runner.program import Program, canonical
-from grader.runner.steps import Steps
 from grader.wire.frames import dtype_of, is_inexact, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_OUTPUT, MAX_PAPER_ARRAY
 from grader.wire.meshes import make_mesh, mesh_on
 from grader.wire.operations import to_text
 from grader.wire.text import one_line
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How often a program is run on one set of inputs, and which result is which argument of the next run.
+
+    ``fed``: positions of results by the position of the argument, both flat.
+    """
+
+    count: int
+    fed: Mapping[int, int]
+
+    @classmethod
+    def of(cls, ask: Mapping[str, Any]) -> Steps:
+        return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
+
+    def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
+        """Raise Refused if a result that is fed is missing, or differs in shape or dtype from its argument."""
+        for argument, result in self.fed.items():
+            asked = arguments[argument]
+            if result >= len(program.results):
+                raise ProgramRefused(f"the program does not return {asked['name']} for the next step")
+            shape, dtype = program.results[result]
+            if (list(shape), dtype) != (list(asked["shape"]), asked["dtype"]):
+                takes = f"the next step takes {asked['dtype']}{list(asked['shape'])}"
+                raise ProgramRefused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
+
+    def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
+        """Return the ``count`` arguments of the next run: results of the last one where fed, else ``fresh`` ones."""
+        return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
+
 
 # Sizes of the caches: bytes of replies (twice those of a submission of the whole course), and a number of executables.
 MAX_REPLIES = 128 << 20

@@ -24,8 +24,8 @@ from jaxlib.mlir.dialects import sdy
 from grader.common.poison import COLLECTIVES
 from grader.runner import compiling, execution, others, ragged
 from grader.runner.admission import ProgramRefused, callee_of, kind_of, shaped
+from grader.runner.execution import Steps
 from grader.runner.program import OWN, Program
-from grader.runner.steps import Steps
 from grader.wire.frames import decode, is_inexact, wide
 from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS

@@ -100,7 +100,7 @@ class WatchSession:
 
         def work(grader: Grader) -> None:
             with grader.workers() as workers:
-                grader.known(exercise, misconception, workers, public=False)
+                grader.references.answered(exercise, misconception, grader.plan(exercise.id, public=False), workers)
 
         return work
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.wire.frames import BadFrame
-from grader.wire.operations import KINDS, Communication
-from grader.wire.plain import as_dict, as_list, as_size, as_text
+from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
 MAX_INSTRUCTIONS = 20_000  # that take time, bodies of loops once

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.batch.adjust import Adjustments
 from grader.batch.late import Handed
-from grader.batch.overrides import Override, as_graded
+from grader.batch.overrides import Adjustments, Override, as_graded
 from grader.common.result import Report
 from grader.course.config import Config
 from grader.reports.wording import percent_of

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.batch.adjust import Adjustments
 from grader.batch.changes import FILE, Change, Told, changes_of, history_csv, read_history
 from grader.batch.database import FILE as DATABASE
 from grader.batch.late import Handed
-from grader.batch.overrides import Override
+from grader.batch.overrides import Adjustments, Override
 from grader.batch.store import Folder
 from grader.cli.regrading import sums_text
 from grader.common.result import Report

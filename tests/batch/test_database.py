@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from grader.batch import written
-from grader.batch.adjust import Adjustments
 from grader.batch.database import FILE, Database
 from grader.batch.dropping import drop
 from grader.batch.opening import names_in, reading
-from grader.batch.overrides import Override
+from grader.batch.overrides import Adjustments, Override
 from grader.batch.store import CannotWrite, Folder, on_file
 from grader.common.result import Report
 from grader.course.config import CourseError

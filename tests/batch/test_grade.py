@@ -11,8 +11,8 @@ import pytest
 
 from grader.batch import grade, reporting
 from grader.batch.grade import Grader
-from grader.batch.pool import AHEAD
-from grader.batch.workers import Workers
+from grader.batch.running import collect
+from grader.batch.workers import AHEAD, Workers
 from grader.common.result import Report, Result
 from grader.course.answers import answers
 from grader.course.build import build
@@ -118,12 +118,11 @@ def test_what_is_asked_once_for_both_is_judged_as_if_asked_twice(grader: Grader,
 def test_nothing_is_asked_twice_for_both(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def collect(self: Workers, source: Source, asks: list[Any], *more: Any) -> Any:
+    def collecting(workers: Workers, source: Source, asks: list[Any]) -> Any:
         asked.append(asks)
-        return own(self, source, asks, *more)
+        return collect(workers, source, asks)
 
-    own = Workers.collect
-    monkeypatch.setattr(Workers, "collect", collect)
+    monkeypatch.setattr(grade, "collect", collecting)
     grader.graded_and_public(submitted(RIGHT), NAME)
     ((asks),) = asked
     assert (

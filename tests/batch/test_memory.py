@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from grader.batch import memory, verdicts
+from grader.batch import verdicts
 from grader.batch.findings import Ran, Replies, Reply, lasting, reply_of
 from grader.batch.grade import Grader
-from grader.batch.keys import Keys
-from grader.batch.memory import remembered
-from grader.batch.remembering import RUNS, TRACES, Store
+from grader.batch.remembering import RUNS, TRACES, Keys, Store
 from grader.batch.why import why
-from grader.common.cache import Cache
+from grader.common import cache as memory
+from grader.common.cache import Cache, user_cache
 from grader.common.observation import Fault
 from grader.common.result import Report, Result
 from grader.course.loading import Course
@@ -169,7 +168,7 @@ def test_why_decides_afresh_and_what_differs_is_not_remembered_again(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
 ) -> None:
     monkeypatch.setenv(memory.VARIABLE, str(tmp_path / "store"))
-    with remembered() as cache:
+    with user_cache() as cache:
         report = Report.loads(reports(course, cache, {"ada": RIGHT})["ada"])
     asked.clear()
     work = submitted(RIGHT, "ada")
@@ -178,12 +177,12 @@ def test_why_decides_afresh_and_what_differs_is_not_remembered_again(
     results = [r.model_copy(update={"status": "failed"}) for r in report.exercises[0].results]
     forged = report.model_copy(update={"exercises": [report.exercises[0].model_copy(update={"results": results})]})
     asked.clear()
-    with remembered() as cache:
+    with user_cache() as cache:
         reports(course, cache, {"ada": RIGHT})
     assert asked == []
     assert why(course, TIER, work, f"{NAME}/value", forged).differs
     asked.clear()
-    with remembered() as cache:
+    with user_cache() as cache:
         reports(course, cache, {"ada": RIGHT})
     assert RIGHT in asked
 
@@ -194,13 +193,13 @@ def test_without_isolation_nothing_is_remembered(course: Course, cache: Cache) -
 
 def test_the_place_is_named_turned_off_or_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(memory.VARIABLE, str(tmp_path / "mine"))
-    assert memory.folder() == tmp_path / "mine"
+    assert memory.cache_folder() == tmp_path / "mine"
     monkeypatch.setenv(memory.VARIABLE, memory.OFF)
-    assert memory.folder() is None
+    assert memory.cache_folder() is None
     monkeypatch.delenv(memory.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert memory.folder() == tmp_path / "shardlings"
-    with remembered(False) as cache:
+    assert memory.cache_folder() == tmp_path / "shardlings"
+    with user_cache(False) as cache:
         assert cache is None
     assert list(tmp_path.iterdir()) == []
 

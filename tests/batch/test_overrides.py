@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.batch.adjust import Adjustments
-from grader.batch.overrides import FILE, Override, as_graded, overridden, read_overrides, unknown, with_sums
+from grader.batch.overrides import (
+    FILE,
+    Adjustments,
+    Override,
+    as_graded,
+    overridden,
+    read_overrides,
+    unknown,
+    with_sums,
+)
 from grader.common.result import Report
 from grader.course.config import CourseError
 from tests.reports.example_reports import exercise, make_report, result

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from grader.batch.findings import run_fault
-from grader.batch.keys import Keys
 from grader.batch.poison import MOST_DEATHS, Poisoned
-from grader.batch.remembering import Store
+from grader.batch.remembering import Keys, Store
+from grader.batch.running import collect
 from grader.batch.workers import Workers
 from grader.common.cache import Cache
 from grader.common.observation import Fault, Observation
@@ -163,7 +163,7 @@ def test_a_worker_is_asked_when_somebody_wants_to_know_and_never_again(
     monkeypatch.setattr(workers.runners[0], "run_or_try_again", ran)
     try:
         for asked in ([{}, {"poison": ["collectives", [0, 1]]}], []):
-            (found,), _ = workers.collect(source(TEXT), [array()])
+            (found,), _ = collect(workers, source(TEXT), [array()])
             assert isinstance(found.finding, Observation) and found.finding.poison is not None
             assert found.finding.poison.matter(COLLECTIVES) == [True, False]
             assert told == asked

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from grader.batch import store
-from grader.batch.adjust import Adjustments
 from grader.batch.changes import FILE
 from grader.batch.database import FILE as DATABASE
 from grader.batch.grade import Grader
 from grader.batch.opening import names_in
-from grader.batch.overrides import Override
+from grader.batch.overrides import Adjustments, Override
 from grader.common.result import Report
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Submission

@@ -13,7 +13,7 @@ import pytest
 from grader.batch import findings as replies
 from grader.batch.findings import OTHER_KIND, Ran, Reply
 from grader.batch.in_process import InProcess
-from grader.batch.running import Runs
+from grader.batch.running import Runs, collect
 from grader.batch.tracing import Cost
 from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation, Outcome
@@ -84,7 +84,7 @@ def impatient(course: Course) -> Iterator[Workers]:
 
 
 def findings(workers: Workers, text: str, *asks: Ask) -> list[Finding]:
-    answered, _ = workers.collect(source(text), list(asks))
+    answered, _ = collect(workers, source(text), list(asks))
     assert [a.ask for a in answered] == list(asks)
     return [a.finding for a in answered]
 
@@ -185,13 +185,13 @@ def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_ca
 
 
 def test_what_stopped_a_cell_is_a_note(workers: Workers) -> None:
-    answered, notes = workers.collect(source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
+    answered, notes = collect(workers, source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
     assert notes == ["cell 2 stopped at line 2: ZeroDivisionError: division by zero"]
     assert values(answered[0].finding) == [1]
 
 
 def test_at_most_five_notes_are_kept(workers: Workers) -> None:
-    _, notes = workers.collect(source(*["1 / 0"] * 9), [cases("a")])
+    _, notes = collect(workers, source(*["1 / 0"] * 9), [cases("a")])
     assert len(notes) == 5 and notes[4].startswith("cell 5 ")
 
 
@@ -400,7 +400,7 @@ def test_a_notebooks_own_functions_are_asked(devices: int) -> None:
     space: dict[str, Any] = {"q": 3}
     exec(compile("def f(a, *, mesh):\n    return a * 2\ndef g(n):\n    return 1 / n\n", "cell", "exec"), space)
     ask = array()
-    answered, notes = InProcess(space).collect(Source("this notebook", ()), [ask, cases("g", {"n": 0}), question("q")])
+    answered, notes = collect(InProcess(space), Source("this notebook", ()), [ask, cases("g", {"n": 0}), question("q")])
     seen, failed, answer = (a.finding for a in answered)
     assert isinstance(seen, Observation) and (seen.outputs[0][0].value == ask.inputs[0]["a"] * 2).all()
     assert isinstance(failed, list) and (failed[0].error, failed[0].line) == ("ZeroDivisionError", 4)
@@ -408,7 +408,7 @@ def test_a_notebooks_own_functions_are_asked(devices: int) -> None:
 
 
 def test_what_a_notebook_lacks_is_missing(devices: int) -> None:
-    ((answered,), _) = InProcess({}).collect(Source("this notebook", ()), [array("g")])
+    ((answered,), _) = collect(InProcess({}), Source("this notebook", ()), [array("g")])
     assert answered.finding == Fault("missing", "g is not defined")
 
 

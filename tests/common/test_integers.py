@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.common.integers import Numbers, computed
+from grader.common.routes import Numbers, computed
 from grader.wire.operations import Operations
 from tests.clock.programs import read
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from grader.intake import ipython
-from grader.intake.ipython import neutralise
+from grader.intake import notebooks
+from grader.intake.notebooks import neutralise
 from tests.handed_in import PIECES
 
 
@@ -97,7 +97,7 @@ def test_line_numbers_stay(text: str):
 def test_python_is_not_changed(text: str):
     ast.parse(text)
     assert neutralise(text) == (text, [])
-    assert ipython.without_line_magics(text, []) == text  # nor by the second line of defence
+    assert notebooks.without_line_magics(text, []) == text  # nor by the second line of defence
     assert neutralise(f"{text}\n%x") == (f"{text}\npass  # %x", ["%x"])
 
 

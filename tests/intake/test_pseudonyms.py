@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.intake.pseudonyms import LONGEST, pseudonym_of
-from grader.intake.submission import Chunk, Source
+from grader.intake.submission import LONGEST, Chunk, Source, pseudonym_of
 
 
 def read(*texts: str) -> str:

@@ -23,7 +23,7 @@ from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
-from grader.judging.variants import params_for
+from grader.judging.answers import params_for
 from tests import classroom, commands
 from tests.commands import ROOT, one_line
 from tests.test_unlucky import can_mount

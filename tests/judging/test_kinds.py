@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import AuthorError, Exercise, Misconception, Question
-from grader.judging.answers import judge, read_back
-from grader.judging.kinds import heading, kind_of
+from grader.judging.answers import OfAClass, heading, judge, kind_of, params_for, read_back, render_question
 from grader.judging.kinds.choices import ChoiceKind
 from grader.judging.kinds.quantities import QuantityKind
 from grader.judging.kinds.specs import SpecKind
 from grader.judging.kinds.tables import TableKind
 from grader.judging.problems import question_problems
-from grader.judging.questions import render_question
 from grader.judging.units import BadAnswer
-from grader.judging.variants import OfAClass, params_for
 from grader.learner.answering import composed_answer
 from tests.question import declare
 

@@ -9,9 +9,8 @@ import pytest
 from grader.common.observation import Fault, Observation
 from grader.exercise import Exercise, normal
 from grader.judging.judge import judge_checks
-from grader.judging.pairing import TOO_LARGE, paired, partner
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered
+from grader.judging.seen import TOO_LARGE, Answered, paired, partner
 from grader.wire.operations import Body, Operation, Operations, Value
 
 

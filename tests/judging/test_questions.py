@@ -6,7 +6,7 @@ import pytest
 
 from grader.exercise import Exercise, Question
 from grader.exercise.questions import Quantity
-from grader.judging.questions import render_question, render_text
+from grader.judging.answers import render_question, render_text
 from tests.question import declare
 
 

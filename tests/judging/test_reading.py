@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader.judging.reading import parse
-from grader.judging.units import BadAnswer, unit_of
+from grader.judging.units import BadAnswer, parse, unit_of
 
 
 @pytest.mark.parametrize(

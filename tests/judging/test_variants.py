@@ -16,11 +16,9 @@ from grader.common.observation import Outcome, Seen
 from grader.course.finding import find_course
 from grader.exercise import AuthorError, Exercise
 from grader.expect import Failure
-from grader.judging.answers import judge
-from grader.judging.kinds import kind_of
+from grader.judging.answers import OfAClass, judge, kind_of, params_for
 from grader.judging.problems import question_problems
 from grader.judging.units import BadAnswer
-from grader.judging.variants import OfAClass, params_for
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +45,7 @@ def test_draws_never_change():
 def test_draws_are_the_same_in_another_process():
     code = (
         "import sys; sys.path.insert(0, 'tests/judging'); from test_variants import question; "
-        "from grader.judging.variants import params_for; print(params_for(question(), seed='2027', student='ada'))"
+        "from grader.judging.answers import params_for; print(params_for(question(), seed='2027', student='ada'))"
     )
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert out.stdout.strip() == str(params_for(question(), seed="2027", student="ada"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from grader.runner import execution
-from grader.runner.steps import Steps
+from grader.runner.execution import Steps
 from grader.wire.frames import unpack_array
 from tests.runner.test_program import code_of
 

@@ -12,7 +12,7 @@ from grader.authoring.mutants.grading import Fate, Verdict, judge_mutant, result
 from grader.authoring.mutants.making import Mutant, mutants_of_task, task_module
 from grader.authoring.mutants.together import AT_ONCE, killed_together
 from grader.batch.grade import Grader
-from grader.common.pool import pool_of
+from grader.batch.workers import pool_of
 from grader.course.loading import Course
 from grader.exercise import Exercise
 

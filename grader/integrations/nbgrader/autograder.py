@@ -24,7 +24,7 @@ from traitlets.config import LoggingConfigurable
 
 from grader.batch import canary
 from grader.batch.grade import Grader
-from grader.batch.memory import remembered
+from grader.common.cache import user_cache
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -33,6 +33,7 @@ from grader.course.loading import Course
 from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.repair import Known, Repaired, repair
+from grader.reports.pages import load_templates
 from grader.sandbox.tiers import best_tier
 
 KEPT = ".shardlings"
@@ -78,7 +79,7 @@ class Shardlings(LoggingConfigurable):
         self._coming: dict[str, Future[Report]] = {}
         self._stopped = False
         self._proved: set[str] = set()
-        self.remember = True  # over runs, see ``batch.memory``
+        self.remember = True  # over runs, see ``common.cache``
         self.elsewhere: Elsewhere | None = None
         self._remembering = ExitStack()
 
@@ -103,7 +104,7 @@ class Shardlings(LoggingConfigurable):
             if self._grader is None and self.elsewhere:
                 self._grader = self.elsewhere.grader(self.loaded, self.tier, remember=self.remember)
             if self._grader is None:
-                cache = self._remembering.enter_context(remembered(self.remember))
+                cache = self._remembering.enter_context(user_cache(self.remember))
                 self._grader = Grader(self.loaded, self.tier, self.jobs, cache=cache)
             return self._grader
 
@@ -212,6 +213,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
+            load_templates()  # now: while other threads parse, it can fail
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, work: NotebookWork) -> Submission:

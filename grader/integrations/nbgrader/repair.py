@@ -21,8 +21,7 @@ from nbformat.notebooknode import NotebookNode
 from grader.common.text import a_few, first_notes, printable
 from grader.intake.decoding import text_of
 from grader.intake.disk import bytes_of
-from grader.intake.ipython import neutralise
-from grader.intake.notebooks import cell_text, checked_after, notebook_cells
+from grader.intake.notebooks import cell_text, checked_after, neutralise, notebook_cells
 from grader.intake.submission import Chunk, Refused, Source, Submission
 from grader.wire import limits
 

@@ -24,8 +24,7 @@ from grader.authoring.leaks import normal_form, secret_lines
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Quantity, Question, Table
-from grader.judging.answers import wanted
-from grader.judging.kinds import kind_of
+from grader.judging.answers import kind_of, wanted
 from grader.judging.units import unit_of
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")

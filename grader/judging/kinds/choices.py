@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.exercise.questions import ORDER, plain_name
-from grader.judging.kinds.kind import UNKNOWN, is_blank
-from grader.judging.templates import filled_in
+from grader.judging.kinds.kind import UNKNOWN, filled_in, is_blank
 from grader.judging.units import LONGEST, BadAnswer, quote
 
 LETTERS = string.ascii_uppercase

@@ -1,11 +1,14 @@
-"""What every kind of answer can do."""
+"""What every kind of answer can do, and how texts of questions and options are filled in."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
+
+import jinja2
 
 Want = TypeVar("Want")
 Given = TypeVar("Given")
@@ -79,3 +82,16 @@ def literal(text: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.literal_eval(text)
+
+
+_jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # Markdown, not HTML
+
+
+def filled_in(text: str, params: Mapping[str, Any]) -> str:
+    """Raises jinja2.TemplateError where the text is no template or names a parameter that does not exist."""
+    return _template(text).render(**params).strip()
+
+
+@functools.cache
+def _template(text: str) -> jinja2.Template:
+    return _jinja.from_string(text)

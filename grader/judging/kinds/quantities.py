@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.judging.kinds.kind import UNKNOWN, is_blank
-from grader.judging.reading import ParsedAnswer, parse
-from grader.judging.units import DIMENSIONS, OF_DATA, show, unit_of
+from grader.judging.units import DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
 """How near an answer must be to kB taken for KiB: they differ by only 2.4 %, and (N + 1) / N comes near its powers."""

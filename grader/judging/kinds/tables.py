@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from grader.exercise.questions import plain_name
 from grader.judging.kinds.kind import literal
 from grader.judging.kinds.quantities import QuantityKind
-from grader.judging.reading import ParsedAnswer
-from grader.judging.units import BadAnswer, quote
+from grader.judging.units import BadAnswer, ParsedAnswer, quote
 
 LONGEST = 2000
 Place = tuple[str, str]

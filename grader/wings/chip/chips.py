@@ -8,6 +8,7 @@ from math import prod
 
 from grader.batch.explaining import Wanted, asks_of, calls_of
 from grader.batch.grade import Grader
+from grader.batch.running import collect
 from grader.clock import Slice, Timeline, Untimed, placed, replayed
 from grader.common.observation import Fault, Observation
 from grader.course.config import CourseError
@@ -81,7 +82,7 @@ def on_chips(
         shipped: what the source, which is the course's own, was compiled to before.
     """
     with grader.workers() as workers:
-        answered, notes = workers.collect(source, list(asks))
+        answered, notes = collect(workers, source, list(asks))
     return [on_chip(answer, on, shipped) for answer in answered], notes
 
 

@@ -17,9 +17,8 @@ from threading import Lock
 from typing import Any
 
 from grader.batch.findings import compiled_of
-from grader.batch.memory import MOST, folder
 from grader.clock import Placement, Slice, placed
-from grader.common.cache import Cache
+from grader.common.cache import MOST, Cache, cache_folder
 from grader.common.observation import Fault
 from grader.course.compiled import SHIPPED
 from grader.course.config import CourseError
@@ -174,7 +173,7 @@ class TpuCompiler:
         limits = course.config.limits
         more = {"memory_mib": max(limits.memory_mib, LEAST_MEMORY), "run_seconds": COMPILE_SECONDS}
         self.worker = worker or Worker("run", tier, 1, limits.model_copy(update=more), extra())
-        place = folder() if remember and not cache else None
+        place = cache_folder() if remember and not cache else None
         self._own = Cache(place, MOST) if place else None
         self.cache = cache or self._own
         self._lock = Lock()

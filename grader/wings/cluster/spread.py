@@ -9,7 +9,6 @@ from grader.batch.grade import Grader
 from grader.common.result import Report
 from grader.course.loading import Course
 from grader.intake.submission import Submission
-from grader.reports.pages import load_templates
 from grader.sandbox.tiers import TIERS, NoIsolation, best_tier
 from grader.wings.cluster.dispatch import PATIENCE, ClusterError, Dispatch, Patience
 from grader.wings.cluster.link import Dask
@@ -57,7 +56,6 @@ class Spread(Grader):
         done: Callable[[str, Report | Exception], None],
     ) -> None:
         """The same, on the workers. Raises ClusterError when none is left that can grade."""
-        load_templates()
         if waiting := list(students):
             kit = Kit.of(self.course, names, self.tier, remember=self.remember)
             Dispatch(self.link, kit, lambda s: self.fingerprint(s, names), self.tell, self.patience).run(

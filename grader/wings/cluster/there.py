@@ -20,9 +20,8 @@ from pathlib import Path
 
 from grader.batch import canary
 from grader.batch.grade import Grader
-from grader.batch.memory import MOST
 from grader.batch.reporting import own_digest, versions
-from grader.common.cache import Cache
+from grader.common.cache import MOST, Cache
 from grader.sandbox import needs
 from grader.sandbox.tiers import TIERS, available, best_tier
 from grader.wings.cluster.parcel import About, Answer, Kit, unpacked

@@ -17,8 +17,7 @@ from grader.cli.options import AsJson, CourseOption, Work, course_at, sizes_of, 
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.judging.reading import parse
-from grader.judging.units import BadAnswer, show, unit_of
+from grader.judging.units import BadAnswer, parse, show, unit_of
 from grader.reports.explained import Explained, show_sizes
 from grader.reports.loglog import MeasuredPoint, show_seconds
 from grader.reports.pages import loglog_svg

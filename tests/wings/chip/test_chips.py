@@ -20,9 +20,9 @@ from jax.sharding import PartitionSpec as P
 
 from grader.batch import explaining
 from grader.batch.grade import Grader
-from grader.batch.memory import MOST
+from grader.batch.running import collect
 from grader.clock import Share
-from grader.common.cache import Cache
+from grader.common.cache import MOST, Cache
 from grader.common.observation import Fault, Observation
 from grader.common.result import Report
 from grader.course.loading import Course, load_course
@@ -190,7 +190,7 @@ def test_what_nobody_wrote_is_counted_in_the_text_of_this_compiler(
     mesh = next(m for m in call.meshes if _count(m) == 8)
     (ask, *_), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(mesh=mesh))
     with graders["v5e:2x4"].workers() as workers:
-        (answer,), _ = workers.collect(explaining.reference(exercise), [ask])
+        (answer,), _ = collect(workers, explaining.reference(exercise), [ask])
     seen = answer.finding
     assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule) and seen.compiled.added is not None
     assert [c.kind for c in seen.collectives if c.by_compiler] == kinds == [c["kind"] for c in seen.compiled.added]
@@ -265,7 +265,7 @@ def test_other_slices_than_the_calls_own_decide_nothing_about_hidden_time(
     (call, *_) = (c for c in explaining.calls_of(exercise) if c.timing)
     (ask,), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(dims={"B": 1024, "D": 1024, "F": 1024}))
     with graders["v6e:2x4"].workers() as workers:
-        (answer,), _ = workers.collect(explaining.reference(exercise), [ask])
+        (answer,), _ = collect(workers, explaining.reference(exercise), [ask])
     seen = answer.finding
     assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule) and seen.compiled_on == "v6e:2x4"
     from grader.judging.seen import seen_of

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from grader.common.pool import pool_of
+from grader.batch.workers import pool_of
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, ValueError])
