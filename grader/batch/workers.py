@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
@@ -108,9 +108,10 @@ class Children:
         """Return a reply for each ask. Secret asks are sent when all others are answered.
 
         An ask that ends its child is tried once more, alone. A source that ends two children while it is loaded
-        is not tried again.
+        is not tried again. Whatever uses up its time is not tried again: loading, a function, and after two functions
+        the whole file.
         """
-        suspect, failed_loads = -1, 0
+        suspect, failed_loads, hung = -1, 0, set[str]()
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(self._asks)) if i not in self._replies]
@@ -121,9 +122,12 @@ class Children:
             left = [i for i in chosen if i not in self._replies]
             if not left:
                 continue
-            if not ended.loaded:
-                failed_loads += 1
-                if failed_loads == 2:
+            if ended.loaded and ended.how == "timeout":
+                hung.add(self._asks[left[0]].task)
+                self._give_up_on(hung)
+            elif not ended.loaded:
+                failed_loads += 2 if ended.how == "timeout" else 1
+                if failed_loads >= 2:
                     fault = ended_fault(ended.how, "your file, while it was loaded,", self._limits.trace_seconds)
                     self._replies |= dict.fromkeys(left, Reply(fault))
             elif left[0] == suspect:
@@ -133,6 +137,17 @@ class Children:
         each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
         files = tuple(c.name for c in self._source.chunks)
         return Replies(each, tuple(self._notes), self._cpu, files, self._source)
+
+    def _give_up_on(self, hung: Collection[str]) -> None:
+        """Reply for the functions that used up their time; after the second also for what is left of the file."""
+        seconds = self._limits.trace_seconds
+        for i, ask in enumerate(self._asks):
+            if i not in self._replies and ask.task in hung:
+                self._replies[i] = Reply(ended_fault("timeout", "it", seconds))
+            elif i not in self._replies and len(hung) > 1:
+                self._replies[i] = Reply(
+                    Fault("timeout", f"not asked: two functions of this file did not finish within {seconds:g} s each")
+                )
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """Return what is sent to a child for an ask."""

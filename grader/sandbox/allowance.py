@@ -1,8 +1,11 @@
-"""CPU time that a process may use, and the wall time that ends what sleeps."""
+"""Time that a process may use: what it computes and what it sleeps, but not what it waits for a core."""
 
 from __future__ import annotations
 
 import time
+
+WINDOW, AWAKE = 1.0, 0.005
+"""A process with less CPU time than ``AWAKE`` in ``WINDOW`` seconds slept: with 100 others on a core it has more."""
 
 
 def backstop(seconds: float) -> float:
@@ -11,14 +14,25 @@ def backstop(seconds: float) -> float:
 
 
 class Allowance:
-    """CPU seconds that a process of ours may use from now on. Wall time only ends what sleeps, or waits for ever."""
+    """Seconds that a process of ours may use from now on: its CPU time, and the windows in which it slept.
+
+    How long a process waits for a core depends on what else the machine does, so that time does not count. Ask at least
+    every half second: a window that was longer was the machine's, and does not count either.
+    """
 
     def __init__(self, pid: int, seconds: float) -> None:
-        self._pid, self._cpu, self._wall = pid, cpu_seconds(pid) + seconds, time.monotonic() + backstop(seconds)
+        self._pid, self._seconds, self._slept = pid, seconds, 0.0
+        self._began = self._window = time.monotonic()
+        self._cpu = self._before = cpu_seconds(pid)
 
     @property
     def over(self) -> bool:
-        return cpu_seconds(self._pid) > self._cpu or time.monotonic() > self._wall
+        now, cpu = time.monotonic(), cpu_seconds(self._pid)
+        if (length := now - self._window) >= WINDOW:
+            if cpu - self._before < AWAKE and length < 1.5 * WINDOW:
+                self._slept += length
+            self._window, self._before = now, cpu
+        return cpu - self._cpu + self._slept > self._seconds or now - self._began > backstop(self._seconds)
 
 
 def cpu_seconds(pid: int) -> float:

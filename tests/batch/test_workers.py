@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +23,10 @@ from grader.exercise import Call, Cases, Quantity, Question, Task, normal
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask, rng
 from grader.judging.seen import Finding
+from grader.sandbox.allowance import backstop
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
-from grader.wire.limits import MAX_RESTARTS
+from grader.wire.limits import GRACE_SECONDS, MAX_RESTARTS
 
 COURSE = """\
 name: small
@@ -174,6 +176,24 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     hung, good = findings(impatient, text, cases("a"), cases("b"))
     assert hung == Fault("timeout", "it did not finish within 1 s")
     assert values(good) == [1]
+
+
+SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
+
+
+@pytest.mark.slow
+def test_a_function_that_sleeps_is_tried_once_and_others_are_answered(impatient: Workers) -> None:
+    began = time.monotonic()
+    one, again, other = findings(impatient, SLEEPER, cases("f"), cases("f"), cases("h"))
+    assert one == again == Fault("timeout", "it did not finish within 1 s") and values(other) == [1]
+    assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # which ended it before
+
+
+@pytest.mark.slow
+def test_after_two_functions_that_sleep_nothing_more_of_the_file_is_tried(impatient: Workers) -> None:
+    one, two, other = findings(impatient, SLEEPER, cases("f"), cases("g"), cases("h"))
+    assert one == two == Fault("timeout", "it did not finish within 1 s")
+    assert other == Fault("timeout", "not asked: two functions of this file did not finish within 1 s each")
 
 
 def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_can_report(workers: Workers) -> None:

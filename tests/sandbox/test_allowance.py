@@ -1,4 +1,4 @@
-"""Allowances are of CPU time."""
+"""Allowances count computing and sleeping, and not waiting for a core."""
 
 from __future__ import annotations
 
@@ -10,16 +10,40 @@ import pytest
 from grader.sandbox.allowance import Allowance, backstop, cpu_seconds
 
 
-def test_allowances_count_the_time_of_the_process_and_not_of_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
-    used, now = [0.0], [100.0]
-    monkeypatch.setattr("grader.sandbox.allowance.cpu_seconds", lambda pid: used[0])
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    allowed = Allowance(1, 2.0)
-    now[0] += backstop(2.0) - 0.1
-    assert not allowed.over
-    used[0] = 2.1
-    assert allowed.over
-    used[0], now[0] = 0.0, now[0] + 0.2
+class Machine:
+    """A process and a clock, by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cpu, self.now = 3.0, 100.0
+        monkeypatch.setattr("grader.sandbox.allowance.cpu_seconds", lambda pid: self.cpu)
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+
+    def ended_after(self, allowed: Allowance, share: float, look: float = 0.1) -> float:
+        """Wall seconds until the allowance is over, for a process that gets this share of a core."""
+        began = self.now
+        while not allowed.over and self.now - began < 10_000:
+            self.now, self.cpu = self.now + look, self.cpu + share * look
+        return self.now - began
+
+
+def test_computing_counts_however_little_of_a_core_the_process_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), 1.0) == pytest.approx(20, abs=0.2)
+    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), 0.5) == pytest.approx(40, abs=0.4)
+    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), 0.02) == pytest.approx(backstop(20), abs=0.2)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.003])
+def test_sleeping_counts_as_computing_does(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), share) == pytest.approx(21, abs=1.2)
+
+
+def test_a_machine_that_stands_still_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    allowed = Allowance(1, 20.0)
+    for _ in range(5):
+        machine.now += 30
+        assert not allowed.over
+    machine.now += backstop(20)
     assert allowed.over
 
 

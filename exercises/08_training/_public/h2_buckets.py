@@ -13,7 +13,7 @@ places: its gradient is ready when its first use has been passed. Fill buckets; 
 w in `ws`, it returns the gradients of the sum of (h − y)² over all devices' rows: each list of `plan`, numbers of layers, in one all-reduce.
 
 **Budget.** As many all-reduces as buckets, no byte twice; no bucket waits for gradients that stand later in the plan. The step
-takes at most a tenth longer than its products and the all-reduce of the last bucket.
+takes at most a fifth longer than its products and the all-reduce of the last bucket.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
