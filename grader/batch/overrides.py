@@ -26,13 +26,14 @@ from grader.batch.late import Extension, Handed, later_of, penalised
 from grader.common.result import ByHand, ExerciseReport, Report, Result
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course
+from grader.course.naming import only_one
 from grader.reports.points import tidy
 
 FILE = "overrides.yaml"
 
 
 class Override(Strict):
-    """One line of the file: ``check`` is EXERCISE/CHECK, or an exercise."""
+    """One line of the file: ``check`` is EXERCISE/CHECK, or an exercise; any unique beginning of a name will do."""
 
     student: str = Field(min_length=1)
     check: str = Field(pattern=r"^\w+(/\w+)?$")
@@ -109,10 +110,17 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
     """
     problems: list[str] = []
     exercises = {e.exercise: e for e in graded.exercises}
-    before = _set_before(old)
-    for one in overrides:
+    before, done = _set_before(old), list[str]()
+    for line in overrides:
+        one = in_full(line, exercises)
         exercise = exercises.get(one.exercise)
         target = _target(exercise, one.check) if exercise else None
+        if others := [
+            d for d in done if one.check == d or d.startswith(f"{one.check}/") or one.check.startswith(f"{d}/")
+        ]:
+            problems.append(f"{line.where}: another line sets {others[0]}; this line does nothing")
+            continue
+        done.append(one.check)
         if exercise is None or target is None:
             problems.append(f"{one.where}: there is no such check or exercise in the report; the line does nothing")
         elif one.points > target.points + 1e-9:
@@ -152,6 +160,17 @@ def with_sums(report: Report) -> Report:
     earned = sum(e.earned for e in report.exercises) - sum(one.penalty for one in report.hand_ins)
     pending = sum(e.pending for e in report.exercises)
     return report.model_copy(update={"earned": round(earned, 6), "pending": round(pending, 6)})
+
+
+def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
+    """Return the override with its exercise's and check's names in full: ``c3/val`` is ``c3_contracting/value``."""
+    _, slash, check = one.check.partition("/")
+    try:
+        exercise = only_one(one.exercise, list(exercises), "exercise")
+        names = [result.name for result in exercises[exercise].results]
+        return one.model_copy(update={"check": exercise + slash + (only_one(check, names, "check") if slash else "")})
+    except CourseError:  # the caller names what is not there
+        return one
 
 
 def _target(exercise: ExerciseReport, check: str) -> ExerciseReport | Result | None:

@@ -13,7 +13,7 @@ from functools import partial
 
 from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
-from grader.batch.overrides import Override
+from grader.batch.overrides import Override, in_full
 from grader.common.cache import user_cache
 from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
@@ -76,7 +76,8 @@ def why(
     result = next(r for r in today.results if r.name == check)
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
-    if differs and name in submission.sources:
+    changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
+    if changed and name in submission.sources:  # another version's words or evidence alone prove no remembered lie
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     lines = [
@@ -84,7 +85,7 @@ def why(
         *(
             f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
             for one in overrides
-            if one.student == submission.student and one.check in (name, f"{name}/{check}")
+            if one.student == submission.student and in_full(one, {name: today}).check in (name, f"{name}/{check}")
         ),
     ]
     shown = today.model_copy(

@@ -176,10 +176,11 @@ def test_why_decides_afresh_and_what_differs_is_not_remembered_again(
     assert asked.count(RIGHT) == 2, "nothing that was remembered took part"
     results = [r.model_copy(update={"status": "failed"}) for r in report.exercises[0].results]
     forged = report.model_copy(update={"exercises": [report.exercises[0].model_copy(update={"results": results})]})
+    assert why(course, TIER, work, f"{NAME}/value", report.model_copy(update={"versions": {"jax": "0"}})).differs
     asked.clear()
     with user_cache() as cache:
         reports(course, cache, {"ada": RIGHT})
-    assert asked == []
+    assert asked == [], "an upgrade alone bars no source"
     assert why(course, TIER, work, f"{NAME}/value", forged).differs
     asked.clear()
     with user_cache() as cache:

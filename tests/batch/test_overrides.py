@@ -51,6 +51,20 @@ def test_a_check_and_an_exercise_are_set_by_hand_and_the_graders_points_stay_rea
     assert whole.earned == 4 and whole.exercises[0].by_hand and as_graded(whole) == plain
 
 
+@pytest.mark.parametrize("check", ["c3/check0", "C3/check0", "c3_con/check0"])
+def test_names_may_be_cut_as_on_the_command_line(check: str) -> None:
+    plain = graded(0)
+    assert laid_over(plain, override(check, 1.5)) == laid_over(plain, override(points=1.5))
+    assert laid_over(plain, override("c3", 1.5)) == laid_over(plain, override(EXERCISE, 1.5))
+    assert laid_over(plain, override(), override(check)) == (
+        laid_over(plain, override())[0],
+        [f"alice {check}: another line sets {EXERCISE}/check0; this line does nothing"],
+    )
+    assert laid_over(plain, override(EXERCISE), override(check))[1] == [
+        f"alice {check}: another line sets {EXERCISE}; this line does nothing"
+    ]
+
+
 def test_points_that_waited_for_a_person_wait_no_more() -> None:
     plain = graded(0, status="broken")
     assert plain.pending == 2
