@@ -10,8 +10,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Scenario, axis, like, normal
 from grader.expect import (
-    between,
     Failure,
+    between,
     expect_close,
     expect_collectives,
     expect_flops,
@@ -182,7 +182,9 @@ def bucketed_overlap(small, large):
     last = sum(size[i] for i in large.plan[-1])
     expect_overlap(large, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
     # Work for nothing overlaps with a bucket, too, and takes time.
-    right = matmul_time((6 * sum(size) - 2 * size[0]) * rows, "v5e") + all_reduce_time(2 * last, large.mesh["dp"], "v5e")
+    right = matmul_time((6 * sum(size) - 2 * size[0]) * rows, "v5e") + all_reduce_time(
+        2 * last, large.mesh["dp"], "v5e"
+    )
     expect_step_time(large, at_most=between(right, 1.6 * right, at=1.2 * right))
 
 
