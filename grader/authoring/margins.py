@@ -64,11 +64,15 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
         for place, uses in below.items():
             if place not in plain:
                 yield from (f"{check.name} {place.sizes}: {p}" for p in _problems(uses, named.get(place, {})))
-        if any(use.word == COUNT for place in plain for use in below[place].values()):
+        if _counts(below, plain):
             earlier = _by_place(check, _failing(exercise, wrong, set(_before(exercise, check))))
-            tried = [use for found in (named, earlier) for place in plain for use in found.get(place, {}).values()]
-            if not any(use.word == COUNT and _is_beyond(use) for use in tried):
+            if not any(_is_beyond(use) for use in [*_counts(named, plain), *_counts(earlier, plain)]):
                 yield f"{check.name}: no misconception has more collectives than {COUNT} allows"
+
+
+def _counts(found: Mapping[BudgetKey, Uses], places: Sequence[BudgetKey]) -> list[BudgetUse]:
+    """Return what was compared with numbers of collectives at these places."""
+    return [use for place in places for use in found.get(place, {}).values() if use.word == COUNT]
 
 
 def _separates(right: Uses) -> bool:

@@ -103,6 +103,7 @@ class Children:
         self._replies: dict[int, Reply] = {}
         self._notes: list[str] = []
         self._cpu = 0.0
+        self._suspect, self._failed_loads, self._hung = -1, 0, set[str]()
 
     def answer(self) -> Replies:
         """Return a reply for each ask. Secret asks are sent when all others are answered.
@@ -111,32 +112,34 @@ class Children:
         is not tried again. Whatever uses up its time is not tried again: loading, a function, and after two functions
         the whole file.
         """
-        suspect, failed_loads, hung = -1, 0, set[str]()
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(self._asks)) if i not in self._replies]
             if not left or self._cpu > self._seconds or time.monotonic() > over:
                 break
-            chosen = [suspect] if suspect in left else left
+            chosen = [self._suspect] if self._suspect in left else left
             ended = self._one_child(chosen)
-            left = [i for i in chosen if i not in self._replies]
-            if not left:
-                continue
-            if ended.loaded and ended.how == "timeout":
-                hung.add(self._asks[left[0]].task)
-                self._give_up_on(hung)
-            elif not ended.loaded:
-                failed_loads += 2 if ended.how == "timeout" else 1
-                if failed_loads >= 2:
-                    fault = ended_fault(ended.how, "your file, while it was loaded,", self._limits.trace_seconds)
-                    self._replies |= dict.fromkeys(left, Reply(fault))
-            elif left[0] == suspect:
-                self._replies[suspect] = Reply(ended_fault(ended.how, "it", self._limits.trace_seconds))
-            else:
-                suspect = left[0]
+            if unanswered := [i for i in chosen if i not in self._replies]:
+                self._blame(unanswered, ended)
         each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
         files = tuple(c.name for c in self._source.chunks)
         return Replies(each, tuple(self._notes), self._cpu, files, self._source)
+
+    def _blame(self, left: Sequence[int], ended: Ended) -> None:
+        """Reply for the asks that are not tried again, after a child ended before it answered the first of these."""
+        seconds = self._limits.trace_seconds
+        if not ended.loaded:
+            self._failed_loads += 2 if ended.how == "timeout" else 1
+            if self._failed_loads >= 2:
+                fault = ended_fault(ended.how, "your file, while it was loaded,", seconds)
+                self._replies |= dict.fromkeys(left, Reply(fault))
+        elif ended.how == "timeout":
+            self._hung.add(self._asks[left[0]].task)
+            self._give_up_on(self._hung)
+        elif left[0] == self._suspect:
+            self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
+        else:
+            self._suspect = left[0]
 
     def _give_up_on(self, hung: Collection[str]) -> None:
         """Reply for the functions that used up their time; after the second also for what is left of the file."""
@@ -156,12 +159,9 @@ class Children:
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
         """Put the chosen asks to one child, and keep its replies."""
-        source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
-        asked = [self._asks[i] for i in chosen]
-        shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
         started, loaded, left = False, False, list(chosen)
         try:
-            for frame, blobs in self._tracer.trace(source, shown, secret):
+            for frame, blobs in self._frames(chosen):
                 if frame.get("from") == "worker":
                     self._cpu += float(frame.get("cpu", 0))
                     return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
@@ -177,6 +177,13 @@ class Children:
         except WorkerDied:
             return Ended(loaded, "worker")
         return Ended(loaded, "garbage")
+
+    def _frames(self, chosen: Sequence[int]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+        """Start a child for the chosen asks and yield what it sends."""
+        source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
+        asked = [self._asks[i] for i in chosen]
+        shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
+        return self._tracer.trace(source, shown, secret)
 
 
 class Workers:

@@ -7,7 +7,7 @@ the same collectives too many, the same operation that waits. All of it comes fr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -69,12 +69,17 @@ def fitting(
     forms = _possible_forms(results, known, checks)
     for name, every in forms.items():
         compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
-        if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
+        if _fails_as(submitted, every, compared):
             ranks[name] = max(
                 _rank(submitted, mistaken, misconception, failed, results) for misconception, mistaken in every
             )
-    best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
-    return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
+    best = [forms[name][0][0] for name, rank in ranks.items() if rank == max(ranks.values())]
+    return best if len(best) <= MOST_NAMED else []
+
+
+def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
+    """Return whether the submission fails each check in the way of one of the forms."""
+    return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms]) for check in checks)
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
