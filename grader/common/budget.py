@@ -1,4 +1,4 @@
-"""A budget that knows what it separates, and what a check compared with a budget."""
+"""A budget that records what it separates, and a check's use of a budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LEAST_RATIO = 1.5
 
 
 class Budget(float):
-    """A budget between what right programs need and what a wrong program needs.
+    """A budget between the needs of right programs and of a wrong program.
 
     Attributes:
         right: the least that a right program needs.
@@ -34,28 +34,28 @@ class Budget(float):
 
 
 def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None) -> Budget:
-    """Return the budget between right programs and a wrong one: their geometric mean, a whole number from 1 up.
+    """Return the budget between right programs and a wrong one: their geometric mean, rounded down if 1 or more.
 
     Args:
         right: the least that a right program needs.
         wrong: the least that the wrong program needs.
-        styles: how many times ``right`` other right programs need.
-        at: the budget, where the statement names it.
+        styles: right programs in other styles need up to this many times ``right``.
+        at: the budget, if the statement names it.
 
     Raises:
-        ValueError: ``wrong`` is less than 1.5 times what right programs need, or ``at`` does not lie between them.
+        ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between them.
     """
     return Budget(right, wrong, styles, at)
 
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """What a word of a check compared.
+    """A comparison with a budget in a check.
 
     Attributes:
-        word: the word, such as "expect_memory".
+        word: the checking function, such as "expect_memory".
         amount: what the program needs.
-        budget: what it may need at most.
+        budget: the most that it may need.
     """
 
     word: str
