@@ -109,9 +109,9 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
         yield f"a {what} budget is between(right, wrong), the least that a right and the wrong program need"
         return
     yield from _claimed("right", budget.right, right)
-    room = 1 if use.word == COUNT else ROOM
+    least_room = _room(use.word, budget)
     for who, one in right.items():
-        if one.amount * room > one.budget * (1 + ROUNDING):
+        if one.amount + least_room(one.amount) > one.budget * (1 + ROUNDING):
             yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
     beyond = {who: one for who, one in wrong.items() if _is_beyond(one)}
     if not beyond:
@@ -119,8 +119,17 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
         return
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():
-        if one.amount < room * one.budget:
+        if one.amount < one.budget + least_room(one.budget):
             yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
+
+
+def _room(word: str, budget: Budget) -> Callable[[float], float]:
+    """Return the room that a budget must have above a right amount and below a wrong one."""
+    if word == COUNT:
+        return lambda amount: 0.0
+    if budget.unit:
+        return lambda amount: budget.unit / 2
+    return lambda amount: (ROOM - 1) * amount
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
