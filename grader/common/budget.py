@@ -14,12 +14,14 @@ class Budget(float):
     Attributes:
         right: the least that a right program needs.
         wrong: the least that the wrong program needs.
+        unit: amounts are about multiples of it; 0 if they are not.
     """
 
     right: float
     wrong: float
+    unit: float
 
-    def __new__(cls, right: float, wrong: float, styles: float = 1, at: float | None = None) -> Budget:
+    def __new__(cls, right: float, wrong: float, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
         if not (right > 0 and styles >= 1 and LEAST_RATIO * styles * right <= wrong < math.inf):
             raise ValueError(
                 f"between({right:g}, {wrong:g}): the wrong program needs at least {LEAST_RATIO:g} times what right "
@@ -29,11 +31,11 @@ class Budget(float):
             raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} does not lie between them")
         mean = math.sqrt(styles * right * wrong)
         budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
-        budget.right, budget.wrong = right, wrong
+        budget.right, budget.wrong, budget.unit = right, wrong, unit
         return budget
 
 
-def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None) -> Budget:
+def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
     """Return the budget between right programs and a wrong one: their geometric mean, rounded down if 1 or more.
 
     Args:
@@ -41,11 +43,13 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         wrong: the least that the wrong program needs.
         styles: right programs in other styles need up to this many times ``right``.
         at: the budget, if the statement names it.
+        unit: amounts are about multiples of it, such as the time of a hop. One unit more is too much, so the
+            budget has half a unit of room on both sides.
 
     Raises:
         ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between them.
     """
-    return Budget(right, wrong, styles, at)
+    return Budget(right, wrong, styles, at, unit)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who handed in what: the students in the folders and files that were named on the command line."""
+"""Find the students and their submissions in the folders and files from the command line."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class FoundSubmissions(NamedTuple):
 
     Attributes:
         students: (student, place), by student.
-        notes: what was skipped.
-        set_aside: who cannot be graded as things stand, and why: the others are.
+        notes: files that were skipped.
+        set_aside: reasons by student or file that cannot be graded as it is; the others are graded.
     """
 
     students: list[tuple[str, Place]]
@@ -38,16 +38,18 @@ class FoundSubmissions(NamedTuple):
 def find_submissions(
     paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str
 ) -> FoundSubmissions:
-    """Who handed in what.
+    """Find the students and their submissions.
 
-    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several files
-    of one name are one submission. A folder is one student's when it directly holds work under its own name, a module's
-    folder or ``exercises/``, and no two other folders with work in them (but for "old", "final" ...), beside which a
-    file without a student's name is set aside; else every sub-folder, ``.zip`` and file with a student's name in it is
+    A file belongs to the student in its name ("alice_c3_contracting.py", without the exercise or module); several files
+    with one student's name are one submission.
+
+    A folder is one student's if it directly holds a module's folder, ``exercises/`` or a file without a student's name,
+    or only files of one student. Beside two or more folders with work (except "old", "final" ...), a file without a
+    student's name is set aside instead. In other folders, every sub-folder, ``.zip`` and file with a student's name is
     a student's.
 
     Args:
-        login: the student behind a name, where names are somebody else's (Canvas's, say).
+        login: returns the student for a name of another system (such as Canvas).
 
     Raises:
         NothingToGrade: a path does not exist, or nothing was found.
@@ -74,13 +76,13 @@ def find_submissions(
 
 
 def _is_a_name(student: str) -> bool:
-    """Return whether a student can have this name: any that reads the same on a page, on a screen and in a file."""
+    """Return True if a student can have this name: it must read the same on a page, on a screen and in a file."""
     visible = all(c.isprintable() or c in _JOINERS for c in student)
     return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """The students with a name of their own, ignoring case, because reports are files; the others go ``aside``."""
+    """Return students with unique names, ignoring case because reports are files; the others go ``aside``."""
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
         groups.setdefault(student.casefold(), []).extend((student, place) for place in _submitted(list(found.values())))
@@ -92,7 +94,7 @@ def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> l
 
 
 def _submitted(paths: list[Path]) -> list[Place]:
-    """One submission of several files if all are files that can be graded; else one per path."""
+    """Return one submission of several files if all are files that can be graded; else one per path."""
     are_parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
     return [tuple(paths)] if are_parts else list(paths)
 
@@ -132,7 +134,7 @@ def _students_at(
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises) for folder in folders):
         _tell_others(entries, exercises, notes, aside)
-        # A student whose folder holds no work is graded too: zero with a reason, not forgotten.
+        # A student with a folder without submitted files is graded too: zero with a reason, not forgotten.
         return [*((folder.name, folder) for folder in folders), *loose]
     example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
     notes.append(f"nothing to grade in {printable(str(path))}: {looked_for(exercises)}, as in {example}")
@@ -141,7 +143,7 @@ def _students_at(
 
 @dataclass(frozen=True)
 class _InFolder:
-    """What a folder holds: ``named`` files are named after an exercise or module, ``others`` are not."""
+    """A folder's entries: ``named`` files are named after an exercise or module, ``others`` are not."""
 
     folders: list[Path]
     zips: list[Path]
@@ -168,7 +170,7 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 
 def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
-    """Of what lies beside the students' folders, that which may be somebody's work."""
+    """Report entries beside the students' folders that may be a submission."""
     aside |= {p.name: f"{printable(str(p))} {A_LINK}; put the work itself there" for p in entries.links}
     passed_over: list[str] = []
     for path in entries.others:
@@ -196,9 +198,9 @@ def _is_one_student(
 
 
 def _strays(folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]) -> list[Path]:
-    """Files without a student's name, where several folders beside them hold work that is nobody's old one.
+    """Return files without a student's name, if several folders (not called old or final) hold submitted files.
 
-    Else one of them would make everybody's folders parts of one student's work.
+    Otherwise such a file would turn all students' folders into parts of one submission.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
@@ -211,4 +213,4 @@ def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:
     try:
         return any(best_match(file.stem, exercises).quality != Quality.NONE for file in files_in_folder(folder, []))
     except Unreadable:
-        return True  # ``read`` says so, of this student alone
+        return True  # ``read`` reports it, for this student alone
