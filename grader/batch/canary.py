@@ -119,7 +119,7 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
     return f"gets {report.earned:g} of {report.points:g} points here{why}"
 
 
-# -- what was proved ---------------------------------------------------------------------------
+# -- remembered successes ----------------------------------------------------------------------
 
 
 def _environment(grader: Grader) -> str:

@@ -60,7 +60,7 @@ class Change:
 
     @property
     def line(self) -> str:
-        """``alice: c3/value 2 -> 0 of 2: another submission``."""
+        """Return ``alice: c3/value 2 -> 0 of 2: another submission``."""
         return f"{self.student}: {self.what} {tidy(self.before)} -> {tidy(self.after)} of {tidy(self.of)}: {self.why}"
 
 

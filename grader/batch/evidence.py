@@ -77,7 +77,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 
 
 def asked_for(ask: Ask) -> str:
-    """``gather on x=4 with I=8, J=3``."""
+    """Return a description of an ask, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {len(ask.cases)} cases"
     sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]

@@ -64,7 +64,7 @@ def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """How to make the calls.
+    """Options for the calls.
 
     Attributes:
         mesh: replaces the declared meshes; None keeps them.
@@ -195,7 +195,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 
 def _elsewhere(answer: Answered, backend: str) -> str:
-    """``on gpu: 1 x NVIDIA H200, values differ from simulated devices' by 3.1e-04 of the largest``."""
+    """Return ``on gpu: 1 x NVIDIA H200, values differ from those of simulated devices by 3.1e-04 of the largest``."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.elsewhere:
         return ""
@@ -220,7 +220,7 @@ def _elsewhere(answer: Answered, backend: str) -> str:
 
 
 def _measured(answer: Answered, backend: str) -> str:
-    """``0.612 ms on gpu: 1 x NVIDIA H200, the median of 7 rounds; spread 3%``."""
+    """Return ``0.612 ms a call on gpu: 1 x NVIDIA H200, the median of 7 rounds; spread of the middle half 3%``."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.measured:
         return ""

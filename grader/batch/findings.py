@@ -120,7 +120,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
-    """Return the outcomes of a function, or the answer to a question; a fault if the reply is of another kind."""
+    """Return the outcomes of a function, or the answer to a question; a fault if the reply has the wrong kind."""
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw

@@ -139,7 +139,7 @@ class Grader:
             self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
         return self._plans[name, public]
 
-    # what reports depend on
+    # inputs of reports
 
     @property
     def versions(self) -> dict[str, str]:

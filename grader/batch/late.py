@@ -112,7 +112,7 @@ def _penalty(policy: LatePolicy, days: int, earned: float) -> float:
 
 
 def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: float, source: str) -> str:
-    """``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
+    """Return ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
     free = f"{spent} late day{'' if spent == 1 else 's'} used" if spent else ""
     cost = ""
     if days:

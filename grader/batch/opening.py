@@ -72,7 +72,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file; None if the file is no whole report of the student that it is named after."""
+    """Return the report in a file; None unless it is a complete report of the student in the file's name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):

@@ -253,7 +253,7 @@ class Adjustments:
         return self._adjusted(graded, old)[0]
 
     def settle(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts, and add what a person must look at to ``problems``."""
+        """Return the report that counts, and add the overrides that need review to ``problems``."""
         settled, problems = self._adjusted(graded, old)
         self.problems += [(graded.student, problem) for problem in problems]
         return settled

@@ -136,7 +136,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """Which operations of a kind matter in a program, or a fault if that cannot be found out."""
+    """Bools that tell for each operation of a kind whether it matters in a program, or a fault."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None

@@ -90,7 +90,7 @@ def total(points: Iterable[float]) -> float:
     return round(float(sum(points)), 6)
 
 
-# -- what a report depends on -------------------------------------------------------------------
+# -- inputs of a report -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

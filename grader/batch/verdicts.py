@@ -112,7 +112,7 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return the picoseconds of a timing call whose program has a time."""
+    """Return a timing call's time in picoseconds; None if its program has none."""
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None

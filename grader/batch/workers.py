@@ -83,7 +83,7 @@ def with_compiled(
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended, and whether it had loaded the source."""
+    """The end of a child: its reason, and whether the child had loaded the source."""
 
     loaded: bool
     how: str

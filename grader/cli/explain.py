@@ -117,7 +117,7 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """``9.6 ms by the compiler of v5e:2x4, 1.02 of the clock's: 9.6 ms products, 0 ps waiting``; '' if not known."""
+    """Return ``9.6 ms by the compiler of v5e:2x4, 1.02 of the clock's: 9.6 ms matrix products, ...``; '' if unknown."""
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} of the clock's" if program.timeline else ""

@@ -101,7 +101,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
 
 
 def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
-    """Print whose score changes, by how much and why, before any report is replaced."""
+    """Print which scores change, by how much and why, before any report is replaced."""
     if folder.unread:
         tell("warning", f"no change can be told where the report on file could not be read: {a_few(folder.unread)}")
     if folder.uncounted:

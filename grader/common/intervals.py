@@ -42,7 +42,7 @@ class Interval:
 
     @property
     def known(self) -> bool:
-        """Whether there is an upper bound."""
+        """True if there is an upper bound."""
         return self.most != math.inf
 
     @property

@@ -84,7 +84,7 @@ class Sharded:
 
     @property
     def laid(self) -> list[Slices]:
-        """Which part each device holds: by the chip's compiler if asked, else on the simulated devices."""
+        """The part on each device: by the chip's compiler if asked, else on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -151,7 +151,7 @@ class Collective:
 
     @property
     def count(self) -> Interval:
-        """How often it runs, over all paths: possibly never if another branch can be taken."""
+        """The number of runs, over all paths: possibly none if another branch can be taken."""
         return Interval(0, self.rounds.most) if self.path else self.rounds
 
     def sent_by(self, device: int) -> Interval:

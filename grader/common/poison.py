@@ -1,4 +1,4 @@
-"""Which operations matter: replacing such an operation's results by other values changes a result of the task.
+"""Operations that matter: replacing such an operation's results by other values changes a result of the task.
 
 Operations of a kind are numbered among themselves in the order of ``Operations.walk``. Finding out whether one matters
 takes a trial (``Poison``). Without trials, as for a program that is never run, the operations count that a result

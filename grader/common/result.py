@@ -92,7 +92,7 @@ class Result(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """Whether its points wait for a person or for devices."""
+        """True if its points wait for a person or for devices."""
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
@@ -161,7 +161,7 @@ class ExerciseReport(BaseModel):
         return round(sum(r.points for r in self.results if r.unjudged and r.waits), 6)
 
     def for_student(self) -> ExerciseReport:
-        """Return it without what is for staff."""
+        """Return it without the parts for staff."""
         return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": [], "basis": {}})
 
 
@@ -212,7 +212,7 @@ class Report(BaseModel):
 
     @property
     def broken(self) -> bool:
-        """Whether the grader itself failed somewhere. Such a report is not kept: the next try may succeed."""
+        """True if the grader itself failed somewhere. Such a report is not kept: the next try may succeed."""
         return any(r.status == "broken" for e in self.exercises for r in e.results)
 
     def dumps(self) -> str:

@@ -8,7 +8,7 @@ from grader.common.text import near
 from grader.course.config import CourseError
 
 MANY = 20
-"""How many names one line may list. Longer lists show the first ones and where to find the others."""
+"""The most names that one line lists. Longer lists show the first ones and where to find the others."""
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:

@@ -175,7 +175,7 @@ class Shardlings(LoggingConfigurable):
             canary.prove(self.grader, names)
             self._proved.update(names)
 
-    # what was graded before
+    # stored reports
 
     def _place(self, fingerprint: str) -> Path:
         return self.root / KEPT / "reports" / fingerprint[:2] / f"{fingerprint}.json"

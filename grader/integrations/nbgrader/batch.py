@@ -165,7 +165,7 @@ class _Batch:
         outcome.page = class_page.write(self._pages, settings.loaded, self.reports, outcome.attention, outcome.late)
         return outcome
 
-    # what there is
+    # inputs
 
     def _load_assignment(self) -> None:
         try:

@@ -31,7 +31,7 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page into ``place``, and student pages that are missing or whose points by hand changed.
+    """Write the class page into ``place``, and student pages that are missing or have changed points by hand.
 
     Args:
         reports: by student, one for each notebook.

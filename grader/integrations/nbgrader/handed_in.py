@@ -127,7 +127,7 @@ def guard() -> None:
 
 @contextlib.contextmanager
 def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
-    """Copy the plain files of a folder; yield the copy, and where each link of the original points."""
+    """Copy the plain files of a folder. Yield the copy, and the target of each link of the original, by path."""
     links = {path.relative_to(folder): os.readlink(path) for path in folder.rglob("*") if path.is_symlink()}
 
     def odd(place: str, names: list[str]) -> list[str]:

@@ -52,7 +52,7 @@ class Known:
 
     @property
     def restored(self) -> bool:
-        """Whether the released text replaces the submitted text."""
+        """True if the released text replaces the submitted text."""
         return self.locked or (self.graded and not self.solution)
 
     @property
@@ -87,7 +87,7 @@ class Cell:
 
     @property
     def is_code(self) -> bool:
-        """Whether it is code, or was code before the student changed its type."""
+        """True if it is code, or was code before the student changed its type."""
         return self.kind == "code" or (self.known is not None and self.known.solution and self.known.kind == "code")
 
 
@@ -181,7 +181,7 @@ def _cells(raw: list[Any], known: Sequence[Known], notes: list[str]) -> list[Cel
     return cells
 
 
-# -- which cell is which -----------------------------------------------------------------------
+# -- matching cells ----------------------------------------------------------------------------
 
 
 def _defined(text: str) -> set[str]:
@@ -244,7 +244,7 @@ def _note_copies(cells: list[Cell], notes: list[str]) -> None:
         notes.append(f"copies of graded cells count as ordinary cells: {a_few(copies)}")
 
 
-# -- what comes of it --------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------
 
 
 def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
