@@ -99,13 +99,15 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 
 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
-    """One operation for each element of what is computed from data without arithmetic.
+    """Return at most one operation for each element that is computed from data without arithmetic.
+
+    A budget counts these; a requirement does not, because comparing and choosing are no arithmetic.
 
     Args:
         data: of each operand, whether it is data.
     """
     deciding = data if name in LOGIC else data[CHOOSES.get(name, slice(0))]
-    return FlopCount(Interval.of(math.prod(result))) if any(deciding) else FREE
+    return FlopCount(Interval(0, math.prod(result))) if any(deciding) else FREE
 
 
 def fft(elements: int, length: int) -> FlopCount:
