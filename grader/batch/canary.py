@@ -147,7 +147,7 @@ def _here(grader: Grader) -> list[object]:
 
 
 def digest_of(value: object) -> str:
-    """SHA-256 of a value's JSON."""
+    """Return SHA-256 of a value's JSON."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 

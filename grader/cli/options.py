@@ -53,7 +53,7 @@ Processes = Annotated[
 
 
 class BackendChoice(NamedTuple):
-    """``--backend`` and ``--processes`` as they were given."""
+    """The values of ``--backend`` and ``--processes``."""
 
     backend: str = "cpu"
     processes: int = 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class AxisSize:
-    """``times`` the product of these axes' sizes; ``4 * axis("x") * axis("y")`` is ``AxisSize(("x", "y"), 4)``."""
+    """A multiple of the product of some axes' sizes: ``4 * axis("x") * axis("y")`` is ``AxisSize(("x", "y"), 4)``."""
 
     axes: tuple[str, ...]
     times: int = 1

@@ -254,7 +254,7 @@ class _Batch:
 
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:
-        """Notebook -> grade cell -> exercise."""
+        """Exercises by grade cell, by notebook."""
         course = self.session.shardlings.loaded
         return {
             n: {course_folder.check_cell(e): e for e in course.module(n).exercises}
