@@ -34,6 +34,11 @@ class Allowance:
             self._window, self._before = now, cpu
         return cpu - self._cpu + self._slept > self._seconds or now - self._began > backstop(self._seconds)
 
+    @property
+    def used(self) -> float:
+        """Seconds used so far, those slept up to the last look."""
+        return max(0.0, cpu_seconds(self._pid) - self._cpu) + self._slept
+
 
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process and all its threads, by the clock that Linux has for each; else, or when it is gone, 0."""

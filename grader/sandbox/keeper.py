@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from grader.sandbox.allowance import Allowance, cpu_seconds
+from grader.sandbox.allowance import Allowance
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
 from grader.sandbox.scratch import empty, is_over_quota
 from grader.wire import frames
@@ -110,8 +110,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
     header, (source, *later) = frames.read_frame(reader(asks))
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header) + source, list(zip(header["counts"], later, strict=True)))
-    ended = relay(out, pid, header["limits"], scratch, stages, send, asks)
-    used = cpu_seconds(pid)
+    ended, used = relay(out, pid, header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
     send({"end": ended, "cpu": used, "clean": clean}, [])
 
@@ -148,6 +147,11 @@ class Inlet:
         self._ins = [out] if asks is None else [out, asks]
         self._received, self._looked = 0, time.monotonic()
         self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
+
+    @property
+    def used(self) -> float:
+        """Seconds that the child computed and slept."""
+        return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """The next frame: its header, and all of it as it came (made anew, its header could outgrow what one may have).
@@ -198,12 +202,18 @@ class Inlet:
 
 def relay(
     out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send, asks: int | None = None
-) -> str:
-    """Pass the child's frames on, and return how it ended.
+) -> tuple[str, float]:
+    """Pass the child's frames on. Return how it ended, and the seconds that it computed and slept.
 
-    That is done, timeout, flood, disk, threads, garbage, alone, or what it died of.
+    How is done, timeout, flood, disk, threads, garbage, alone, or what it died of.
     """
-    inlet, stray = Inlet(out, pid, limits, scratch, stages, asks), 0
+    inlet = Inlet(out, pid, limits, scratch, stages, asks)
+    ended = _relayed(inlet, pid, scratch, stages, send)
+    return ended, inlet.used
+
+
+def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -> str:
+    stray = 0
     while True:
         try:
             body, raw = inlet.frame()

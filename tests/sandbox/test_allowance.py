@@ -34,7 +34,10 @@ def test_computing_counts_however_little_of_a_core_the_process_gets(monkeypatch:
 
 @pytest.mark.parametrize("share", [0.0, 0.003])
 def test_sleeping_counts_as_computing_does(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), share) == pytest.approx(21, abs=1.2)
+    machine = Machine(monkeypatch)
+    allowed = Allowance(1, 20.0)
+    assert machine.ended_after(allowed, share) == pytest.approx(21, abs=1.2)
+    assert allowed.used == pytest.approx(21, abs=1.2)
 
 
 def test_a_machine_that_stands_still_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
