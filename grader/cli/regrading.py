@@ -175,18 +175,21 @@ class StaffNotes:
             self._untimed.append(report.student)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Return (student, why) for what lies over the verdicts, and for who they are.
+        """Return (student, why) for what lies over the verdicts, and for who they are; "" where it is several students.
 
         Args:
             problems: (student, what is wrong) of overrides.
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, and is not in the roster") for student in self._strangers)
-        for student, modules in self._in_roster:
-            if lacking := [module for module in self._points if module not in modules]:
-                points = tidy(sum(self._points[m] for m in lacking))
-                worth = f"{points} points, which are not in the score's maximum here"
-                yield student, f"nothing handed in for {', '.join(lacking)}: {worth}"
+        for module, points in self._points.items():
+            lacking = [student for student, modules in self._in_roster if module not in modules]
+            worth = f"{counted(points, 'point')}, which are not in the score's maximum here"
+            if len(lacking) == 1:
+                yield lacking[0], f"has not handed in {module}: {worth}"
+            elif lacking:
+                share = f"{len(lacking)} of {len(self._in_roster)} have not handed in {module}"
+                yield "", f"{share}: {worth} ({a_few(lacking)})"
 
     def untimed(self) -> str:
         """Return of whom it is not known when they handed in, where that counts; '' for nobody."""
