@@ -80,12 +80,13 @@ def why(
     if changed and name in submission.sources:  # another version's words or evidence alone prove no remembered lie
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
+    exercises = {e.exercise: e for e in [*(kept.exercises if kept else ()), today]}  # a short name may fit several
     lines = [
         *laid_open(course, name, check, submission.student, answered),
         *(
             f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
             for one in overrides
-            if one.student == submission.student and in_full(one, {name: today}).check in (name, f"{name}/{check}")
+            if one.student == submission.student and in_full(one, exercises).check in (name, f"{name}/{check}")
         ),
     ]
     shown = today.model_copy(

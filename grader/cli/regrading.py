@@ -15,7 +15,7 @@ from grader.batch.store import Folder
 from grader.cli.console import say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import a_few
+from grader.common.text import a_few, composed
 from grader.course.loading import Course
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
@@ -91,13 +91,13 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """The same names; one that differs from a report's in upper and lower case alone is that student's, as reports are files.
+    """The same names; one that differs from a report's in case or Unicode form alone is that student's, as reports are files.
 
     Args:
         here: whose reports are yet to be written.
     """
-    there = {name.lower(): name for name in (*here, *names_in(to))}
-    return lambda name: there.get(login(name).lower(), login(name))
+    there = {composed(name).lower(): name for name in (*here, *names_in(to))}
+    return lambda name: there.get(composed(login(name)).lower(), login(name))
 
 
 def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:

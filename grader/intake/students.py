@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from grader.common.text import A_LINK, a_few, first_notes, printable
+from grader.common.text import A_LINK, a_few, composed, first_notes, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
@@ -59,7 +58,7 @@ def find_submissions(
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
         for name, place in _students_at(path, exercises, notes, aside):
-            student = unicodedata.normalize("NFC", login(unicodedata.normalize("NFC", name)))
+            student = composed(login(composed(name)))
             if not _is_a_name(student):
                 aside[student] = (
                     f"{printable(str(place))}: a student's name has at most {_LONGEST} characters, all visible, "

@@ -87,3 +87,8 @@ def test_a_record_that_cannot_be_read_is_named(text: str, said: str, tmp_path: P
     (tmp_path / STATED).write_text(text)
     with pytest.raises(CourseError, match=said):
         read_stated(tmp_path / STATED, [MODULE])
+
+
+def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> None:
+    (tmp_path / STATED).write_text("student,time\nZoe\u0308,2026-11-02T10:00+00:00\n", encoding="utf-8")
+    assert list(read_stated(tmp_path / STATED, [])) == [("Zo\u00eb", "*")]

@@ -122,6 +122,7 @@ def test_a_roster_that_the_staff_edits_in_the_folder_holds(tmp_path: Path) -> No
 
 def test_a_name_in_another_case_is_the_same_student_also_in_the_first_run(tmp_path: Path) -> None:
     assert names_on_file(tmp_path, str, ["ada"])("Ada") == "ada"
+    assert names_on_file(tmp_path, str, ["Zo\u00eb"])("zoe\u0308") == "Zo\u00eb"
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "ADA.json").touch()
     assert names_on_file(tmp_path, str)("Ada") == "ADA"
