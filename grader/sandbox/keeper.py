@@ -174,7 +174,8 @@ class Inlet:
             if ready and ready != [self._out]:
                 raise AloneError
             readable = bool(ready)
-            if (self._stages.begun or not readable) and (self._this_one.over or self._in_all.over):
+            over = self._this_one.over, self._in_all.over  # each look at both, since looks are how sleep is counted
+            if (self._stages.begun or not readable) and any(over):
                 raise TimeoutError
             if writable:
                 self._stages.hand_out()
