@@ -92,3 +92,6 @@ def test_no_reason_is_cut() -> None:
         ["nothing was found that can be graded", *notes[:3], "and 2 notes more, in the report"]
     )
     assert notes[2] in class_page_html(summary, [report])
+    console = Console(file=io.StringIO(), width=10_000)
+    print_summary(summary, console)
+    assert one.reason in console.file.getvalue()  # type: ignore[attr-defined]
