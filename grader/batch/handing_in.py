@@ -62,7 +62,8 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         if not row.get("student"):
             raise CourseError(f"{path}:{number}: no student")
         key = (login(row["student"]), module)
-        found[key] = max(found.get(key, Handed(time, STATED)), Handed(time, STATED), key=lambda one: one.time)
+        handed = Handed(time, STATED, for_all=module == EVERY)
+        found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from grader.common.result import HandIn
@@ -21,10 +21,15 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """When work was handed in, with its time zone, and who says so."""
+    """When work was handed in, with its time zone, and who says so.
+
+    Attributes:
+        for_all: whether the record names no module, so the time may be another module's.
+    """
 
     time: datetime
     source: str
+    for_all: bool = field(default=False, compare=False)
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
@@ -139,7 +144,8 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     """The times that hold, by module: those of this run, and of an earlier one where this run says nothing.
 
     Work that is as it was then was handed in by then: of two times the earlier holds, since copying files gives them
-    new dates. What the staff's own record says goes before either.
+    new dates. What the staff's own record says goes before either. Only a line for all modules does not make unchanged
+    work later than an earlier record did: it may be the time at which the student handed in another module.
 
     Args:
         same_work: modules whose work is what the report on file was made of.
@@ -148,7 +154,10 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     found = dict(held)
     for module, at in now.items():
         old = held.get(module)
-        keep = old is not None and same_work.get(module, False) and at.source != STATED
-        if not keep or (old is not None and old.source != STATED and at.time < old.time):
+        if old is None or not same_work.get(module, False):
+            found[module] = at
+        elif at.source == STATED:
+            found[module] = old if at.for_all and old.source == STATED and old.time < at.time else at
+        elif old.source != STATED and at.time < old.time:
             found[module] = at
     return {module: replace(at, time=at.time.replace(microsecond=0)) for module, at in found.items()}

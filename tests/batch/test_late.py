@@ -172,3 +172,17 @@ def test_of_two_times_of_the_same_work_the_earlier_holds_and_the_staffs_record_a
     assert time((late, STATED), (DUE, weak), True) == (late, STATED)
     assert time((DUE, STATED), (late, STATED), True) == (DUE, STATED)
     assert later_of({}, on_file(DUE, weak), {})["m"].time == DUE
+
+
+def test_a_later_line_for_all_modules_makes_no_unchanged_work_late() -> None:
+    """A record without modules had one line a student, and the upload of module 2 made everybody late in module 1."""
+    before = [one(-HOUR, 10, policy())]
+    later = Handed(DUE + timedelta(days=7), STATED, for_all=True)
+    earlier = Handed(DUE - 2 * HOUR, STATED, for_all=True)
+    named = Handed(DUE + timedelta(days=7), STATED)
+
+    def held(at: Handed, same: bool = True) -> datetime:
+        return later_of({"00_m": at}, before, {"00_m": same})["00_m"].time
+
+    assert held(later) == DUE - HOUR and held(earlier) == earlier.time
+    assert held(named) == named.time == held(later, same=False)
