@@ -1,6 +1,6 @@
-"""What may stand in a declaration: each function takes what an author wrote and returns it, or says what is wrong.
+"""Validation of declarations: each function takes an author's value and returns it, or raises AuthorError.
 
-Used by ``exercise`` while an author's file is executed, so that ``course`` can name the line that declares it.
+``exercise`` calls these while an author's file is executed, so that ``course`` can report the line of the declaration.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AuthorError(Exception):
-    """An exercise is declared wrongly; the message says what and where."""
+    """An exercise is declared wrongly. The message says what and where."""
 
 
 def spelt(called: str) -> Callable[[F], F]:
-    """Report arguments that a function does not take, or lacks, by the name that authors write.
+    """Report unknown or missing arguments of a function by the name that authors write.
 
     Args:
         called: such as ``exercise.number``.
@@ -73,7 +73,7 @@ def _missing(known: Sequence[Parameter], args: tuple, named: Mapping[str, Any]) 
 
 
 def a(value: object) -> str:
-    """``the str 'q'``: what was given where something else is due."""
+    """Return a description such as ``the str 'q'``, for a value of the wrong kind."""
     if value is None:
         return "None"
     text = repr(value)
@@ -83,7 +83,7 @@ def a(value: object) -> str:
 
 
 def whole(value: object) -> bool:
-    """Whether this is a count, 1 or more."""
+    """Return whether this is a count, 1 or more."""
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
@@ -109,7 +109,7 @@ def meshes(value: Any) -> tuple[dict[str, int], ...]:
 
 
 def dims(name: str, value: Any) -> dict[str, Size]:
-    """Sizes by dimension, some of which may depend on the mesh; ``name`` is the keyword they were given for."""
+    """Return sizes by dimension, some of which may depend on the mesh. ``name``: the keyword for the message."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -125,7 +125,7 @@ def dims(name: str, value: Any) -> dict[str, Size]:
 
 
 def sizes(name: str, value: Mapping[str, Size], mesh: Mapping[str, int]) -> dict[str, int]:
-    """The sizes that ``dims`` returned, on this mesh. Raises AuthorError for an axis that it does not have."""
+    """Return the sizes that ``dims`` returned, on this mesh. Raises AuthorError for an axis that it does not have."""
     for dim, size in value.items():
         for axis in size.axes if isinstance(size, AxisSize) else ():
             if axis not in mesh:
@@ -173,7 +173,7 @@ def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int
     """Raise AuthorError if a dimension of an array has no size in ``sizes``, or is not cut evenly.
 
     Args:
-        of: what ``sizes`` is called: dims, hidden_dims.
+        of: the author's name for ``sizes``: dims, hidden_dims.
     """
     for dim, axes in zip(array.shape, entries(array.spec, len(array.shape)), strict=True):
         if isinstance(dim, str) and dim not in sizes:
@@ -188,7 +188,7 @@ def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int
 
 
 def timing(on: Any, axes: Any, profile: Any, meshes: Sequence[Mapping[str, int]]) -> Timing:
-    """Where and how a program is laid out in time: each of the meshes lies there."""
+    """Return the slice, axes and profile for laying out a program in time. Each of the meshes must fit on the slice."""
     if not isinstance(on, str):
         raise AuthorError(f'on is {a(on)}, not a slice such as "v5e:2x4"')
     if profile not in ASYNCHRONOUS:
@@ -244,7 +244,7 @@ def mapping(name: str, value: Any, such_as: str) -> dict[str, Any]:
 
 
 def params(value: Any) -> dict[str, Sequence[Any]]:
-    """A question's choices by parameter."""
+    """Return a question's choices by parameter."""
     found = mapping("params", value, '{"X": [4, 8]}')
     for name, choices in found.items():
         if isinstance(choices, str | Mapping) or not isinstance(choices, Sequence) or not choices:
@@ -259,11 +259,11 @@ def function(name: str, value: Any, such_as: str) -> Any:
 
 
 def draws(fn: Any) -> tuple[str, ...]:
-    """What a function that draws an array asks for beside a generator and a shape: its parameters without a default."""
+    """Return the further inputs that a drawing function needs: parameters without a default after the first two."""
     such_as = "lambda rng, shape: rng.permutation(shape[0])"
     try:
         found = list(inspect.signature(function("draw", fn, such_as)).parameters.values())
-    except (TypeError, ValueError):  # a builtin that does not say
+    except (TypeError, ValueError):  # a builtin without a signature
         raise AuthorError(f"draw is {a(fn)}, which does not say what it takes: write {such_as}") from None
     first, rest = found[:2], [p for p in found[2:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(first) < 2 or not all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in first):
@@ -274,10 +274,10 @@ def draws(fn: Any) -> tuple[str, ...]:
 
 
 def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
-    """Raises AuthorError where ``fn`` cannot be called with keywords of these names."""
+    """Raise AuthorError if ``fn`` cannot be called with keywords of these names."""
     try:
         signature = inspect.signature(fn)
-    except (TypeError, ValueError):  # a builtin that does not say
+    except (TypeError, ValueError):  # a builtin without a signature
         return
     names = list(names)
     try:
@@ -287,7 +287,7 @@ def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
 
 
 def takes_in_order(fn: Callable[..., Any], count: int) -> None:
-    """Raises AuthorError where a check's function cannot be called with this many ``Seen``."""
+    """Raise AuthorError if a check's function cannot be called with ``count`` ``Seen`` objects."""
     try:
         inspect.signature(fn).bind(*[None] * count)
     except TypeError:
@@ -296,14 +296,14 @@ def takes_in_order(fn: Callable[..., Any], count: int) -> None:
 
 
 def keywords(name: str, value: Any) -> dict[str, Any]:
-    """Static keywords; ``name`` is the keyword they were given for."""
+    """Return static keywords. ``name``: the keyword for the message."""
     found = mapping(name, value, '{"dim": 0}')
     plain(name, found)
     return found
 
 
 def plain(what: str, values: Mapping[str, Any]) -> None:
-    """Raises AuthorError for what cannot be sent to a learner's function."""
+    """Raise AuthorError for values that cannot be sent to a learner's function."""
     for name, value in values.items():
         try:
             encode(value)
@@ -312,7 +312,7 @@ def plain(what: str, values: Mapping[str, Any]) -> None:
 
 
 def kinds(name: str, value: Any, kind: type, due: str) -> tuple[Any, ...]:
-    """One declaration or several, as a tuple; ``due`` says which were expected."""
+    """Return one or several declarations as a tuple. ``due``: the expected kind, for the message."""
     found = (value,) if isinstance(value, kind) or not isinstance(value, Sequence) or isinstance(value, str) else value
     for one in found:
         if not isinstance(one, kind):

@@ -1,4 +1,4 @@
-"""``check``, ``explain`` and ``show`` for use inside a notebook, on what its cells have defined."""
+"""``check``, ``explain`` and ``show`` for a notebook, for the definitions in its cells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(name: str, namespace: dict[str, Any] | None = None) -> None:
 
     Args:
         name: the exercise, such as "c3_contracting".
-        namespace: where its tasks are; the caller's globals when left out.
+        namespace: where its tasks are defined; by default the caller's globals.
     """
     space = sys._getframe(1).f_globals if namespace is None else namespace
     report = graded(name, space)
@@ -60,9 +60,9 @@ def explain(
 
     Args:
         name: the exercise, or one of its tasks.
-        namespace: where its tasks are; the caller's globals when left out.
-        on: a slice, "v5e:2x4", on which they are laid out in time and drawn.
-        mesh, dims: in place of those of the exercise; with ``on`` sizes may be those of papers, for nothing is run.
+        namespace: where its tasks are defined; by default the caller's globals.
+        on: a slice, "v5e:2x4", for laying them out in time and drawing them.
+        mesh, dims: used instead of the exercise's. With ``on`` nothing runs, so sizes may be as large as in papers.
         profile: which collectives run beside the core.
     """
     from rich.console import Console
@@ -84,7 +84,7 @@ def explain(
 def show(array: Any, title: str = "") -> None:
     """Draw which part of an array each device of its mesh holds: as a picture in a notebook, else as text.
 
-    Raises TypeError for what is not on a mesh, with what to do.
+    Raises TypeError with a suggestion if the array is not on a mesh.
     """
     picture = picture_of(array, title)
     if in_notebook():
@@ -94,7 +94,7 @@ def show(array: Any, title: str = "") -> None:
 
 
 def picture_of(array: Any, title: str = "") -> Picture:
-    """The layout of a JAX array. Raises TypeError for what is not on a mesh."""
+    """Return the layout of a JAX array. Raises TypeError if it is not on a mesh."""
     sharding: Any = getattr(array, "sharding", None)
     mesh: Any = getattr(sharding, "mesh", None)
     if not getattr(mesh, "axis_names", ()) or not hasattr(mesh, "devices"):
@@ -113,7 +113,7 @@ def picture_of(array: Any, title: str = "") -> Picture:
 
 
 def in_notebook() -> bool:
-    """Whether this is a notebook's kernel, or IPython's prompt."""
+    """Return whether this is a notebook's kernel, or IPython's prompt."""
     try:
         from IPython.core.getipython import get_ipython
     except ImportError:
@@ -122,14 +122,14 @@ def in_notebook() -> bool:
 
 
 def show_html(fragment: str) -> None:
-    """Below the cell."""
+    """Show an HTML fragment below the cell."""
     from IPython.display import HTML, display
 
     display(HTML(fragment))
 
 
 def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -> list[Explained]:
-    """What the notebook's own functions do. Raises CourseError in one line, as the command does."""
+    """Explain the notebook's own functions. Raises CourseError in one line, as the command does."""
     course = course_around()
     exercise, task = explaining.chosen(course, name)
     asks, _ = explaining.asks_of(course, exercise, explaining.calls_of(exercise, task), wanted)
@@ -138,9 +138,9 @@ def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -
 
 
 def graded(name: str, namespace: dict[str, Any]) -> Report:
-    """The report on one exercise: from public checks only, unless the solutions are here, as ``check`` judges.
+    """Return the report on one exercise. Without the solutions only public checks count, as in the command ``check``.
 
-    Raises CourseError for a name that is none.
+    Raises CourseError for an unknown exercise.
     """
     course = course_around()
     (exercise,) = course.select([name])
@@ -151,7 +151,7 @@ def graded(name: str, namespace: dict[str, Any]) -> Report:
 
 
 def __getattr__(name: str) -> Any:
-    """A function that a wing offers to notebooks."""
+    """Return a function that a wing offers to notebooks."""
     if name.startswith("_") or name not in (places := wing.for_notebooks()):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return wing.load(places[name])

@@ -1,8 +1,8 @@
-"""Ctrl-C ends a command with one sentence, wherever it meets it.
+"""Ctrl-C ends a command with one sentence, at any time.
 
-Left to itself, Python shows a traceback while it still imports; drops the interruption where it comes into a callback
-(JAX has one in the garbage collector), so that the command goes on; and raises it in the middle of imports, which make
-an ImportError of it or, in C++, a crash.
+By default, Python shows a traceback during its imports. It drops an interruption inside a callback (JAX has one in the
+garbage collector), so that the command continues. It raises one in the middle of imports, which turn it into an
+ImportError or, in C++, a crash.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 STOPPED = 130
 SENTENCE = "shardlings: stopped; run the same command again to go on"
-AGAIN_AFTER = 0.05  # seconds, until what cannot be interrupted may be over
+AGAIN_AFTER = 0.05  # seconds to wait for an uninterruptible section to end
 
 _asked = threading.Event()
 
@@ -27,36 +27,36 @@ def stop_at_once() -> None:
 
 
 def stop_in_order() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, again if one was dropped; afterwards ``asked`` returns True."""
+    """Let Ctrl-C raise KeyboardInterrupt, again if one was dropped. Afterwards ``asked`` returns True."""
     sys.unraisablehook = _raise_again
     _on_interrupt(_interrupt)
 
 
 def asked() -> bool:
-    """Whether somebody wanted this to stop: what is raised since then follows from it."""
+    """Return whether the user interrupted the process. Errors raised after that may be consequences."""
     return _asked.is_set()
 
 
 def stop() -> NoReturn:
-    """Print the sentence and end without Python's own exit, which would wait for threads and report the signal."""
+    """Print the sentence and exit without Python's own exit, which would wait for threads and report the signal."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"{SENTENCE}\n")):
         try:
             stream.write(text)
             stream.flush()
-        except (OSError, ValueError, RuntimeError):  # nobody reads any more, or it is being written to just now
+        except (OSError, ValueError, RuntimeError):  # closed, or being written to at this moment
             continue
     os._exit(STOPPED)
 
 
 def _on_interrupt(handler: Any) -> None:
-    """Unless whoever started this wants interruptions to be ignored."""
+    """Set the handler, unless the parent process has interruptions ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _asked.set()
-    if _importing(frame):  # libraries in C++ do not survive it in the middle
+    if _importing(frame):  # libraries in C++ do not survive an interruption in the middle
         _once_more()
         return
     raise KeyboardInterrupt
@@ -71,7 +71,7 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _raise_again(dropped: Any) -> None:
-    """What is raised in a callback goes nowhere; an interruption comes back when the callback is over."""
+    """Repeat an interruption that was dropped in a callback, once the callback is over."""
     if isinstance(dropped.exc_value, KeyboardInterrupt):
         _once_more()
     else:
@@ -85,7 +85,7 @@ def _once_more() -> None:
 
 
 def _signal_again() -> None:
-    """To the main thread: it may wait for something, and only its own signals end that."""
+    """Signal the main thread, which may be waiting, because only its own signals end that."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)

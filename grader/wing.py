@@ -1,7 +1,7 @@
-"""What a wing may offer, and which wings are installed.
+"""The parts that a wing may offer, and the installed wings.
 
-The core never imports a wing. It finds the folders of ``grader.wings`` that have a ``wing.py``, and imports what a wing
-offers when a command needs it. Each ``wing.py`` holds one ``WING``.
+The core never imports a wing by name. It finds the folders of ``grader.wings`` that have a ``wing.py``, and imports a
+wing's offer when a command needs it. Each ``wing.py`` holds one ``WING``.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ WING_OF = {
 }
 """The wing of each command. A wing that is not installed cannot name its commands itself."""
 EXTRAS = {"chip": "[tpu]", "cluster": "[cluster]"}
-"""The optional dependencies of a wing, as pip takes them."""
+"""The optional dependencies of a wing, in pip's format."""
 
 
 class WingError(Exception):
-    """A wing is not installed, or cannot do what the user asked for; the message is one line."""
+    """A wing is not installed, or cannot do what the user asked for. The message is one line."""
 
 
 @dataclass(frozen=True)
 class Wing:
-    """What one wing offers, as ``module.attribute`` below its folder. A wing leaves empty what it does not offer.
+    """One wing's offers, each as ``module.attribute`` below its folder; empty if it has none.
 
     Attributes:
-        commands: by name, functions for the command line.
-        exports: by format, what ``export --to`` calls with the course, a path, exercises and the isolation.
-        notebook: by name, functions that learners import from ``grader.notebook``.
-        chip: for ``--backend tpu:SLICE``, a function that gives a ``batch.backends.Compiler``.
+        commands: functions for the command line, by name.
+        exports: functions for ``export --to``, by format, called with the course, a path, exercises and the isolation.
+        notebook: functions that learners import from ``grader.notebook``, by name.
+        chip: for ``--backend tpu:SLICE``, a function that returns a ``batch.backends.Compiler``.
         cluster: for ``grade --cluster``, a module with a ``Spread`` to grade with.
-        devices: for ``--backend`` and ``--processes``, a function that gives ``batch.backends.Devices``.
-        doctor: a function that gives lines for ``doctor``.
-        predicted: for ``explain --on``, the text of what a learner predicted of a program; '' for no prediction.
+        devices: for ``--backend`` and ``--processes``, a function that returns ``batch.backends.Devices``.
+        doctor: a function that returns lines for ``doctor``.
+        predicted: for ``explain --on``, a function that returns the text of a learner's prediction, or ''.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Wing:
 
 @cache
 def wings() -> dict[str, Wing]:
-    """The installed wings by name, sorted."""
+    """Return the installed wings by name, sorted."""
     try:
         folders = list(importlib.import_module(WINGS).__path__)
     except ModuleNotFoundError:
@@ -68,42 +68,42 @@ def wings() -> dict[str, Wing]:
 
 
 def commands() -> dict[str, str]:
-    """Where the command of each name is, as ``load`` takes it."""
+    """Return the place of each command, for ``load``."""
     return {
         name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in sorted(offered.commands.items())
     }
 
 
 def load(place: str) -> Any:
-    """What is at ``wing.module.attribute``, or the module at ``wing.module``."""
+    """Return the attribute at ``wing.module.attribute``, or the module at ``wing.module``."""
     wing, module, *attribute = place.split(".")
     found = importlib.import_module(f"{WINGS}.{wing}.{module}")
     return getattr(found, attribute[0]) if attribute else found
 
 
 def offered(what: str) -> list[Any]:
-    """What each wing offers under one of the attributes of ``Wing``, imported."""
+    """Return each wing's offer under one attribute of ``Wing``, imported."""
     return [load(f"{name}.{place}") for name, wing in wings().items() if (place := getattr(wing, what))]
 
 
 def exports() -> dict[str, str]:
-    """Where the writer of each format is, as ``load`` takes it."""
+    """Return the place of the writer of each format, for ``load``."""
     return {form: f"{name}.{place}" for name, wing in wings().items() for form, place in wing.exports.items()}
 
 
 def for_notebooks() -> dict[str, str]:
-    """Where the function of each name is that notebooks import, as ``load`` takes it."""
+    """Return the place of each function that notebooks import, for ``load``."""
     return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.notebook.items()}
 
 
 def missing(asked: str, wing: str) -> WingError:
-    """Return the error for a command or an option whose wing is not installed."""
+    """Return the error for a command or an option with a wing that is not installed."""
     install = f"pip install --force-reinstall 'shardlings{EXTRAS.get(wing, '')}'"
     return WingError(f"{asked} needs the wing grader/wings/{wing}, which is not installed; run: {install}")
 
 
 def needed(what: str, option: str) -> Any:
-    """What the one wing offers that ``option`` needs. Raises WingError."""
+    """Return the offer of the one wing that ``option`` needs. Raises WingError."""
     found = offered(what)
     if not found:
         raise missing(option, what)

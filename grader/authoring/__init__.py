@@ -1,4 +1,4 @@
-"""What an author runs: the proofs (``verify``, ``mutants``) and the beginnings of courses and exercises.
+"""Author tools: the proofs (``verify``, ``mutants``) and templates of courses and exercises.
 
-In: a course with its solutions. Out: problems, one line each.
+Takes a course with its solutions, returns problems, one line each.
 """

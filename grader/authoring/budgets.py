@@ -1,8 +1,8 @@
-"""Budgets read from a reference: lines of a check that hold for it on every mesh and with every size that was tried.
+"""Propose budgets from a reference: check lines that hold on every mesh and for every size that was tried.
 
-A number is put as a product of dimensions over sizes of mesh axes, times N - 1 of an axis, where one such product is
-right for all of them; else no line is written. What is read so is a proposal: whether it is the *best* there is, the
-author knows. There is no line for memory: its budget needs a wrong program as well.
+A number becomes a product of dimensions over sizes of mesh axes, times N - 1 of an axis, if one such product fits all
+programs; else no line is written. A line is a proposal: only the author knows whether it is the *best* budget. There is
+no line for memory, as its budget also needs a wrong program.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Key = tuple[str, tuple[str, ...]]
 
 
 def check_lines(programs: Sequence[Explained]) -> list[str]:
-    """Lines to paste into checks of one task, given what it came to on several meshes and with several sizes.
+    """Return lines to paste into a task's checks, from its programs on several meshes and with several sizes.
 
-    Those of timing calls, which are never run, are about time.
+    Programs of timing calls, which never run, give lines about time.
     """
     known = [p for p in programs if p.fault is None]
     run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
@@ -48,7 +48,7 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """The longest step, rounded up to a microsecond, and the kinds of collectives that every program overlaps."""
+    """Return lines for the longest step, rounded up to microseconds, and for collectives that all programs overlap."""
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
@@ -66,7 +66,7 @@ def _is_hidden(timeline: Timeline, kind: str) -> bool:
 
 
 def _all_traffic(p: Explained) -> Iterator[Interval]:
-    """What devices send in all; over several groups of axes, the sum of what each group has at most."""
+    """Yield the bytes that a device sends in total; over several groups of axes, the sum of each group's bounds."""
     yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
 
 
@@ -74,7 +74,7 @@ def _all_traffic(p: Explained) -> Iterator[Interval]:
 
 
 def _collectives_line(programs: Sequence[Explained]) -> str:
-    """``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; nothing where no such line is right."""
+    """Return ``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; '' if no such line is right."""
     if any(c.partial for p in programs for c in p.collectives):
         return ""
     tables = [_counts(p.collectives) for p in programs]
@@ -98,7 +98,7 @@ def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
 
 
 def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
-    """Whether all of these axes have several devices: over others nothing moves, and the words leave them out."""
+    """Return True if all these axes have several devices; over other axes nothing moves, and lines leave them out."""
     return all(p.mesh.get(axis, 1) > 1 for axis in axes)
 
 
@@ -107,13 +107,13 @@ def _quoted(axes: tuple[str, ...]) -> str:
 
 
 def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
-    """See ``_count_formula``; '' if a program's count is missing or not exact."""
+    """Return ``_count_formula`` of the counts; '' if a program's count is missing or not exact."""
     exact = [(p, count.most) for p, count in counts if count is not None and count.exact]
     return _count_formula(axes, exact) if len(exact) == len(counts) else ""
 
 
 def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:
-    """The number of executions by the size of the axes, the simplest first."""
+    """Return the simplest formula of the number of executions in the axes' size; '' if none fits."""
     first = counts[0][1]
     n = " * ".join(f'seen.mesh["{axis}"]' for axis in axes)
     n1 = f"({n} - 1)" if len(axes) == 1 else f"({n}) - 1"
@@ -130,9 +130,9 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 
 
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
-    """Python text of the one product of sizes that gives each of these values; '' where there is none.
+    """Return Python text of a product of sizes that gives each of these values; '' if there is none.
 
-    Of several the one with the smallest factor: it leaves the least unexplained.
+    Of several products, return the one with the smallest factor: it leaves the least unexplained.
     """
     if not all(math.isfinite(v) for v in values):
         return ""
@@ -144,7 +144,7 @@ def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
 
 
 def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
-    """The whole number, at most MOST, by which all sizes are less than the values; 0 where there is none."""
+    """Return the integer, at most MOST, that multiplies each size to its value; 0 if there is none."""
     if any((v == 0) != (s == 0) for v, s in zip(values, sizes, strict=True)):
         return 0
     ratios = [v / s for v, s in zip(values, sizes, strict=True) if s]
@@ -154,7 +154,7 @@ def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
 
 
 def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]]:
-    """Text (with a place for the factor) and values of every product of dimensions, over axes, times N - 1."""
+    """Yield text (with a place for the factor) and values of each product of dimensions, over axes, times N - 1."""
     dims = _varied([p.dims for p in programs])
     axes = _common([p.mesh for p in programs])
     for above, below in itertools.product(_subsets(dims), _subsets(axes)):
@@ -174,7 +174,7 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """The dimensions that have several sizes here: of another nothing can be told."""
+    """Return the dimensions that have several sizes here; the others look like constants."""
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

@@ -1,4 +1,4 @@
-"""What an exercise declares: nothing that learners need is missing, and nothing is worth nothing."""
+"""Check what an exercise declares: learners have all they need, and every check gives points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PICTURE_WIDTH = 76
 
 
 def declaration_problems(exercise: Exercise) -> Iterator[str]:
-    """What is missing in an exercise, or worth nothing."""
+    """Yield what an exercise lacks, and checks without points."""
     for line in wide_lines(exercise.statement):
         yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
     if not exercise.tasks and not exercise.questions:
@@ -40,14 +40,14 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
 
 
 def _timed_without_values(exercise: Exercise) -> list[Call]:
-    """Timing calls whose values no check judges."""
+    """Return the timing calls that have values which no check judges."""
     calls = list(dict.fromkeys(call for check in exercise.checks.values() for call in check.calls))
     timing = [call for call in calls if isinstance(call, Call) and call.timed is not None]
     return [call for call in timing if call.timed not in calls]
 
 
 def wide_lines(statement: str) -> list[str]:
-    """Lines of pictures and formulas (fenced, or indented by four) that do not fit a terminal of 80 columns."""
+    """Return lines of pictures and formulas (fenced, or indented by four) too wide for a terminal of 80 columns."""
     found, fenced = [], False
     for line in statement.splitlines():
         if line.lstrip().startswith("```"):

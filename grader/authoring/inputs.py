@@ -1,4 +1,4 @@
-"""Prove the inputs of calls: hidden sizes are as awkward as public ones, and drawing twice gives the same values."""
+"""Check the inputs of calls: hidden sizes are as awkward as public ones, and draws are reproducible."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from grader.judging.plan import arrays_of, plan
 
 
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
-    """Where hidden sizes are easier than public ones.
+    """Yield the calls with hidden sizes that are easier than public ones.
 
-    A call that is timed stands for large sizes that are even on each device, so it may be even, if its task has another
+    A call that is timed stands for large sizes that are even on each device, so it may be even if its task has another
     call.
     """
     calls = {id(call): call for check in exercise.checks.values() for call in check.calls if isinstance(call, Call)}
@@ -26,9 +26,9 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
 
 
 def tame_dims(call: Call) -> Iterator[str]:
-    """Where hidden dimensions are easier than public ones.
+    """Yield the hidden dimensions that are easier than public ones.
 
-    An odd block becomes even, a cut becomes even on every mesh, or unequal dimensions become equal.
+    An odd block becomes even, a sharded dimension is even on every mesh, or unequal dimensions become equal.
     """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
     for (dim, mesh), size in hidden.items():
@@ -43,7 +43,7 @@ def tame_dims(call: Call) -> Iterator[str]:
 
 
 def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
-    """What one device has of each dimension that is cut, by the dimension's name and the mesh."""
+    """Return the size on one device of each sharded dimension, by the dimension's name and the mesh."""
     found: dict[tuple[str, tuple], int] = {}
     for mesh in call.meshes:
         dims = call.sizes(mesh, hidden=hidden)
@@ -55,7 +55,7 @@ def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
 
 
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Arguments whose values depend on more than the generator that ``draw`` is given.
+    """Yield arguments with values that depend on more than the generator given to ``draw``.
 
     Raises AuthorError for values that cannot be drawn.
     """

@@ -1,4 +1,4 @@
-"""Lines that learners must not get, looked for in what they are given."""
+"""Find solution lines and other secrets in the files that learners get."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grader.exercise import Exercise
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Lines that learners must not get, found in what they are given."""
+    """Yield the secret lines, and the course's seed, that occur in the files that learners get."""
     secrets = dict(secret_lines(course))
     for path, text in made.items():
         for line in text.splitlines():
@@ -26,9 +26,9 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 
 
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
-    """Telling lines of solutions, hidden checks, hidden cases, answers and misconceptions, and whose they are.
+    """Yield (line, owner) for lines of solutions, hidden checks, hidden cases, answers and misconceptions.
 
-    Lines that learners get on purpose are not secret. Nor are short lines and those of three exercises or more: idioms.
+    Not secret are lines that learners get on purpose, short lines, and idioms (lines of three exercises or more).
     """
     used = Counter(line for exercise in course.exercises.values() for line in _all_lines(exercise))
     shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
@@ -47,24 +47,24 @@ def _all_lines(exercise: Exercise) -> set[str]:
 
 
 def _shown_lines(exercise: Exercise, parts: Sequence[Statement], public: set[str]) -> set[str]:
-    """The lines of an exercise that learners get: what is given, and hints."""
+    """Return the lines of an exercise that learners get: given code, and hints."""
     given = {normal_form(line) for part in parts for line in _given(part, public).splitlines()}
     return given | {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
 
 
 def _public_checks(exercise: Exercise) -> list[str]:
-    """Lines of public checks: a hidden check of another exercise that says the same is no secret."""
+    """Return the lines of public checks; an equal line in another exercise's hidden check is not secret."""
     public = {c.name for c in exercise.checks.values() if c.public}
     return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
 
 
 def normal_form(line: str) -> str:
-    """A line without blanks and comment, so that formatting does not hide it."""
+    """Return a line without white space and comment, so that formatting does not hide a leak."""
     return "".join(line.split("  #")[0].split())
 
 
 def _given(part: Statement, public: set[str]) -> str:
-    """The text of a statement that learners are given."""
+    """Return the part of a statement that learners are given."""
     if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
         return part.text
     if part.kind in ("task", "question") and isinstance(part.node, ast.FunctionDef):
@@ -76,7 +76,7 @@ def _given(part: Statement, public: set[str]) -> str:
 
 
 def _secret(part: Statement, public: set[str]) -> list[str]:
-    """Body lines of solutions, answers, misconceptions, hidden checks and private functions."""
+    """Return body lines of solutions, answers, misconceptions, hidden checks and private functions."""
     if not isinstance(part.node, ast.FunctionDef) or part.kind in ("given", "helper") or part.name in public:
         return []
     lines = part.text.splitlines()

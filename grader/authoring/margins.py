@@ -1,7 +1,7 @@
-"""Prove that budgets separate: right programs stay below them and wrong programs go beyond, both with room.
+"""Check that budgets separate: right programs stay below them and wrong programs exceed them, both with a margin.
 
-The judge runs the checks again, on the programs that ``verify`` has traced already. What a word compared stands in
-``Seen.spent``. Only inputs that are not secret count: amounts depend on sizes, and secret inputs have the same.
+The judge runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the compared amounts.
+Only inputs that are not secret count: amounts depend on sizes, and secret inputs have the same sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOM = 1.1
 ROUNDING = 1e-9
 COUNT = "expect_at_most"
 SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
-"""The words whose amounts differ between styles: their budgets are ``between(right, wrong)``."""
+"""The ``expect`` functions with amounts that differ between styles; their budgets are ``between(right, wrong)``."""
 SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_memory": show_bytes,
     "expect_traffic": show_bytes,
@@ -33,27 +33,27 @@ SHOWN: Mapping[str, Callable[[float], str]] = {
 }
 Amounts = Mapping[str, Sequence[Answered]]
 Uses = Mapping[str, BudgetUse]
-"""By the name of a program, what a word compared."""
+"""What an ``expect`` function compared, by the program's name."""
 
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget of a check: its place among the check's budgets, on a mesh and with sizes."""
+    """One budget of a check: its position among the check's budgets, with the mesh and sizes."""
 
     sizes: str
     number: int
 
 
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
-    """Name the budgets that do not separate.
+    """Yield the budgets that do not separate.
 
-    The misconceptions that name a check prove each ``between``, on every mesh and with every size. A plain number of
-    ``expect_at_most`` needs one misconception that has more, with some mesh and sizes. Those that name an earlier check
-    count here, too: the later check never judges them.
+    For each ``between``, the misconceptions that name the check must exceed it on every mesh and with every size. For a
+    plain number of ``expect_at_most``, one misconception must exceed it with some mesh and sizes. Here misconceptions
+    that name an earlier check count too, as the later check never judges them.
 
     Args:
-        right: what the reference and the alternatives came to, by the name that problems use.
-        wrong: what each misconception came to, by its name.
+        right: findings of the reference and the alternatives, by the name that problems use.
+        wrong: findings of each misconception, by its name.
     """
     for check in exercise.checks.values():
         below = _by_place(check, right)
@@ -64,28 +64,32 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
         for place, uses in below.items():
             if place not in plain:
                 yield from (f"{check.name} {place.sizes}: {p}" for p in _problems(uses, named.get(place, {})))
-        if any(use.word == COUNT for place in plain for use in below[place].values()):
+        if _counts(below, plain):
             earlier = _by_place(check, _failing(exercise, wrong, set(_before(exercise, check))))
-            tried = [use for found in (named, earlier) for place in plain for use in found.get(place, {}).values()]
-            if not any(use.word == COUNT and _is_beyond(use) for use in tried):
+            if not any(_is_beyond(use) for use in [*_counts(named, plain), *_counts(earlier, plain)]):
                 yield f"{check.name}: no misconception has more collectives than {COUNT} allows"
 
 
+def _counts(found: Mapping[BudgetKey, Uses], places: Sequence[BudgetKey]) -> list[BudgetUse]:
+    """Return the uses of ``expect_at_most`` at these places."""
+    return [use for place in places for use in found.get(place, {}).values() if use.word == COUNT]
+
+
 def _separates(right: Uses) -> bool:
-    """Whether the budget is ``between``, or has to be."""
+    """Return True if the budget is a ``between``, or has to be one."""
     use = next(iter(right.values()))
     return isinstance(use.budget, Budget) or use.word in SEPARATED
 
 
 def _before(exercise: Exercise, check: Check) -> Iterator[str]:
-    """The checks that must pass before this one is judged."""
+    """Yield the checks that must pass before this one is judged."""
     for name in check.after:
         yield name
         yield from _before(exercise, exercise.checks[name])
 
 
 def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
-    """Of misconceptions, those that name one of these checks."""
+    """Return the misconceptions that name one of these checks."""
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 
@@ -105,9 +109,9 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
         yield f"a {what} budget is between(right, wrong), the least that a right and the wrong program need"
         return
     yield from _claimed("right", budget.right, right)
-    room = 1 if use.word == COUNT else ROOM
+    least_room = _room(use.word, budget)
     for who, one in right.items():
-        if one.amount * room > one.budget * (1 + ROUNDING):
+        if one.amount + least_room(one.amount) > one.budget * (1 + ROUNDING):
             yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
     beyond = {who: one for who, one in wrong.items() if _is_beyond(one)}
     if not beyond:
@@ -115,12 +119,21 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
         return
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():
-        if one.amount < room * one.budget:
+        if one.amount < one.budget + least_room(one.budget):
             yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
 
 
+def _room(word: str, budget: Budget) -> Callable[[float], float]:
+    """Return the room that a budget must have above a right amount and below a wrong one."""
+    if word == COUNT:
+        return lambda amount: 0.0
+    if budget.unit:
+        return lambda amount: budget.unit / 2
+    return lambda amount: (ROOM - 1) * amount
+
+
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """The least that programs need is what the file says, within ROOM."""
+    """Yield a problem if the least amount of these programs differs from the claimed one by more than ROOM."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, SHOWN.get(found[who].word, _count)
     if not claim / ROOM <= least <= claim * ROOM:
@@ -139,7 +152,7 @@ def _count(n: float) -> str:
 
 
 def uses_of(check: Check, answered: Sequence[Answered]) -> Iterator[tuple[BudgetKey, BudgetUse]]:
-    """What each budget of this check was compared with."""
+    """Yield what each budget of this check was compared with."""
     for group in together(check, list(answered)):
         if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
             continue
@@ -148,9 +161,9 @@ def uses_of(check: Check, answered: Sequence[Answered]) -> Iterator[tuple[Budget
 
 
 def _uses_in(group: Together) -> list[BudgetUse]:
-    """What the check compares in its first run: all runs are of the same program."""
+    """Return what the check compares in its first run, as all runs share one program."""
     given = next(iter(group.seen(public=False)))
-    with suppress(Exception):  # what it compared until then counts; why it failed is a problem of another proof
+    with suppress(Exception):  # amounts compared before an error count; another proof reports the error
         group.judged(given)
     return [use for seen in _seens(given) for use in seen.spent]
 

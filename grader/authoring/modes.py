@@ -1,7 +1,7 @@
-"""In which VMA modes a body is judged: where it takes a gradient inside ``shard_map``, they decide what is summed.
+"""The VMA modes in which a body is judged; they change the gradients that a body takes inside ``shard_map``.
 
-With ``check_vma=True`` JAX knows that a replicated weight is one weight, and the gradient of a local loss comes back
-summed over the devices; with False it is each device's own.
+With ``check_vma=True`` JAX knows that a replicated weight is one weight, and the gradient of a local loss is summed
+over the devices; with False each device gets its own gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GRADIENTS = {"grad", "value_and_grad", "vjp", "linear_transpose", "jacrev", "hes
 
 
 def judged_modes(exercise: Exercise) -> Iterator[str]:
-    """A line for each body that the mode may matter to: those that take a gradient, and those judged in both."""
+    """Yield a line for each body for which the mode may matter: it takes a gradient, or is judged in both modes."""
     for part in _bodies(exercise):
         modes = exercise.tasks[part.name].modes
         if len(modes) > 1 or _takes_gradient(part, exercise):
@@ -25,7 +25,7 @@ def judged_modes(exercise: Exercise) -> Iterator[str]:
 
 
 def undecided_modes(exercise: Exercise) -> Iterator[str]:
-    """Bodies that take a gradient, and whose author does not say in which mode."""
+    """Yield the bodies that take a gradient without a declared mode."""
     for part in _bodies(exercise):
         named = {k.arg for d in _decorators(part) if isinstance(d, ast.Call) for k in d.keywords}
         if "check_vma" not in named and _takes_gradient(part, exercise):
@@ -45,7 +45,7 @@ def _decorators(part: Statement) -> list[ast.expr]:
 
 
 def _takes_gradient(part: Statement, exercise: Exercise) -> bool:
-    """Whether the body, or a function of the author's that it uses, names one of GRADIENTS."""
+    """Return True if the body, or a function of the author that it uses, names one of GRADIENTS."""
     known = {p.name: p.node for p in statements(exercise) if p.kind in ("private", "given") and p.name}
     nodes = [part.node, *(known[name] for name in names_reached([part.node], known))]
     named = {last_name(n) for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}

@@ -1,8 +1,8 @@
-"""Prove that what a question asks about can exist, in every draw, and that draws differ enough.
+"""Check that the situation of a question can exist in every draw, and that draws differ enough.
 
-An answer that is right by a formula may be nonsense in the world: 5 KV heads for 64 query heads, a slice that
-nobody sells, a time below that of its own hops. So each question names its chip, mesh and arrays
-(``exercise.Scenario``), and this module compares them with arithmetic and the hardware table.
+A formula can give an answer that makes no sense: 5 KV heads for 64 query heads, a slice that is not sold, a time below
+that of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module compares
+them with arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from grader.judging.answers import kind_of
 from grader.judging.units import show, unit_of
 
 LEAST_ANSWERS = 8
-"""Answers of a question that are farther apart than its tolerance, so that neighbours do not share one."""
+"""The least number of distinct answers (beyond tolerance) of a question, so that neighbours rarely share one."""
 
 CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|level|of)\b")
-"""Words in a question's text or model that say the answer is one of several."""
+"""Words in a question's text or model that show that the answer is the larger or smaller of several."""
 
 
 def question_problems(question: Question) -> Iterator[str]:
-    """What cannot be, over every draw: one line each, told with the first draw it shows in."""
+    """Yield what is impossible, over every draw: one line each, with the first draw that has it."""
     if isinstance(question.answer, Written):
         return
     if question.scenario is None and not isinstance(question.answer, Choice):
@@ -40,7 +40,7 @@ def question_problems(question: Question) -> Iterator[str]:
             scenario = question.scenario(**params) if question.scenario else Scenario()
             answer = question(**params)
             problems = [*impossible(scenario), *_of_number(question, scenario, answer)]
-        except Exception as error:  # of the author's
+        except Exception as error:  # the author's code
             problems = [f"its scenario raises {type(error).__name__}: {error}"]
         else:
             answers.append(answer)
@@ -52,7 +52,7 @@ def question_problems(question: Question) -> Iterator[str]:
 
 
 def impossible(scenario: Scenario) -> Iterator[str]:
-    """Why there can be no such array, slice or model."""
+    """Yield why such an array, slice or model cannot exist."""
     for shape, spec in scenario.arrays:
         for size, axes in zip(shape, entries(tuple(spec), len(shape)), strict=True):
             parts = math.prod(scenario.mesh[axis] for axis in axes)
@@ -74,7 +74,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """What a number cannot be."""
+    """Yield why a number cannot be the answer."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit
@@ -102,9 +102,9 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Whether draws give too few different answers.
+    """Yield a problem if draws give too few different answers.
 
-    A table needs many, so that neighbours do not share one; a question of right or wrong needs two, if draws differ.
+    A table needs many, so that neighbours do not share one. Other questions need two, if they have several draws.
     """
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
@@ -118,7 +118,7 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
 
 
 def distinct(answers: list[float], rtol: float) -> int:
-    """How many answers can be told apart."""
+    """Return the number of answers that differ by more than the tolerance."""
     found: list[float] = []
     for answer in sorted(answers):
         if not found or answer - found[-1] > rtol * answer:

@@ -1,4 +1,4 @@
-"""Exercises that ``verify`` proved before and that did not change: to prove a whole course again takes minutes."""
+"""A cache of exercises that ``verify`` proved and that did not change: proving a whole course takes minutes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from grader.common.cache import Cache
 
 
 class Proved:
-    """Remembers of which exercises nothing is to be mended.
+    """The exercises that were proved without problems. A proof with problems is not cached.
 
-    By all that a proof depends on: the exercise's files, ``course.yaml``, the grader's code, the versions of all that
-    takes part, the machine, the isolation and the seeds. A proof that finds something is made anew each time.
+    The key holds all that a proof depends on: the exercise's files, ``course.yaml``, the grader's code, all versions,
+    the machine, the isolation and the seeds.
 
     Args:
-        cache: where it is remembered; None: nowhere.
-        seeds: with how many of them exercises are proved.
+        cache: the cache; None stores nothing.
+        seeds: number of seeds per proof.
     """
 
     def __init__(self, cache: Cache | None, grader: Grader, seeds: int) -> None:

@@ -1,4 +1,4 @@
-"""What learners get of an exercise, tried: its public part as ``build`` writes it, without ``solutions/``."""
+"""Try an exercise's release: its public part as ``build`` writes it, without ``solutions/``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.intake.submission import Submission
 
 
 def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
-    """Where the release lacks something public, cannot be used, or does not pass what the author's file passes.
+    """Yield public names that the release lacks, and checks that pass with the author's file but not with the release.
 
     Args:
         reference: the solution as a learner would hand it in.
@@ -35,7 +35,7 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
 
 
 def _released(course: Course, exercise: Exercise) -> Course:
-    """A course of which this exercise is loaded as learners have it."""
+    """Return a course that holds this exercise as learners have it."""
     with tempfile.TemporaryDirectory(prefix="shardlings-") as folder:
         released = Course(Path(folder), course.config)
         path = released.path_of(exercise.id)

@@ -1,4 +1,4 @@
-"""``shardlings new``: a new exercise, or a course of one's own, that passes verify and is to be edited."""
+"""``shardlings new``: write a new exercise or course that passes verify, for authors to edit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.course.finding import courses_above
 from grader.course.loading import Course
 
 NEW_COURSE = Path(__file__).parent / "new_course"
-RENAMED = {"gitignore": ".gitignore"}  # under its own name it would count in this repository
+RENAMED = {"gitignore": ".gitignore"}  # named .gitignore, it would take effect in this repository
 
 TEMPLATE = '''\
 """# {title}
@@ -126,16 +126,16 @@ exercise.scenario(
 
 
 class ScaffoldError(Exception):
-    """The exercise or the course cannot be started; one line says why."""
+    """The exercise or course cannot be created; the message is one line."""
 
 
 # -- a course ----------------------------------------------------------------------------------
 
 
 def new_course(folder: Path) -> None:
-    """Write a course with a seed of its own and an exercise of each kind into a new or empty folder.
+    """Write a course with a new seed and an exercise of each kind into a new or empty folder.
 
-    Everything is written under a temporary name first; course.yaml gets its own name last, and without it there is no
+    Everything is written under a temporary name first. course.yaml is renamed last, as a folder without it is not a
     course.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
@@ -156,7 +156,7 @@ def new_course(folder: Path) -> None:
 
 
 def _course_files(name: str) -> dict[Path, str]:
-    """Path in the new course -> text."""
+    """Return the text of each file by its path in the new course."""
     made: dict[Path, str] = {}
     for path in sorted(NEW_COURSE.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -172,7 +172,7 @@ def _course_files(name: str) -> dict[Path, str]:
 
 
 def new(course: Course, name: str) -> Path:
-    """Write ``solutions/MODULE/EXERCISE.py`` and list it in course.yaml. Overwrites nothing."""
+    """Write ``solutions/MODULE/EXERCISE.py`` and list it in course.yaml. Never overwrites a file."""
     match = re.fullmatch(r"(\d\d_[a-z0-9_]+)/([a-z][a-z0-9_]*)", name)
     if match is None:
         raise ScaffoldError(f"{name!r} is not MODULE/EXERCISE in lower case, such as 03_matmuls/c6_batched")
@@ -182,7 +182,7 @@ def new(course: Course, name: str) -> Path:
         )
     module, exercise = match.groups()
     modules = [m.id for m in course.config.modules]
-    if module not in modules and module[:2] in {m[:2] for m in modules}:  # misspelt, rather than new
+    if module not in modules and module[:2] in {m[:2] for m in modules}:  # a misspelt module, not a new one
         raise CourseError(f"no module {module!r}{nearest(module, modules)}")
     path = course.root / "solutions" / module / f"{exercise}.py"
     if path.exists() or exercise in course.module_of:
@@ -200,10 +200,10 @@ def _title(name: str) -> str:
 
 
 def _listed(text: str, module: str, exercise: str) -> str:
-    """course.yaml with the exercise at the end of its module's list; a module that is not there yet becomes the last.
+    """Return course.yaml with the exercise at the end of its module's list; a new module is added last.
 
-    What is new is inserted where ruamel.yaml says that lists end. Its own round trip would write all flow lists on one
-    line each, and drop comments in them.
+    New text is inserted where ruamel.yaml reports that lists end. Its own round trip would join flow lists into one
+    line and drop their comments.
     """
     root = YAML(typ="safe", pure=True).compose(text)
     modules = _fields(root)["modules"][1]
@@ -225,7 +225,7 @@ def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
 
 
 def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """Where the value of a field begins and ends; where there is none, behind the colon."""
+    """Return where a field's value begins and ends; behind the colon if there is no value."""
     start, end = value.start_mark.index, value.end_mark.index
     if start == end:
         start = end = text.index(":", key.end_mark.index) + 1
@@ -238,7 +238,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
     if items.flow_style:
         one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"
         return f"{text[:end]}, {one}{text[end:]}"
-    end = len(text[:end].rstrip())  # a folded text ends where the next thing begins
+    end = len(text[:end].rstrip())  # a folded text ends where the next node begins
     end = text.find("\n", end) if "\n" in text[end:] else len(text)
     dash = "- " if isinstance(items, SequenceNode) else ""
     first, *rest = lines
@@ -247,7 +247,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 
 
 def _end(text: str, items: CollectionNode) -> int:
-    """Where the last thing in a list or mapping ends; a block itself ends where the next thing begins."""
+    """Return where the last node of a list or mapping ends; a block itself ends where the next node begins."""
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last
     if isinstance(value, CollectionNode) and value.value and not value.flow_style:

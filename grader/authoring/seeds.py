@@ -1,7 +1,6 @@
-"""Grade one task of one text, with one seed or with many, as many years of the course would: what a check finds must
-not be luck.
+"""Grade one task of one text with one or many seeds, like many years of the course: findings must not be luck.
 
-The text is traced once; only what is drawn differs, so twenty seeds cost little more than one.
+The text is traced once; only the inputs differ, so twenty seeds cost little more than one.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ SEEDS = tuple(f"verify/{n}" for n in range(1000))
 def results_by_seed(
     grader: Grader, exercise: Exercise, text: str, seeds: Sequence[str], task: str
 ) -> list[dict[str, Result]]:
-    """For each seed, the results of one task's checks by name, for a file that holds this text."""
+    """Return, for each seed, the results of one task's checks by name, for a file with this text."""
     return results_of_task(grader, exercise, text, task, _plans(exercise, tuple(seeds)), public=False)
 
 
 @lru_cache(8)
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
-    """Drawn once for all that is tried with them; what is no secret is the same for every seed."""
+    """Return one plan per seed. Cached; asks that are not secret are shared, as they do not depend on the seed."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
     return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
 
 def is_luck(result: Result) -> bool:
-    """Whether another seed could decide otherwise: not where it failed on inputs that are the same with each."""
+    """Return True if another seed could decide otherwise: it passed, or failed on secret inputs only."""
     return result.status == "passed" or result.reason == WRONG_IN_SECRET
 
 
 def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
-    """For each plan, the results of one task's checks by name; other tasks are asked only if these checks need them."""
+    """Return, for each plan, the results of one task's checks by name; other tasks are asked only if needed."""
     checks = exercise.checks_of(exercise.tasks[task])
     names = {check.name for check in checks}
     calls = {id(call) for check in _with_those_before(exercise, checks) for call in check.calls}
@@ -57,7 +56,7 @@ def results_of_task(
 
 
 def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
-    """The checks, and all that they come after."""
+    """Return the checks and all checks that must pass before them."""
     found = list(checks)
     for check in found:  # grows
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]
@@ -65,7 +64,7 @@ def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Chec
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Which of these checks did not fail, and with which seeds."""
+    """Return the checks that did not fail, each with its seeds' indices."""
     found: dict[str, list[int]] = {}
     for seed, of_seed in enumerate(results):
         for name in sorted(fails):

@@ -1,6 +1,6 @@
-"""Several texts tried in one process: to start one, and to trace a first program in it, costs more than most texts do.
+"""Try several texts in one process, as starting one and tracing its first program costs more than most texts.
 
-What a text comes to may have to do with its neighbours: whoever is surprised by it asks the text once more, alone.
+Neighbours may change a text's result. A caller that gets a surprising result asks again for that text alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 
-# Faults of a text itself; others may come of what another one did to the process that they share.
+# Faults of a text itself; other faults may come from texts that share the process.
 OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
-# Between two texts: nothing is left of the first.
+# Runs between two texts, to remove all names of the first.
 NOTHING_LEFT = (
     "for name in [name for name in globals() if not name.startswith('__')]:\n    del globals()[name]\ndel name\n"
 )
@@ -27,7 +27,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     """Answer the asks of each text as if it were alone, in one process for all.
 
     Returns:
-        Answers by text; none for a text if another one may have changed them.
+        Answers by text; an empty list if another text may have changed them.
     """
     if not texts:
         return []
@@ -38,7 +38,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
     in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.secret)
     with grader.workers() as workers:
-        # Jobs must not wait for each other's programs, of which few are equal.
+        # Jobs must not wait for each other's programs, as few are equal.
         workers = workers.with_runner(grader.hosts.index(workers))
         answered, _ = collect(workers, Source("several", tuple(chunks), tuple(ends)), in_order)
     found = {a.ask: a.finding for a in answered}
@@ -46,6 +46,6 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
 
 
 def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
-    """The answers of one text; none if one of its faults may come from another text."""
+    """Return the answers of one text; an empty list if one of its faults may come from another text."""
     faults = {f.kind for f in findings if isinstance(f, Fault) and not f.ran}
     return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []

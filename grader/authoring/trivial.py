@@ -1,7 +1,7 @@
-"""Programs that solve nothing, tried on each task: none may earn a point.
+"""Try programs that solve nothing on each task: none may earn a point.
 
-A plain function raises one error or returns one value whatever it is given, or returns its first argument. Nothing of
-it is run: what it comes to is known. A traced function returns zeros of the asked shapes, or its first argument.
+A plain function raises one error, returns one value for all arguments, or returns its first argument. These do not run,
+as their results are known. A traced function returns zeros of the right shapes, or its first argument.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AT_ONCE = 12
 """Texts that are traced in one process."""
 RAISES_VALUE_ERROR = Outcome(error="ValueError", kinds=("ValueError",))
 CONSTANTS = [RAISES_VALUE_ERROR, *map(Outcome, (None, 0, True, False, "", [], {}))]
-"""Tried on every plain function. A list and a tuple of the same elements are equal, and so are 0 and 0.0."""
+"""Tried on every plain function. A list and a tuple of equal elements count as equal, and so do 0 and 0.0."""
 TRACED = {
     "returns zeros": """
 import functools
@@ -40,7 +40,7 @@ def {task}(*args, **keywords):
 
 @dataclass(frozen=True)
 class Trivial:
-    """A task that does nothing but what ``does`` says, and what it comes to."""
+    """A task with a program that only does what ``does`` names, and its findings."""
 
     task: Task
     does: str
@@ -52,10 +52,10 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    Each task is tried alone, beside right ones; then all tasks that do the same together.
+    Each task is replaced alone, then all tasks with the same trivial program together.
 
     Args:
-        reference: what the solution came to.
+        reference: findings of the solution.
     """
     found = {a.ask.same: a.finding for a in reference}
     graded = [Answered(ask, found[ask.same]) for ask in grader.plan(exercise.id, False)]
@@ -79,9 +79,9 @@ def trivial_programs(
 
 
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
-    """What a plain function may do without looking at anything, by what is said of it.
+    """Return plain functions that ignore their input, by what they do.
 
-    Beside ``CONSTANTS`` it may do for all arguments what the reference does for some.
+    Besides ``CONSTANTS``, a function may return for all arguments what the reference returns for some.
     """
     some = [outcome for a in reference if isinstance(a.finding, list) for outcome in a.finding]
     first = next(iter(inspect.signature(task.fn).parameters), None)
@@ -117,7 +117,7 @@ def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
 
 
 def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Trivial]) -> list[Check]:
-    """Checks of these tasks that pass where each is replaced by its trivial program."""
+    """Return the checks of these tasks that pass when trivial programs replace the tasks."""
     replaced = {a.ask: a for one in programs for a in one.found}
     tasks = {one.task for one in programs}
     results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)

@@ -1,12 +1,15 @@
-"""Prove the course: what an author promises is tried, with the real tracing, running and judging.
+"""Prove the course: try what an author promises, with the real tracing, running and judging.
 
-For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the
-stub earns nothing, and neither does a trivial program; every misconception fails exactly the checks it names and gets
-its own hint, with every seed tried, and passes nothing that it fails in public; each budget lies between what right
-and what wrong programs need; what learners get of it has all that is public, and the reference passes that, too;
-no two answers of a question lie within its tolerance, and what a question asks about can exist; hidden dimensions are
-as awkward as public ones. For the course: names are unique, ``exercises/`` is current, what learners are given holds no
-line of a solution, no hidden check and no seed, and what the tables of sources name exists.
+For every exercise:
+- The reference and every alternative get full marks on every mesh; the stub and trivial programs earn nothing.
+- Every misconception fails exactly its checks and gets its own hint, with every seed.
+- No misconception passes a check when graded that it fails in public.
+- Each budget is between the needs of right and wrong programs.
+- The release has all that is public, and the reference passes it.
+- Answers of a question differ by more than its tolerance, and its situation can exist.
+- Hidden dimensions are as awkward as public ones.
+For the course: names are unique; ``exercises/`` is current, without solution lines, hidden checks or seed;
+and all that the tables of sources name exists.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from grader.judging.problems import question_problems
 from grader.judging.seen import Answered, Finding
 
 RIGHT = ("passed", "waiting")
-"""What becomes of a right answer; what is written in words waits for a person."""
+"""Statuses of a right answer; an answer in words waits for a person."""
 AT_ONCE = 12
 
 
@@ -57,12 +60,13 @@ def verify(
     seeds: int = 1,
     cache: Cache | None = None,
 ) -> int:
-    """Prove these exercises, then the course; ``tell`` gets each one's problems when it is done. Returns their number.
+    """Prove these exercises, then the course, and return the number of problems.
 
-    The last of a course are its largest, and come first: at the end all jobs have something to do.
+    The last exercises of a course are the largest and start first, so that no job is idle at the end.
 
     Args:
-        seeds: with how many seeds the reference and each misconception are tried.
+        tell: gets each exercise's name and problems when it is done, then those of the course.
+        seeds: number of seeds to try the reference and each misconception with.
         cache: remembers what was proved before.
     """
     total, proved = 0, Proved(cache, grader, seeds)
@@ -129,7 +133,7 @@ def _grade(grader: Grader, name: str, text: str) -> ExerciseReport:
 def reference_problems(
     course: Course, grader: Grader, exercise: Exercise, seeds: int
 ) -> Generator[str, None, list[Answered]]:
-    """Returns what it came to, for those whose program is the same in places."""
+    """Yield the reference's problems. Returns its findings, for texts that share parts of its program."""
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = _submission(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
@@ -155,11 +159,11 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Replaced:
-    """The solution with another text of one task: a misconception, or an alternative.
+    """The solution with another text of one task: a misconception or an alternative.
 
     Attributes:
-        known: what the reference came to in all that never reaches this task.
-        found: what came of the rest, tried among others of its kind; empty where that cannot be told.
+        known: the reference's findings for tasks that do not depend on this one.
+        found: the findings of the rest, tried among others of its kind; empty if others may have changed them.
     """
 
     by: Misconception | Alternative
@@ -175,13 +179,12 @@ def replaced_texts(
     others: Sequence[Misconception | Alternative],
     reference: list[Answered],
 ) -> list[Replaced]:
-    """Those of tasks, several tried at a time; then the grader knows what each misconception does, and gives its hint.
+    """Try these texts, several per process, and let the grader learn what each misconception does, to give its hint.
 
-    The solution is tried last in each process: where it does not come to the same as alone, nothing of that process
-    counts.
+    The solution is tried last in each process: if its findings differ from those alone, none of that process count.
 
     Args:
-        reference: what the solution came to.
+        reference: findings of the solution.
     """
     given, replaced = answers(course, exercise, "verify"), []
     own = reference_source(exercise, given)
@@ -192,7 +195,7 @@ def replaced_texts(
         asked = [[a for a in reference if a.ask.task in tasks] for tasks in [*reaching, set().union(*reaching)]]
         asks = [[a.ask for a in answered] for answered in asked]
         *found, last = tried(grader, list(zip([*texts, own], asks, strict=True)))
-        if not alike(last, asked[-1]):  # one of them left something behind that changes what others come to
+        if not alike(last, asked[-1]):  # one text left something behind that changes the findings of others
             found = [[]] * len(some)
         for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
             replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
@@ -204,7 +207,7 @@ def replaced_texts(
 def _amounts(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
-    """What right and wrong programs came to, by name."""
+    """Return the findings of right and of wrong programs, by name."""
     right, wrong = {"the reference": reference}, {}
     for text in texts:
         found = [*text.known, *text.found]
@@ -218,7 +221,7 @@ def _amounts(
 
 
 def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
-    """Whether the same programs were made, and plain functions did the same."""
+    """Return True if both made equal programs, and plain functions had equal outcomes."""
     return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
 
 
@@ -227,14 +230,14 @@ def _made(finding: Finding) -> str:
 
 
 def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
-    """This task, and those that name it, or use what names it."""
+    """Return this task and the tasks that use it, directly or through other functions."""
     parts = statements(exercise, grading=True)
     functions = {p.name: p.node for p in parts if p.kind in ("given", "helper", "task", "private") and p.name}
     return {changed, *(t for t in exercise.tasks if changed in names_reached([functions[t]], functions))}
 
 
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
-    """What is surprising of a text that was tried among others is asked once more, alone."""
+    """Yield the problems of a text. If it has problems among other texts, it is asked again alone."""
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
         yield from problems(grader, exercise, text, text.known, seeds)
@@ -253,7 +256,7 @@ def _alternative(
 def _unlucky(
     grader: Grader, exercise: Exercise, text: str, tasks: Iterable[str], seeds: int, who: str
 ) -> Iterator[str]:
-    """What a right solution does not pass with some of the seeds."""
+    """Yield the checks that a right solution does not pass with some of the seeds."""
     for task in tasks if seeds > 1 else ():
         failed: dict[str, list[str]] = {}
         for of_seed in results_by_seed(grader, exercise, text, SEEDS[:seeds], task):
@@ -281,7 +284,7 @@ def _misconception(
 
 
 def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
-    """What is wrong with a misconception that fails these checks when graded."""
+    """Yield the problems of a misconception when graded."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
@@ -292,7 +295,7 @@ def _graded_problems(misconception: Misconception, results: Mapping[str, Result]
             f"the misconception {misconception.name} fails {_list(failed)}, it names {_list(misconception.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
-        return  # a hint is due once the checks are right
+        return  # hints are checked once the checks are right
     for name in sorted(failed):
         if results[name].misconception != misconception.known_as:
             hint = results[name].misconception or "none"
@@ -300,7 +303,7 @@ def _graded_problems(misconception: Misconception, results: Mapping[str, Result]
 
 
 def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
-    """Which checks a misconception fails, or passes, with some seeds only."""
+    """Yield the checks that a misconception fails, or passes, with some seeds only."""
     seeds = len(by_seed)
     for name, lucky in luck(by_seed, set(misconception.fails)).items():
         yield f"the misconception {misconception.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
@@ -310,7 +313,7 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """What is wrong with a misconception that fails this check in public."""
+    """Yield the problems of a misconception that fails this check in public."""
     if graded.status == "passed":
         yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:
@@ -361,7 +364,7 @@ def course_problems(course: Course) -> Iterator[str]:
 
 
 def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
-    """Tasks and questions share the namespace of a notebook, so their names are used once in the course."""
+    """Yield names that are used twice: tasks and questions share the namespace of a notebook."""
     owner: dict[str, str] = {}
     for exercise in exercises:
         for name in [*exercise.tasks, *exercise.questions]:

@@ -1,4 +1,4 @@
-"""From a submission to its report, for one and for many: the grader with its workers, the folder of reports.
+"""Make reports from submissions, for one and for many: the grader with its workers, and the folder of reports.
 
-In: submissions and a course. Out: reports. Starts sandboxes, asks, and hands what comes back to ``judging``.
+In: submissions and a course. Out: reports. Starts sandboxes, sends them asks and passes their replies to ``judging``.
 """

@@ -1,6 +1,7 @@
-"""What may judge programs beside the simulated devices: real devices, for values, and a compiler for chips that are not here.
+"""Interfaces for judging on more than the simulated devices: on real devices, or with a compiler for absent chips.
 
-Wings implement both. What a program is (collectives, bytes, FLOPs, memory, layout) is read where it always is.
+Wings implement both. Facts about a program are read as without them; a compiler's schedule only adds its layouts and
+its collectives.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ STUCK = "does not finish"
 
 
 class Devices(Protocol):
-    """Devices on which programs are run as well.
+    """Devices that programs also run on, beside the simulated ones.
 
     Attributes:
-        text: what they are, for a report. times: whether programs are timed on them. workers: the processes that run programs.
+        text: describes the devices, for a report. times: whether programs are timed. workers: they run programs.
     """
 
     times: bool
@@ -53,18 +54,18 @@ class Compiler(Protocol):
 
 
 class Beside(NamedTuple):
-    """What judges beside the simulated devices."""
+    """The devices and the compiler that judge beside the simulated devices."""
 
     devices: Devices | None = None
     compiler: Compiler | None = None
 
 
 def stuck(found: Sequence[list[list[Sharded]]]) -> str:
-    """Why nobody knows what came of a program, where it did not finish; '' elsewhere."""
+    """Return why a program did not finish, so that its results are unknown; '' if it finished."""
     shards = [array.shards for run in found[0] for array in run][:1]
     return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """The results as simulated devices hold them, without what is in them."""
+    """Return the results with the shapes and shardings of the simulated devices, but without values."""
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

@@ -1,4 +1,4 @@
-"""A look at much work at once: what is as it was handed out need not be graded to say so."""
+"""Grade many exercises at once and skip those that are unchanged from the handout."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from grader.intake.submission import Source, Submission, fingerprint
 
 
 def is_untouched(course: Course, source: Source | None) -> bool:
-    """Whether there is nothing of a learner's in it: no file, or one that is as it was handed out."""
+    """Return whether the source has nothing of the learner's: there is no file, or it is unchanged from the handout."""
     return source is None or fingerprint(source) in course.handed_out or nothing_written(source)
 
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:
-    """A report of all these exercises; those that nobody has touched are in it as not handed in, without results."""
+    """Return a report of all these exercises. Untouched ones count as not handed in and have no results."""
     course = grader.course
     untouched = {source for source in set(submission.sources.values()) if is_untouched(course, source)}
     begun = [name for name in names if submission.sources.get(name) not in {None, *untouched}]

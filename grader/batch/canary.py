@@ -1,9 +1,8 @@
-"""Before a class is graded in an environment, the course's own solutions are: anything but full marks stops the batch.
+"""Grade the course's own solutions before a class is graded; anything but full marks stops the batch.
 
-They take the very path that submissions take (the same grader, tier and workers). What was proved is remembered for
-the course's content, the versions of everything that decides, the tier and the host, in
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset). Without that file, or with a damaged one, the
-canary runs again, which costs a second or two for a module and nothing else.
+Solutions go through the same grader, tier and workers as submissions. ``$XDG_CACHE_HOME/shardlings/canary.json``
+(``~/.cache`` when unset) remembers successes by the course's content, the versions of everything that decides, the tier
+and the host. If the file is missing or damaged, the canary runs again, which takes a second or two for a module.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Says nothing of what is done."""
+    """Report no progress."""
 
 
 class CanaryFailed(CourseError):
-    """A reference does not get full marks here; the message says what is wrong and what to do."""
+    """A reference does not get full marks on this machine. The message says what is wrong and what to do."""
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Exercises whose references did not get full marks here before; none where others grade, and prove it."""
+    """Return the exercises without a remembered success here; none for a grader that proves itself."""
     if grader.proves_itself:
         return []
     known = remembered()
@@ -52,10 +51,11 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 
 
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
-    """Grade the references of these exercises, unless that went well here before. Raises CanaryFailed.
+    """Grade the references of these exercises, unless they got full marks here before. Raises CanaryFailed.
 
-    They are traced and run, whatever is remembered of them. Only where that went well before, and what is asked of them is as
-    it was, another check is judged on what is remembered. ``step`` is called with each that is done.
+    References are traced and run without the cache. The cache is used only if the same asks succeeded before and only
+    the
+    judging has changed. ``step`` is called with each finished exercise.
     """
     left = unproved(grader, names)
     if not left:
@@ -68,10 +68,10 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 
 
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
-    """Grade the references of these exercises now. Empty, or one line saying what is wrong and what to do.
+    """Grade the references of these exercises now. Return '', or one line that says what is wrong and what to do.
 
     Args:
-        ran: those that may be judged on what is remembered.
+        ran: exercises that may be judged from the cache.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
@@ -90,7 +90,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
 
 def one_of_each_kind(course: Course) -> list[str]:
-    """The first exercises that together ask for every kind of task and of answer."""
+    """Return the first exercises that together have every kind of task and of answer."""
     chosen, seen = [], set()
     for name in course.module_of:
         exercise = course.exercise(name)
@@ -104,13 +104,13 @@ def one_of_each_kind(course: Course) -> list[str]:
 
 
 def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
-    """What keeps the reference from full marks."""
+    """Return why the reference does not get full marks, '' if it does."""
     try:
         exercise = grader.course.exercise(name)
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
-    except Exception as error:  # our own, whatever it is: no submission may meet it
+    except Exception as error:  # our own error, whatever it is: no submission may meet it
         return f"cannot be graded here ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
     if short is None and report.results:
@@ -119,7 +119,7 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
     return f"gets {report.earned:g} of {report.points:g} points here{why}"
 
 
-# -- what was proved ---------------------------------------------------------------------------
+# -- remembered successes ----------------------------------------------------------------------
 
 
 def _environment(grader: Grader) -> str:
@@ -131,12 +131,12 @@ def _environment(grader: Grader) -> str:
 
 
 def key_of(grader: Grader, name: str) -> str:
-    """SHA-256 over all that a verdict on this exercise depends on, and where it was reached."""
+    """Return SHA-256 over all that a verdict on this exercise depends on, including this machine."""
     return digest_of([grader.course.digest([name]), name, *_here(grader)])
 
 
 def ran_key(grader: Grader, name: str) -> str:
-    """The same over what is asked of it, and not over what judges the answers."""
+    """Return SHA-256 over the exercise's asks and this machine, without the code that judges the answers."""
     asks = [[ask.for_tracer([]), ask.digest, ask.secret] for ask in grader.plan(name, False)]
     return digest_of(["ran", asks, name, *_here(grader)])
 
@@ -147,17 +147,17 @@ def _here(grader: Grader) -> list[object]:
 
 
 def digest_of(value: object) -> str:
-    """SHA-256 of a value's JSON."""
+    """Return SHA-256 of a value's JSON."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def memory() -> Path:
-    """The file that remembers."""
+    """Return the path of the file that remembers successes."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings" / "canary.json"
 
 
 def remembered() -> list[str]:
-    """Keys of what was proved, oldest first; none when the file is not as it was written."""
+    """Return the keys of successes, oldest first; none if the file is missing or damaged."""
     try:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
@@ -167,7 +167,7 @@ def remembered() -> list[str]:
 
 
 def remember(keys: list[str]) -> None:
-    """Write down what was proved. Of two graders that write at once one is forgotten, and proves again what it needs."""
+    """Write the keys of successes. If two graders write at once, one loses its keys and proves them again later."""
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):
         path = memory()

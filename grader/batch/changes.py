@@ -1,6 +1,6 @@
-"""The changes of a regrade: whose score, by how much, and why. The grader reports them before the new reports count.
+"""The changes of a regrade: which student's score, by how much, and why. The grader shows them before they count.
 
-The database keeps the whole history. ``OUT/changes.csv`` and ``OUT/changes.html`` show it, newest last.
+The database keeps the whole history. ``OUT/changes.csv`` shows it oldest first, ``OUT/changes.html`` newest first.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ NOTHING = "the same submission, course and versions: a person should look (--why
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line: what is another for one student.
+    """One change of one student's points.
 
-    ``what`` is EXERCISE/CHECK, EXERCISE, "late MODULE", or one of the two sums that ``grades.csv`` and the pages have:
-    "bonus", what extensions earned, where that is another, and "score", the rest. ``before`` and ``after`` are points earned;
-    ``of`` what can be earned now.
+    Attributes:
+        what: EXERCISE/CHECK, EXERCISE, "late MODULE", or one of the two sums of ``grades.csv`` and the pages: "bonus"
+            (points
+            of extensions, listed only if they changed) and "score" (the rest).
+        before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
     student: str
@@ -58,16 +60,14 @@ class Change:
 
     @property
     def line(self) -> str:
-        """``alice: c3/value 2 -> 0 of 2: another submission``."""
+        """Return ``alice: c3/value 2 -> 0 of 2: another submission``."""
         return f"{self.student}: {self.what} {tidy(self.before)} -> {tidy(self.after)} of {tidy(self.of)}: {self.why}"
 
 
 def changes_of(old: Report, new: Report) -> list[Change]:
-    """What is another in a student's report, its parts first, then their sums: a bonus that is another, and last the score.
+    """Return the changes of a student's report: first its parts, then a changed bonus, last the score.
 
-    Empty when nothing is another.
-
-    An exercise that was not on file is no change: it was not graded before.
+    Empty if nothing changed. An exercise that was not on file is no change: it was not graded before.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -91,7 +91,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """The report on file, and what was not graded then as it is now: a first grading is no change."""
+    """Return the report on file, plus exercises and penalties graded now for the first time: these are no changes."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -105,7 +105,7 @@ def _as_it_stood(old: Report, new: Report) -> Report:
 
 
 def _says_what_is_a_bonus(report: Report) -> bool:
-    """Reports of old versions do not."""
+    """Return whether the report marks its bonus exercises. Reports of old versions do not."""
     return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 
@@ -129,7 +129,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """What counts as a bonus now, or no more: the same points make another percentage."""
+    """Yield exercises that became a bonus or stopped being one: the same points then give another percentage."""
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -160,7 +160,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
 
 
 def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
-    """What a person did to it, where that is another than before."""
+    """Describe what a person changed by hand; '' if that is as before."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
     if before == after or (same and was.earned == now.earned):
@@ -171,10 +171,10 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 
 def _why(before: ExerciseReport, after: ExerciseReport) -> str:
-    """Which of the things that decide is another."""
+    """Return which inputs of the verdict changed."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # where that is cpu, it is not named
+    parts = dict.fromkeys([*after.basis, "backend"])  # a CPU backend is left out of the basis
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
@@ -183,7 +183,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
 
 
 def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:
-    """A penalty that comes with a module's first grading is no change."""
+    """Yield changed penalties. A penalty from a module's first grading is no change."""
     before = {one.module: one for one in old.hand_ins}
     after = {one.module: one for one in new.hand_ins}
     graded = {e.module for e in old.exercises}
@@ -201,7 +201,7 @@ COLUMNS = ("regrade", "when", *(f.name for f in fields(Change)))
 
 @dataclass(frozen=True)
 class Told:
-    """A change as the history has it: in which regrade, counted from 1, and when it was found (ISO 8601, UTC)."""
+    """A change as the history keeps it: the number of its regrade, from 1, and when it was found (ISO 8601, UTC)."""
 
     regrade: int
     when: str
@@ -209,13 +209,13 @@ class Told:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Told:
-        """A row of the database's history."""
+        """Return the change in a row of the database's history."""
         regrade, when, *change = row
         return cls(regrade, when, Change(*change))
 
 
 def read_history(folder: Path) -> list[Told]:
-    """The history in ``changes.csv``, for a folder of an older version. Raises CourseError for a file that was edited."""
+    """Return the history in ``changes.csv`` of an older version's folder. Raises CourseError if the file was edited."""
     path = folder / FILE
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
@@ -236,24 +236,24 @@ def _told(line: list[str]) -> Told:
 
 
 def _cells(change: Change) -> tuple[object, ...]:
-    """As a file has them."""
+    """Return the change as cells of a CSV file."""
     return tuple(csv_cell(value) for value in astuple(change))
 
 
 def history_csv(history: Iterable[Told]) -> Iterator[str]:
-    """The lines of the file: numbers are numbers, and no text is a formula."""
+    """Return the lines of the file. Numbers stay numbers, and no text is read as a formula."""
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 
 
 def by_regrade(history: Iterable[Told]) -> Iterator[tuple[int, str, Iterator[Change]]]:
-    """Each regrade's number, time and changes, which are read before the next regrade is asked for."""
+    """Yield each regrade's number, time and changes. Read the changes before you ask for the next regrade."""
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)
         yield regrade, first.when, (one.change for one in chain([first], rows))
 
 
 def by_student(changes: Iterable[Change]) -> Mapping[str, list[Change]]:
-    """Those of one student together, the sum last."""
+    """Return the changes by student, each student's sum last."""
     found: dict[str, list[Change]] = {}
     for change in changes:
         found.setdefault(change.student, []).append(change)

@@ -1,14 +1,14 @@
 """``OUT/grades.sqlite``: the one record of a course's grades. Every other file of the folder is written from it.
 
 Tables:
-    report   one row for each student: the report as the grader made it, and as it counts if that differs
-    made     reports that were made and do not count yet; a run that ends moves them into ``report``
+    report   one row for each student: the report as graded, and the report that counts if it differs
+    made     reports that were made and do not count yet; the end of a run moves them into ``report``
     change   the history of changed scores
     run      runs that ended and changed something: time, summary, integrity, students without a report
-    roster   the roster that was named last
+    roster   the last roster that a command named
 
-The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A process that is
-killed leaves at most a journal beside it, and the next one that opens the database rolls back.
+The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
+process leaves at most a journal beside it. The next process that opens the database rolls it back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FILE = "grades.sqlite"
 SCHEMA = 1
 APPLICATION = 0x53484152  # "SHAR"
 PATIENCE = 60.0
-"""Seconds to wait for another program that reads or writes the database."""
+"""Seconds to wait while another program reads or writes the database."""
 
 _TABLES = (
     "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
@@ -48,12 +48,12 @@ _TABLES = (
 
 
 class CannotWrite(CourseError):
-    """The output folder takes no more; everything that was written before is whole."""
+    """The output folder cannot be written. Everything written before is intact."""
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Raises CannotWrite for a full disk and other errors of the machine, with what to do."""
+    """Raise CannotWrite, with what to do, for a full disk and other errors of the machine."""
     try:
         yield
     except OSError as error:
@@ -72,7 +72,7 @@ _SAID = {
 
 @contextmanager
 def _sqlite(path: Path) -> Iterator[None]:
-    """Raises CourseError for errors of SQLite, in one line."""
+    """Turn SQLite's errors into CourseError with a one-line message."""
     try:
         yield
     except sqlite3.Error as error:
@@ -89,21 +89,21 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A student's report as the grader made it, and as it counts: one object if nothing is laid over it."""
+    """A student's report as graded, and as it counts. Both are one object if no adjustment applies."""
 
     graded: Report
     counts: Report
 
 
 class Database:
-    """The grades of one folder. One thread uses it."""
+    """The grades of one folder. Use it from one thread."""
 
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
-        """Open the database, or make it.
+        """Open the database, or create it.
 
         Args:
             path: the file.
-            import_into: fills a database that was just made. It is made and filled in one transaction.
+            import_into: fills a new database, in the transaction that creates it.
         """
         self.path = path
         with _sqlite(path):
@@ -152,7 +152,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing."""
+        """Commit everything in the block, or nothing."""
         self.begin()
         try:
             yield
@@ -178,17 +178,17 @@ class Database:
     # -- reports
 
     def students(self) -> list[str]:
-        """Students whose report counts, in order."""
+        """Return the students with a report that counts, sorted."""
         return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
 
     def reports(self) -> Iterator[Report]:
-        """The reports that count, in the order of the students. One is in memory at a time."""
+        """Yield the reports that count, sorted by student. One is in memory at a time."""
         for student in self.students():
             if found := self.stored(student):
                 yield found.counts
 
     def stored(self, student: str) -> Stored | None:
-        """The student's report."""
+        """Return the student's report, None without one."""
         row = self._one("SELECT graded, counts FROM report WHERE student = ?", student)
         if row is None:
             return None
@@ -196,12 +196,12 @@ class Database:
         return Stored(graded, graded if row[1] is None else self._unpacked(student, row[1]))
 
     def text(self, student: str) -> str:
-        """The JSON of the report that counts, as ``reports/STUDENT.json`` holds it."""
+        """Return the JSON of the report that counts, as in ``reports/STUDENT.json``."""
         (data,) = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
         return self._inflated(student, data)
 
     def made(self, student: str) -> Report | None:
-        """The report that was made and does not count yet; None for a damaged one, which is made again."""
+        """Return the report that was made and does not count yet; None for a damaged one, which is made again."""
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
         try:
             return self._unpacked(student, row[0]) if row else None
@@ -209,14 +209,14 @@ class Database:
             return None
 
     def make(self, graded: Report) -> None:
-        """Keep a report that was made. It is on the disk when this returns."""
+        """Keep a report that was made. It is on the disk when this method returns."""
         self._do("INSERT OR REPLACE INTO made VALUES (?, ?)", graded.student, _packed(graded))
 
     def forget_made(self, student: str) -> None:
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Have a report count."""
+        """Let a report count."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)
@@ -230,7 +230,7 @@ class Database:
     # -- changes, runs, the roster
 
     def history(self, *, newest_first: bool = False) -> Iterator[tuple[Any, ...]]:
-        """Rows (regrade, time, student, what, before, after, of, why), oldest first, or the newest regrade first."""
+        """Yield rows (regrade, time, student, what, before, after, of, why), oldest first or newest regrade first."""
         order = "regrade DESC, id" if newest_first else "id"
         with _sqlite(self.path):
             yield from self._do(
@@ -238,21 +238,21 @@ class Database:
             )
 
     def regrades(self) -> int:
-        """How many runs changed a score."""
+        """Return how many runs changed a score."""
         return self._one("SELECT coalesce(max(regrade), 0) FROM change")[0]
 
     def add_change(self, *row: Any) -> None:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Summary, integrity and students without a report, as JSON; None before the first run ended."""
+        """Return summary, integrity and students without a report, as JSON; None before the first run ended."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:
         self._do("INSERT INTO run VALUES (NULL, ?, ?, ?, ?)", time, summary, integrity, absent)
 
     def roster(self) -> bytes | None:
-        """The file that was named last."""
+        """Return the last roster file that a command named."""
         row = self._one("SELECT file FROM roster")
         return row[0] if row else None
 

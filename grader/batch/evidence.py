@@ -1,4 +1,4 @@
-"""What the page of an appeal shows beside the verdict: the code, the input that failed, and what the programs do."""
+"""Evidence for the page of an appeal: the code, the input that failed, and facts about the programs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from grader.judging.plan import Ask, arrays_of
 from grader.judging.seen import Answered
 from grader.reports.appeal import Appeal, Code, Run, ShownArray
 
-SHOWN = 200  # elements of an array; of longer ones the ends
+SHOWN = 200  # elements of an array; longer arrays show only their ends
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
-    """The page with what is known of the check's answers; a question has its code alone."""
+    """Return the page with all evidence about the check's answers; a question gets only its code."""
     name, _, what = page.where.partition("/")
     source = submission.sources.get(name)
     if source is None:
@@ -38,7 +38,7 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Where a function or an answer is written, at the top of a file or cell; the last one holds. Nothing is executed."""
+    """Yield the last top-level definition of a function or an answer in all files and cells. Nothing is executed."""
     found: list[Code] = []
     for chunk in source.chunks:
         try:
@@ -54,7 +54,7 @@ def code_of(source: Source, name: str) -> Iterator[Code]:
 
 
 def _names(node: ast.stmt) -> set[str]:
-    """What a statement defines."""
+    """Return the names that a statement defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -77,7 +77,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 
 
 def asked_for(ask: Ask) -> str:
-    """``gather on x=4 with I=8, J=3``."""
+    """Return a description of an ask, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {len(ask.cases)} cases"
     sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]
@@ -85,7 +85,7 @@ def asked_for(ask: Ask) -> str:
 
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
-    """With the inputs of this run, and what came back."""
+    """Return the page with the inputs and the outputs of this run."""
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []
     for answer in group.each:

@@ -1,4 +1,4 @@
-"""What the functions of one exercise do, on each mesh: traced and run as ``check`` does, with inputs that anybody may draw."""
+"""Explain what an exercise's functions do on each mesh. As in ``check``, they are traced and run, on open inputs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from grader.reports.loglog import show_seconds
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 
-MAX_DATA = 64 << 20  # bytes of all arguments of a call that is run
+MAX_DATA = 64 << 20  # bytes of all arguments of one call, if it is run
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """The exercise of this name or beginning; or the one with a task of this name or beginning, and the task's name.
+    """Return the exercise with this name or prefix; or the exercise with such a task, and the task's name.
 
-    Raises CourseError where there is none, or several.
+    Raises CourseError if none or several fit.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:
@@ -47,13 +47,13 @@ def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
 
 
 def reference(exercise: Exercise) -> Source:
-    """The solution as a submission, with its own lines."""
+    """Return the solution as a submission's source, with its own line numbers."""
     name = f"{exercise.id}.py"
     return Source(name, (Chunk(name, reference_in_place(exercise)),))
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """The calls of this task, or of all. Raises CourseError where there is none: nothing is traced then."""
+    """Return the calls of this task, or of all tasks. Raises CourseError if there are none: then nothing is traced."""
     found = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call)]
     chosen = [call for call in dict.fromkeys(found) if task in (None, call.task.name)]
     if not chosen:
@@ -64,14 +64,14 @@ def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """How the calls are to be made.
+    """Options for the calls.
 
     Attributes:
-        mesh: in place of those that were declared; None: as declared.
-        dims: sizes in place of those that learners see.
-        on: the slice that programs are laid out in time on, "v5e:2x4"; "" for where a timing call says, else nowhere.
+        mesh: replaces the declared meshes; None keeps them.
+        dims: sizes that replace those that learners see.
+        on: the slice for the timeline, such as "v5e:2x4"; "" uses the slice of a timing call, if there is one.
         profile: which collectives run beside the core, see ``clock.timeline``.
-        paper: nothing is run, whatever the sizes are; then a mesh may be as large as the slice is.
+        paper: run nothing, at any size. The mesh may then be as large as the slice.
     """
 
     mesh: Mapping[str, int] | None = None
@@ -81,7 +81,7 @@ class Wanted:
     paper: bool = False
 
     def __post_init__(self) -> None:
-        """Raises CourseError for a slice that cannot be had and for a profile that there is not."""
+        """Raise CourseError for an impossible slice or an unknown profile."""
         if self.profile not in ASYNCHRONOUS:
             raise CourseError(f"no profile {self.profile!r}{nearest(self.profile, ASYNCHRONOUS)}")
         if self.on:
@@ -92,9 +92,9 @@ class Wanted:
 
 
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
-    """An ask for each call and mesh, and one line for each that is left out since it does not fit.
+    """Return an ask for each call and mesh, and one line for each that is left out because it does not fit.
 
-    What is laid out in time with other sizes than learners see is never run: it may have the sizes of papers.
+    A timeline with other sizes than learners see is never run, so it may have the sizes of papers.
 
     Raises:
         CourseError: the mesh is too large, a dimension is unknown, or nothing fits.
@@ -121,7 +121,7 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 
 
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
-    """The same with the hidden dimensions of each call, where they fit: for authors, who know them."""
+    """Return the asks with each call's hidden dimensions, where they fit. For authors, who know these dimensions."""
     found = []
     for ask in asks:
         assert isinstance(ask.of, Call)
@@ -133,9 +133,9 @@ def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
 
 
 def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, hidden: bool = False) -> Ask:
-    """One run of a call, of several steps the first.
+    """Return an ask for one run of a call, for its first step if it has several.
 
-    Raises AuthorError where an array is not cut evenly on this mesh, ValueError where that does not lie on the slice.
+    Raises AuthorError if an array does not divide evenly on the mesh, ValueError if the mesh does not fit the slice.
     """
     sizes, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
     dims = {dim: wanted.dims.get(dim, size) for dim, size in sizes.items()}
@@ -157,7 +157,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
 
 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
-    """What each ask comes to; also what stopped the source while it was loaded."""
+    """Return the facts about each ask, and what stopped the source while it was loaded."""
     with grader.workers() as workers:
         answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
@@ -168,7 +168,7 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
 
 
 def facts_of(answer: Answered, wanted: Wanted) -> Explained:
-    """What one ask came to, as facts."""
+    """Return the facts about one answered ask."""
     ask, seen = answer.ask, answer.finding
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
     if isinstance(seen, Fault):
@@ -195,7 +195,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 
 def _elsewhere(answer: Answered, backend: str) -> str:
-    """``on gpu: 1 x NVIDIA H200, values differ from simulated devices' by 3.1e-04 of the largest``."""
+    """Return ``on gpu: 1 x NVIDIA H200, values differ from those of simulated devices by 3.1e-04 of the largest``."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.elsewhere:
         return ""
@@ -220,7 +220,7 @@ def _elsewhere(answer: Answered, backend: str) -> str:
 
 
 def _measured(answer: Answered, backend: str) -> str:
-    """``0.612 ms on gpu: 1 x NVIDIA H200, the median of 7 rounds; spread 3%``."""
+    """Return ``0.612 ms a call on gpu: 1 x NVIDIA H200, the median of 7 rounds; spread of the middle half 3%``."""
     seen = answer.finding
     if not isinstance(seen, Observation) or not seen.measured:
         return ""
@@ -233,7 +233,7 @@ def _measured(answer: Answered, backend: str) -> str:
 
 
 def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:
-    """The program laid out in time, where that was asked for, or why it cannot be."""
+    """Return the program's timeline if one was asked for, or why there can be none."""
     if timing is None and not wanted.on:
         return None, ""
     try:
@@ -243,13 +243,13 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _arguments(ask: Ask) -> list[Placed]:
-    """What is asked of the program's arguments, cotangents last."""
+    """Return the program's arguments as asked for, cotangents last."""
     asked = ask.for_tracer([])
     return [_argument(about, ask.mesh) for about in asked["args"] + asked["cotangents"]]
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """An argument as it is asked for; its spec is wire data."""
+    """Return one argument as asked for. Its spec is wire data."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]
@@ -258,7 +258,7 @@ def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
 
 
 def _results(call: Call, outputs: list[Sharded]) -> list[Placed]:
-    """The results by name or position, and the gradients, which come last, by their argument."""
+    """Return the results by name or position, then the gradients by the name of their argument."""
     gradients = [f"gradient of {leaf}" for name in call.wrt for leaf, _ in leaves(call.args[name], name)]
     count = len(outputs) - len(gradients)
     names = [result.name for result in call.results or ()]

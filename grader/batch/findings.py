@@ -1,4 +1,4 @@
-"""Read what the processes answer: untrusted replies of the tracer, and what the runner saw of a program.
+"""Read the answers of processes: untrusted replies of the tracer, and the runner's observations of a program.
 
 Each reply is checked for its kind, and a learner's process can never report a fault of ours. If an answer of the runner
 cannot be read, that is our own fault: no learner Python runs there.
@@ -29,14 +29,14 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of a composed answer: three levels of JSON for each of theirs
+MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of a composed answer; each of its levels is three of JSON
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
-# Errors that reading an answer of the wrong form can raise.
+# Errors from reading an answer of the wrong form.
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
 OTHER_KIND = Fault("refused", "the answer is not of the kind that was asked for")
-LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that are the same every time
+LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that repeat in every run
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Reply:
     Attributes:
         fault: what stopped the learner's code.
         body: plain values, as the learner's process sent them.
-        program: bytecode, of a request for a program.
+        program: bytecode, if the request was for a program.
     """
 
     fault: Fault | None = None
@@ -70,14 +70,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Replies:
-    """What a source was traced to.
+    """All replies of one source.
 
     Attributes:
         each: one reply for each request, in order.
         notes: what stopped the source while it was loaded.
         cpu: CPU seconds of its processes.
-        files: names of the files whose lines programs mention.
-        source: what was traced, if that was just now.
+        files: names of the files that programs refer to by line.
+        source: the source, if it was traced just now.
     """
 
     each: tuple[Reply, ...]
@@ -88,7 +88,7 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """Whether nothing ended by time, memory, a signal or the machine's files."""
+        """Return whether nothing ended by time, memory, a signal or the machine's files."""
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
 
@@ -106,7 +106,7 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return what a learner's process answered to an ask. Of a request for a program, only the bytecode is kept."""
+    """Return the answer of a learner's process to an ask. For a program, keep only the bytecode."""
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
@@ -120,7 +120,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
-    """Return the outcomes of a function, or the answer to a question; a fault if the reply is of another kind."""
+    """Return the outcomes of a function, or the answer to a question; a fault if the reply has the wrong kind."""
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
@@ -131,7 +131,7 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
 
 
 def lasting(fault: Fault | None) -> bool:
-    """Whether there is no fault, or one that is the same every time."""
+    """Return whether there is no fault, or one that repeats in every run."""
     if fault is None:
         return True
     of_machine = getattr(builtins, fault.type, None)
@@ -198,7 +198,7 @@ def _plain_raw(raw: Any) -> Any:
 
 
 def _composed_raw(raw: Any, depth: int = 0) -> Any:
-    """Return an answer of several parts. Raises BadFrame if it is deeper or larger than ``composed_answer`` makes it."""
+    """Return an answer of several parts. Raises BadFrame if it exceeds the limits of ``composed_answer``."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
     if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
         raise BadFrame("an answer of too many parts")
@@ -232,10 +232,10 @@ def _error_outcome(value: dict) -> Outcome:
 
 
 def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
-    """Return what the runner saw. The runner is ours: an answer that cannot be read is our fault, never the learner's.
+    """Return the runner's observation. The runner is ours: an unreadable answer is our fault, never the learner's.
 
     Args:
-        before: what the same program came to with other inputs.
+        before: the observation of the same program on other inputs.
     """
     header = ran.header
     if "fault" in header:
@@ -248,7 +248,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(len(results) != due for results in seen.outputs if due is not None):  # who writes the bytes may give others
+    if any(len(results) != due for results in seen.outputs if due is not None):  # learners can write other bytecode
         return Fault("refused", "the program does not give the results and gradients that were asked for")
     return seen
 
@@ -286,7 +286,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
     talks = [collective_of(c) for c in header["collectives"]]
-    if isinstance(compiled, Schedule) and compiled.added is not None:  # what the chip's compiler adds, not the CPU's
+    if isinstance(compiled, Schedule) and compiled.added is not None:  # the chip's compiler's, not the CPU compiler's
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
@@ -297,7 +297,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
 
 
 def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
-    """Return the results with the compiler's layouts, if it names these shapes; else return them unchanged."""
+    """Return the results with the compiler's layouts if the shapes match, else unchanged."""
     shapes = [
         tuple(max(ends) for ends in zip(*([b for _, b in part] for part in layout), strict=True))
         for layout in compiled.layouts

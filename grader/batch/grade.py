@@ -1,4 +1,4 @@
-"""From a submission to its report, in a line: read, plan, trace, run, judge, report."""
+"""Make a report from a submission: read, plan, trace, run, judge, report."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from grader.sandbox.worker import Worker
 
 
 class Grader:
-    """Grades submissions of one course.
+    """Grade submissions of one course.
 
     Args:
-        course: what submissions are graded against.
+        course: the course that submissions are graded against.
         tier: isolation of the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
-        here: takes the place of workers in one's own notebook.
+        here: replaces the workers, in one's own notebook.
         devices: run programs beside the simulated devices; closed with the workers.
         compiler: judges what needs no execution; closed with the workers.
-        cache: where results are remembered over runs. Without isolation nothing is: learner code could write there.
-            Results of other devices or compilers are not remembered either.
+        cache: keeps results over runs. It is not used without isolation, since learner code could write there, nor with
+            other devices or a compiler.
     """
 
-    proves_itself = False  # True: what grades for it proves itself by the canary, wherever that is
+    proves_itself = False  # True: the machines that do the grading run the canary themselves
 
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Workers | None = None,
@@ -60,15 +60,15 @@ class Grader:
 
         Args:
             public: only what learners may see.
-            fresh: look nothing up in the store.
+            fresh: do not read the store.
         """
         done: dict[str, ExerciseReport] = {}
         notes = list[str]()
         with self.workers() as lent:
             workers, cost = lent.afresh() if fresh else lent, Cost(lent.limits)
-            # Read: which source holds which exercises.
+            # Read: find which source holds which exercises.
             for source, members in by_source(submission, names):
-                # Plan: what is asked of them.
+                # Plan: list the asks.
                 plans = {name: self.plan(name, public) for name in members}
                 # Trace: a confined child runs the learner's Python and replies with programs and plain values.
                 traced = trace(workers, source, [ask for asks in plans.values() for ask in asks], cost)
@@ -102,7 +102,7 @@ class Grader:
     def graded_and_public(
         self, submission: Submission, name: str, known: Iterable[Answered] = ()
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
-        """Return one exercise as it is graded, as learners see it, and all answers. Common asks are asked once.
+        """Return one exercise as graded, as learners see it, and all answers. Common asks are sent once.
 
         Args:
             known: answers to some asks. These asks are not sent again.
@@ -124,12 +124,12 @@ class Grader:
             return reports[0], reports[1], [Answered(ask, found[same]) for same, ask in every.items()]
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
-        """Return what every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""
+        """Return the answer to every ask of one exercise. Raises KeyError if the submission lacks the exercise."""
         with self.workers() as workers:
             return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
-        """Return every ask of an exercise: the same for everybody, so drawn once.
+        """Return every ask of an exercise. All students get the same asks, so they are drawn once.
 
         Args:
             public: only what learners can try themselves.
@@ -139,16 +139,16 @@ class Grader:
             self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
         return self._plans[name, public]
 
-    # what reports depend on
+    # inputs of reports
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of all that a verdict depends on."""
+        """The versions of all packages that a verdict depends on."""
         return versions() | (self.compiler.versions if self.compiler else {})
 
     @property
     def backend(self) -> str:
-        """Where programs are judged: ``cpu``; beside simulated devices others, or a slice's compiler, ``tpu:v5e:2x4``."""
+        """The place of judging: ``cpu``, the text of other devices, or a slice's compiler, such as ``tpu:v5e:2x4``."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"
@@ -166,9 +166,9 @@ class Grader:
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """Grade what each student handed in, which ``read`` reads, and hand each report to ``done`` in this thread.
+        """Grade each student's submission, as read by ``read``, and pass each report to ``done`` in this thread.
 
-        An exception in our own code over one student is handed on in place of the report and stops no other.
+        If our own code raises for one student, ``done`` gets the exception and the others go on.
         """
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 
@@ -178,7 +178,7 @@ class Grader:
             worker.start()
 
     def retire(self) -> None:
-        """End all processes for good, from another thread: what is being graded ends soon, without a result."""
+        """End all processes for good, from another thread. Running gradings then end soon, without a result."""
         beside = self.devices.workers if self.devices else [self.compiler.worker] if self.compiler else []
         for worker in [*self._processes(), *beside]:
             worker.retire()

@@ -1,4 +1,4 @@
-"""When everybody's work was handed in: from the staff's ``submitted.csv``, else from what was handed in itself."""
+"""Submission times: from the staff's ``submitted.csv``, else from the submission itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """What ``submitted.csv`` says in the folders that were named; never one in a student's own folder. Raises CourseError."""
+    """Return the times in ``submitted.csv`` of the named folders, never of a student's folder. Raises CourseError."""
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
     for path in paths:
@@ -36,7 +36,7 @@ def stated_in(
 
 
 def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:
-    """``student,time[,module]``; of several lines for one the latest time counts. Raises CourseError naming the line."""
+    """Read ``student,time[,module]``. The latest of several times counts. Raises CourseError naming the line."""
     try:
         lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -71,12 +71,12 @@ def times_of(
     course: Course, places: Mapping[str, Place], submissions: Mapping[str, Submission], stated: Stated,
     modules: Collection[str],
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
-    """By student and module, when what was done was handed in; and what the staff is to know of it.
+    """Return submission times by student and module, and notes for the staff.
 
-    Nothing where the course has no late policy. What is as it was handed out counts for nothing.
+    Empty if the course has no late policy. Files unchanged from the handout do not count.
 
     Args:
-        modules: those that are graded now. Of others, what is here may be newer than what was graded.
+        modules: modules that are graded now. Files of other modules may be newer than what was graded.
     """
     if course.config.late is None:
         return {}, []

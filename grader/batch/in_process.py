@@ -1,4 +1,4 @@
-"""Grade in this very process: for one's own notebook, and where there is no fork. No limits, no isolation."""
+"""Grade in this very process: in one's own notebook, and on systems without fork. No limits, no isolation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NO_LIMIT = 3600.0
 
 
 class InProcess(Workers):
-    """Traces and runs in this process.
+    """Workers that trace and run in this process.
 
     Args:
-        namespace: what a source without chunks stands for: the notebook's own definitions.
+        namespace: the notebook's definitions. They stand in for a source without chunks.
         compiler: compiles every program that was not refused.
     """
 
@@ -34,7 +34,7 @@ class InProcess(Workers):
         return []
 
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float) -> Replies:
-        """Load the source here and answer all asks."""
+        """Load the source in this process and answer all asks."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
         from grader.learner.tolerance import tolerant_jax

@@ -1,4 +1,4 @@
-"""What lateness costs: from a deadline and a time to points off. Arithmetic only; nothing here looks at a clock or a file."""
+"""Late penalties: from a deadline and a time to points off. Arithmetic only, without clocks or files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.intake.times import STATED
 from grader.reports.points import counted, tidy
 
 DAY = timedelta(days=1)
-EVERY = "*"  # a module's name in an extension that holds for all of them
+EVERY = "*"  # key of an extension that holds for all modules
 _SPAN = re.compile(r"(?:(?P<module>[\w]+)\s*=\s*)?(?P<number>\d{1,4}(?:\.\d{1,3})?)\s*(?P<unit>[dh])")
 
 Extension = Mapping[str, timedelta]
@@ -21,10 +21,10 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """When work was handed in, with its time zone, and who says so.
+    """A submission time, with its time zone, and its source.
 
     Attributes:
-        for_all: whether the record names no module, so the time may be another module's.
+        for_all: True if the record names no module, so the time may be another module's.
     """
 
     time: datetime
@@ -33,7 +33,7 @@ class Handed:
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
-    """``2d``, ``36h`` or ``03_matmuls=2d; 04_comm_times=12h`` as time by module. Raises CourseError naming ``where``."""
+    """Parse ``2d``, ``36h`` or ``m1=2d; m2=12h`` into time by module. Raises CourseError naming ``where``."""
     found: dict[str, timedelta] = {}
     for part in filter(None, (part.strip() for part in cell.split(";"))):
         read = _SPAN.fullmatch(part)
@@ -51,7 +51,7 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
 
 
 def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
-    """Days that were begun after the deadline and its grace; 0 in time."""
+    """Return the number of days begun after the deadline and its grace; 0 if in time."""
     over = handed - deadline - timedelta(minutes=policy.grace_minutes)
     return max(0, -(-over // DAY))
 
@@ -63,14 +63,14 @@ def penalised(
     times: Mapping[str, Handed],
     extension: Extension | None = None,
 ) -> list[HandIn]:
-    """The hand-ins of one student with what they cost, in the course's order.
+    """Return one student's hand-ins with their penalties, in the course's order.
 
-    Free days are spent in the order of the deadlines, on whole days. None is spent that changes no percentage: 20 days
-    late with 3 free days cost as much as without, where 50 % is the most.
+    Free days are used in the order of the deadlines, as whole days. None is used that changes no percentage: 20 days late
+    with 3 free days cost as much as without them if 50 % is the most.
 
     Args:
         earned: points by module, before any penalty.
-        times: of the modules that were handed in.
+        times: submission times by module, only of modules that were handed in.
     """
     free = policy.free_days if policy else 0
     order = [m for m in modules if m.id in times]
@@ -99,17 +99,17 @@ def penalised(
 
 
 def due(deadline: datetime, module: str, extension: Extension) -> datetime:
-    """A student's own deadline; an extension for the module goes before one for all. Without a zone, local time."""
+    """Return a student's own deadline. The module's own extension beats one for all. Without a zone, local time."""
     return deadline.astimezone() + extension.get(module, extension.get(EVERY, timedelta()))
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return whether lateness by this source's time costs points. Only the staff's record does, unless the policy says so."""
+    """Return whether a late time from this source costs points: the staff's record does, others by policy."""
     return source == STATED or policy.trust == "file-dates"
 
 
 def percent_of(policy: LatePolicy, days: int) -> float:
-    """What so many days cost, in percent."""
+    """Return the penalty for this many days, in percent."""
     return min(days * policy.percent_per_day, policy.at_most_percent)
 
 
@@ -124,7 +124,7 @@ def _penalty(policy: LatePolicy, days: int, earned: float) -> float:
 
 
 def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: float, source: str) -> str:
-    """``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
+    """Return ``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
     free = f"{spent} late day{'' if spent == 1 else 's'} used" if spent else ""
     cost = ""
     if days:
@@ -141,14 +141,14 @@ def _span(late: timedelta) -> str:
 
 
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
-    """The times that hold, by module: those of this run, and of an earlier one where this run says nothing.
+    """Return the times that hold, by module: this run's, or an earlier run's where this run has none.
 
-    Work that is as it was then was handed in by then: of two times the earlier holds, since copying files gives them
-    new dates. What the staff's own record says goes before either. Only a line for all modules does not make unchanged
-    work later than an earlier record did: it may be the time at which the student handed in another module.
+    An unchanged submission keeps the earlier of two times, since copying gives files new dates. The staff's record
+    beats both. One exception: a line for all modules makes no unchanged submission later than an earlier record, since
+    it may be the time of another module.
 
     Args:
-        same_work: modules whose work is what the report on file was made of.
+        same_work: modules with the submission behind the report on file.
     """
     held = {one.module: Handed(datetime.fromisoformat(one.submitted), one.source) for one in before}
     found = dict(held)

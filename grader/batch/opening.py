@@ -1,4 +1,4 @@
-"""Open the database of a folder of reports: to write, to read, or as a copy. A folder of an older version is taken over once."""
+"""Open the database of a folder of reports: to write, to read, or as a copy. Convert an older version's folder once."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """Files of an older version that a new database was filled from; ``reports`` is 0 for a new folder."""
+    """Counts of what a new database took over from files of an older version; ``reports`` is 0 for a new folder."""
 
     reports: int = 0
     changes: int = 0
 
     def text(self, folder: Path) -> str:
-        """One line for the staff; empty for a new folder."""
+        """Return one line for the staff; '' for a new folder."""
         if not self.reports:
             return ""
         found = f"{self.reports} reports and {self.changes} lines of changes.csv"
@@ -59,7 +59,7 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 
 
 def _take_over_run(database: Database, folder: Path) -> None:
-    """What the last run wrote of the class, unless another version wrote it."""
+    """Take over the class files of the last run, unless another version wrote them."""
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")
         Summary.model_validate_json(summary)
@@ -72,7 +72,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """The report in a file; None for a file that is no whole report of the student whose name it has."""
+    """Return the report in a file; None unless it is a complete report of the student in the file's name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -81,14 +81,14 @@ def report_in(path: Path) -> Report | None:
 
 
 def has_database(folder: Path) -> bool:
-    """Whether there is one with anything in it; a process that is killed early leaves an empty file."""
+    """Return whether a non-empty database exists. A process that is killed early leaves an empty file."""
     path = folder / FILE
     return path.is_file() and path.stat().st_size > 0
 
 
 @contextmanager
 def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
-    """A copy of the folder's database, in a temporary folder: nothing is written to ``folder``."""
+    """Yield a copy of the folder's database, in a temporary folder. Nothing is written to ``folder``."""
     taken = TakenOver()
 
     def fill(made: Database) -> None:
@@ -116,7 +116,7 @@ def _copy(folder: Path, place: Path) -> None:
 
 @contextmanager
 def _shared(folder: Path) -> Iterator[None]:
-    """Keeps graders out meanwhile. Raises CourseError while one writes: half of a transaction cannot be copied."""
+    """Keep graders out during the block. Raises CourseError if one is writing: half a transaction cannot be copied."""
     import fcntl
 
     if not (folder / ".lock").exists():
@@ -132,7 +132,7 @@ def _shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Database]:
-    """The folder's database, to read it; of a folder of an older version, one that is made for the moment."""
+    """Yield the folder's database, to read; for a folder of an older version, a temporary one."""
     if not has_database(folder):
         with copied(folder) as (database, _):
             yield database
@@ -145,7 +145,7 @@ def reading(folder: Path) -> Iterator[Database]:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The students whose reports are in a folder, which may not exist."""
+    """Return the students with reports in a folder, which may not exist."""
     if not has_database(folder):
         return sorted(path.stem for path in (folder / "reports").glob("*.json"))
     with reading(folder) as database:

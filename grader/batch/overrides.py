@@ -1,17 +1,17 @@
-"""What counts: the grader's verdicts with the points that a person gives, and the cost of lateness (``Adjustments``).
+"""Adjust the grader's verdicts: points that a person gives, and penalties for lateness (``Adjustments``).
 
-The verdicts stay in the report as they are; ``as_graded`` returns them. People write points into
+The report keeps the grader's verdicts; ``as_graded`` returns them. People write points into
 ``OUT/overrides.yaml``, which every regrade keeps:
 
     overrides:
       - student: alice
-        check: c3_contracting/value      # or an exercise as a whole: c3_contracting
+        check: c3_contracting/value      # or a whole exercise: c3_contracting
         points: 2
         by: Bob
         reason: the statement allowed a transposed result
 
-``graded: 0`` may say what the grader gave when the points were set; without it, what it gave when the line was first
-used.
+``graded: 0`` may record the grader's points at the time of the override. Without it, the grader's points at the first
+use of the line are recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILE = "overrides.yaml"
 
 
 class Override(Strict):
-    """One line of the file: ``check`` is EXERCISE/CHECK, or an exercise; any unique beginning of a name will do."""
+    """One line of the file. ``check`` is EXERCISE/CHECK or an exercise; any unique prefix of a name works."""
 
     student: str = Field(min_length=1)
     check: str = Field(pattern=r"^\w+(/\w+)?$")
@@ -46,7 +46,7 @@ class Override(Strict):
     @field_validator("student", mode="before")
     @classmethod
     def _is_text(cls, student: object) -> object:
-        if isinstance(student, int | float):  # YAML takes 0123 for 83
+        if isinstance(student, int | float):  # YAML reads 0123 as 83
             raise ValueError('put a name that is a number into quotes, as in student: "0123"')
         return composed(student) if isinstance(student, str) else student
 
@@ -67,7 +67,7 @@ class Override(Strict):
 
 
 class Overrides(Strict):
-    """All of the file."""
+    """The whole file."""
 
     overrides: tuple[Override, ...] = ()
 
@@ -91,7 +91,7 @@ class Overrides(Strict):
 
 
 def read_overrides(folder: Path) -> tuple[Override, ...]:
-    """Those of a folder of reports; none where there is no such file. Raises CourseError naming the line."""
+    """Return the overrides of a folder of reports; none without the file. Raises CourseError naming the line."""
     path = folder / FILE
     if not path.exists():
         if path.is_symlink():
@@ -101,13 +101,13 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
 
 
 def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
-    """The report with the points that a person gave, and one line for each override that needs a person.
+    """Return the report with the points that a person gave, and one line for each override that needs review.
 
-    Sums of the report itself are left to the caller.
+    The caller updates the sums of the report itself.
 
     Args:
-        graded: as the grader gave it.
-        old: what is on file, which remembers what the grader gave when points were set.
+        graded: the grader's report.
+        old: the report on file, which records the grader's points at the time of each override.
     """
     problems: list[str] = []
     exercises = {e.exercise: e for e in graded.exercises}
@@ -137,7 +137,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
 
 
 def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tuple[str, str]]:
-    """By student, the overrides of nobody who has a report."""
+    """Return (student, problem) for each override of a student without a report."""
     other_case = {student.lower(): f" (there is {student})" for student in students}
     return [
         (
@@ -150,7 +150,7 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
 
 
 def as_graded(report: Report) -> Report:
-    """As the grader gave it: without points given by hand and without penalties."""
+    """Return the report as the grader made it: without points given by hand and without penalties."""
     if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
         return report
     exercises = [_exercise_as_graded(e) for e in report.exercises]
@@ -158,17 +158,20 @@ def as_graded(report: Report) -> Report:
 
 
 def with_sums(report: Report) -> Report:
-    """With its sums as its exercises and penalties give them."""
+    """Return the report with sums recomputed from its exercises and penalties."""
     earned = sum(e.earned for e in report.exercises) - sum(one.penalty for one in report.hand_ins)
     pending = sum(e.pending for e in report.exercises)
     return report.model_copy(update={"earned": round(earned, 6), "pending": round(pending, 6)})
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with names in full: ``c3/val`` is ``c3_contracting/value``. What fits nothing stays as it is."""
+    """Return the override with its exercise's and check's full names: ``c3/val`` becomes ``c3_contracting/value``.
+
+    An override that fits nothing, or several checks, is returned as it is.
+    """
     try:
         return _in_full(one, exercises)
-    except CourseError:
+    except CourseError:  # the caller reports unknown names
         return one
 
 
@@ -195,7 +198,7 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """What it gave first is remembered for as long as the line says the same."""
+    """Record an override. The grader's first points are kept while ``by`` and ``reason`` stay unchanged."""
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
     return ByHand(by=one.by, reason=one.reason, graded=graded, was=was)
@@ -228,20 +231,20 @@ def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
 
 
 def none(student: str) -> Extension:
-    """Nobody has one."""
+    """Return no extension."""
     return {}
 
 
 @dataclass
 class Adjustments:
-    """What is laid over the grader's verdicts.
+    """Changes that apply on top of the grader's verdicts.
 
     Attributes:
-        config: the course's, for its late policy and deadlines; None: there is none.
+        config: the course's, for its late policy and deadlines; None for no late penalties.
         overrides: of all students.
-        extension: a student's.
-        times: by student and module, when work of this run was handed in.
-        problems: (student, one line) for each override that needs a person; whole after ``end``.
+        extension: returns a student's extension.
+        times: submission times of this run, by student and module.
+        problems: (student, one line) for each override that needs review; complete after ``end``.
     """
 
     config: Config | None = None
@@ -251,22 +254,22 @@ class Adjustments:
     problems: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, graded: Report, old: Report | None) -> Report:
-        """The report with what counts; the report itself where there is nothing to lay over it.
+        """Return the report that counts; ``graded`` itself if nothing applies.
 
         Args:
-            graded: as the grader gave it.
-            old: what is on file of this student.
+            graded: the grader's report.
+            old: the student's report on file.
         """
         return self._adjusted(graded, old)[0]
 
     def settle(self, graded: Report, old: Report | None) -> Report:
-        """The same, and ``problems`` has what a person must look at."""
+        """Return the report that counts, and add the overrides that need review to ``problems``."""
         settled, problems = self._adjusted(graded, old)
         self.problems += [(graded.student, problem) for problem in problems]
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """All reports of a folder, of these students, are settled."""
+        """Complete ``problems`` after all reports of a folder, of these students, are settled."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
@@ -285,7 +288,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """What is a bonus is for the course to say, not for the day of grading; older reports do not say it at all."""
+    """Return the report with the course's current bonus exercises: reports may be older, and old versions mark none."""
     if course is None:
         return report
     extension = {
@@ -300,7 +303,7 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 
 
 def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
-    """By module, whether its work is what the report on file was made of."""
+    """Return by module whether its submission is the one behind the report on file."""
     if old is None:
         return {}
     before = {e.exercise: e.basis.get("submission") for e in old.exercises}

@@ -1,9 +1,9 @@
-"""Which operations of a program matter: a runner changes them when a check wants to know, and this module judges what moves.
+"""Find which operations of a program matter: a runner changes them, and this module judges which results move.
 
-A result counts as moved if it moves farther than wrong values within its tolerance can lie, or by a thousandth of its largest
-value if the tolerance is wider, as for 16 bits. Changed values differ from an operation's own by at most twice their size
-(``runner.others``). So a term that is within the tolerance of a float32 result moves it by at most twice the tolerance, and
-never counts.
+A result counts as moved if it moves farther than wrong values within its tolerance can, or by a thousandth of its
+largest value if the tolerance is wider, as for 16 bits. Changed values differ from an operation's own by at most twice
+their size (``runner.others``). So a term within the tolerance of a float32 result moves it by at most twice the
+tolerance, and never counts.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import is_inexact
 
-MOST = 1e-3  # of the largest value: in no dtype it takes more. A step of training moves parameters by little
-MOST_DEATHS = 2  # operations without which the program ends its process, or itself never ends
+MOST = 1e-3  # of the largest value: no dtype needs more. A training step moves parameters by little
+MOST_DEATHS = 2  # operations that crash or hang the program when changed
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
 class Trials(Protocol):
-    """One program, whose operations a runner can change."""
+    """One program with operations that a runner can change."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Return what ``runner.poison.moved`` says of these operations of a kind, or why it is not asked.
+        """Return the answer of ``runner.poison.moved`` for these operations of a kind, or why it is not asked.
 
         Raises WorkerDied.
         """
@@ -43,10 +43,10 @@ class Poisoned:
     """The poison of one program on one mesh, on the inputs of its first run that is not hidden.
 
     Args:
-        seen: what the program came to.
+        seen: the program's observation.
         trials: ask a runner.
-        seconds: that a run may take.
-        store: remembers what was found.
+        seconds: limit of one run.
+        store: remembers the answers.
         run: the key of the run in the store.
     """
 
@@ -59,7 +59,7 @@ class Poisoned:
     lock: Lock = field(default_factory=Lock)
 
     def matter(self, what: str) -> list[bool] | Fault:
-        """Return for each operation of a kind whether it matters, or why that cannot be told."""
+        """Return for each operation of a kind whether it matters, or a fault if that cannot be found out."""
         with self.lock:
             if what not in self.found:
                 key = self.store.keys.poison(self.run, what)
@@ -69,11 +69,11 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """Whether what was found is the same every time."""
+        """Return whether every answer so far repeats in every run."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
-        """Try the operations that a result waits for. An operation without which the process dies was needed."""
+        """Try the operations that a result depends on. An operation matters if the process dies without it."""
         alive = self._alive(what)
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
@@ -109,23 +109,23 @@ class Poisoned:
         return [True] * (max(numbers, default=-1) + 1)
 
     def _moves(self, far: Sequence[float], largest: Sequence[float]) -> bool:
-        """``far``: how far each result of the first run moves, step by step."""
+        """Return whether any result moved. ``far``: how far each result of the first run moves, step by step."""
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return what follows from an answer that says nothing of distances; None for one that does."""
+    """Return the conclusion from an answer without distances; None for one with distances."""
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))
     if (fault := answer.get("fault")) is None:
         return None
-    if fault["kind"] == "refused":  # it needs more memory than programs may use: nothing counts unseen
+    if fault["kind"] == "refused":  # it needs more memory than programs may use, so nothing counts untried
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
     return Matters(alive)  # XLA compiles the program but not the changed one: not the learner's fault
 
 
 def _bound(result: Sharded) -> float:
-    """How far a result may move, as a part of its largest value."""
+    """Return how far a result may move, as a fraction of its largest value."""
     return min(2 * lets_pass(result.dtype), MOST) if is_inexact(result.dtype) else 0.0

@@ -1,4 +1,4 @@
-"""What is remembered over runs, by content: one store, ``Store.get(kind, key, make)``.
+"""A cache over runs, addressed by content: one store, ``Store.get(kind, key, make)``.
 
 | kind | key | value |
 |---|---|---|
@@ -7,15 +7,15 @@
 | ``POISON`` | a run and a kind of operation | which of these operations matter |
 | ``CHECKED`` | all replies to an exercise's asks, and the exercise | the results of its checks |
 
-``Keys`` makes the keys: each is SHA-256 over all that its value depends on. Beside what its methods name, every key
-covers the grader's code, all versions, the machine, the isolation and the limits. Any change gives another key.
+``Keys`` makes the keys. Each is SHA-256 over all that its value depends on. Beside the parts that its methods name,
+every key covers the grader's code, all versions, the machine, the isolation and the limits. Any change changes the key.
 
 Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process fills only
 the entry of its own source, with its own replies.
 
-A value is kept only if a fresh run would give the same: no reply that ended by time, memory, a signal or the
-machine's files, no fault of ours, no source that did not load or that could act differently next time
-(``intake.chance``). If a fresh run gives something else all the same, the source is never remembered again.
+A value is kept only if a fresh run would give the same value. Not kept: replies that ended by time, memory, a signal or
+the machine's files; our own faults; sources that did not load or could act differently next time (``intake.chance``).
+If a fresh run still gives another value, the source is never remembered again.
 """
 
 from __future__ import annotations
@@ -47,43 +47,43 @@ from grader.judging.plan import Ask
 from grader.sandbox import needs
 from grader.wire import frames
 
-FORM = 5  # of the values
+FORM = 5  # version of the values' format
 
 
 class Keys:
-    """Makes the keys. Any thread may use it.
+    """Make the keys. Thread-safe.
 
     Args:
-        about: all that every value depends on, beside what the methods are given; JSON.
+        about: JSON of all that every value depends on, beside the methods' arguments.
     """
 
     def __init__(self, about: Any) -> None:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Key of the replies: the source's text and all requests, in order."""
+        """Return the key of the replies: the source's text and all requests, in order."""
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
-        """Key of a source alone."""
+        """Return the key of a source alone."""
         return self._key("source", _text(source))
 
     def part(self, digest: bytes) -> bytes:
-        """Key of a part of a value, by the SHA-256 of its content."""
+        """Return the key of a part of a value, by the SHA-256 of its content."""
         return self._key("part", digest)
 
     def run(self, ask: Ask, files: Sequence[str], program: bytes) -> bytes:
-        """Key of what a program came to: the program, the ask and its inputs, and the files that it names."""
+        """Return the key of a program's result: the program, the ask and its inputs, and the files that it names."""
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Key of which operations of a kind matter in a run."""
+        """Return the key of which operations of a kind matter in a run."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
-        """Key of the results of an exercise's checks: all replies to its calls and cases, and what judges them.
+        """Return the key of an exercise's check results: all replies to its calls and cases, and the exercise.
 
         Args:
             about: the exercise and its course; JSON.
@@ -101,7 +101,7 @@ class Keys:
 
 @cache
 def surroundings() -> list[str]:
-    """Return the machine, and what learners may import on it."""
+    """Return a description of the machine and of the packages that learners may import on it."""
     found = [*platform.uname(), platform.python_version(), sys.prefix]
     for name, path in needs.packages().items():
         try:
@@ -123,7 +123,7 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """What the checks of an exercise say, before its weight, and what they looked at.
+    """The results of an exercise's checks, before its weight, with their evidence.
 
     Attributes:
         lasting: nothing that decided ended by time or memory.
@@ -136,7 +136,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """Which operations of a kind matter in a program, or why that cannot be told."""
+    """Bools that tell for each operation of a kind whether it matters in a program, or a fault."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
@@ -144,7 +144,7 @@ class Matters:
 
 @dataclass(frozen=True)
 class Parts:
-    """Bytes that several values share, by their content."""
+    """Bytes that several values share, addressed by content."""
 
     cache: Cache
     keys: Keys
@@ -166,10 +166,9 @@ class Kind(Generic[T]):
     """One kind of value.
 
     Attributes:
-        pack: the value as bytes; None if a fresh run could give another value.
-        unpack: the value; None if a part of it is gone.
-        size: about how many bytes a value takes in memory.
-        most: how many bytes are held in memory.
+        pack: returns the value as bytes; None if a fresh run could give another value.
+        unpack: returns the value; None if a part of it is gone.
+        size: returns about how many bytes a value takes in memory. most: how many bytes are held in memory.
     """
 
     name: str
@@ -181,12 +180,12 @@ class Kind(Generic[T]):
 
 @dataclass(frozen=True)
 class Store:
-    """Values by key. Any thread may use it.
+    """Values by key. Thread-safe.
 
     Args:
         keys: makes the keys.
-        cache: where values are kept over runs; None: nothing is remembered.
-        reads: False: each value is made anew, and kept.
+        cache: keeps values over runs; None remembers nothing.
+        reads: False makes each value anew, and keeps it.
     """
 
     keys: Keys
@@ -196,10 +195,10 @@ class Store:
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, kind: Kind[T], key: bytes, make: Callable[[], T], source: Source | None = None) -> T:
-        """Return the value of a key; ``make`` makes it if it is not remembered.
+        """Return the value of a key; call ``make`` if it is not remembered.
 
         Args:
-            source: whose value it is. If it ever gives two values, it is never remembered again.
+            source: the source that the value comes from. If it ever gives two values, it is never remembered again.
         """
         if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
             return make()
@@ -216,7 +215,7 @@ class Store:
             self.cache.put(self.keys.source(source), b"")
 
     def afresh(self) -> Store:
-        """Return this store as one in which nothing is looked up."""
+        """Return a store that shares this one's values and looks nothing up."""
         return Store(self.keys, self.cache, False, self._held, self._lock)
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:
@@ -328,7 +327,7 @@ def _unpack_matters(data: bytes, parts: Parts) -> Matters:
 
 
 def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
-    """None, too, for a value that would come back changed, such as one with half a surrogate pair."""
+    """Return the results as JSON; None also for a value that would come back changed, such as half a surrogate pair."""
     if not value.lasting or any(r.status == "broken" for r in value.results):
         return None
     text = json.dumps(value.model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""Report: results in, an exercise's part of a report and the whole report out, with all that they depend on."""
+"""Make reports: an exercise's part of a report, the whole report, and the record of all that they depend on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from grader.intake.submission import fingerprint as source_digest
 
 @dataclass(frozen=True)
 class Judged:
-    """What was judged of one exercise, before its weight.
+    """The judgement of one exercise, before its weight.
 
     Attributes:
         evidence: programs and inputs that decided.
@@ -60,7 +60,7 @@ def report(
     """Return a submission's report.
 
     Args:
-        notes: on the submission as a whole, beside its own.
+        notes: on the submission as a whole, in addition to the submission's own.
     """
     counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
     return Report(
@@ -79,28 +79,28 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return how much of a report was judged on devices that are not simulated."""
+    """Return a note on how many points of a report were judged on devices that are not simulated."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
     return f"{devices}: judged {seen:g} of {every:g} points here"
 
 
 def total(points: Iterable[float]) -> float:
-    """Return a sum of points without the noise of floats."""
+    """Return a sum of points without floating-point noise."""
     return round(float(sum(points)), 6)
 
 
-# -- what a report depends on -------------------------------------------------------------------
+# -- inputs of a report -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What the reports of one grader depend on.
+    """All that the reports of one grader depend on.
 
     Attributes:
         versions: of all that a verdict depends on.
         isolation: of learners' processes.
-        backend: where programs are judged: ``cpu``, or other devices or a compiler beside it.
+        backend: place of judging: ``cpu``, or other devices or a compiler beside it.
     """
 
     course: Course
@@ -125,7 +125,7 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return what one exercise is graded with, so that a regrade can say what changed."""
+        """Return what one exercise is graded with, so that a regrade can report what changed."""
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",
@@ -140,7 +140,7 @@ class Basis:
         }
 
     def digest(self, names: Sequence[str]) -> str:
-        """Return the course's digest for these exercises; a course stays as it was loaded."""
+        """Return the course's digest for these exercises. It is computed once: a loaded course does not change."""
         if tuple(names) not in self._digests:
             self._digests[tuple(names)] = self.course.digest(list(names))
         return self._digests[tuple(names)]
@@ -148,7 +148,7 @@ class Basis:
 
 @cache
 def own_digest() -> str:
-    """Return SHA-256 over this package's code: a verdict of other code is not kept."""
+    """Return SHA-256 over this package's code, so that no verdict of other code is kept."""
     files = sorted(Path(grader.__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 

@@ -1,6 +1,6 @@
-"""Run: the replies of a source in, findings out. Programs run in a confined process that holds no learner's Python.
+"""Run: from the replies of a source to findings. Programs run in a confined process that holds no learner's Python.
 
-If a worker dies twice over a learner's program, it then tries a program of ours: only if that fails, too, is it our fault.
+If a worker dies twice over a learner's program, it then tries a program of ours. If that fails too, the fault is ours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grader.sandbox.worker import WorkerDied
 
 
 def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
-    """Return what each of these asks came to.
+    """Return the finding of each ask.
 
     Args:
         cost: of the submission; the CPU seconds are added to it.
@@ -42,14 +42,14 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
 
 
 def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
-    """Trace one source and run its programs; return what each ask came to, and what stopped it while loading."""
+    """Trace one source and run its programs. Return all answers, and what stopped the source while it was loaded."""
     cost = Cost(workers.limits)
     traced = trace(workers, source, asks, cost)
     return run(workers, traced, asks, cost), list(traced.notes)
 
 
 def answers_of(trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
-    """Return the answers to asks of which nothing is run."""
+    """Return the answers to asks that run no program."""
     return [Answered(ask, _plain(ask, trace.replies[ask])) for ask in asks]
 
 
@@ -61,7 +61,7 @@ class Runs:
     """The programs of one source. A task that hangs on one mesh is not run on the next.
 
     Args:
-        files: names of the files whose lines programs mention.
+        files: names of the files that programs refer to by line.
     """
 
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
@@ -70,7 +70,7 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # on devices that are not simulated
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return what one reply comes to for each of these asks; the asks after a fault have the same fault."""
+        """Return one reply's finding for each of these asks. Asks after a fault get that fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -80,10 +80,10 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return what one reply comes to for one ask.
+        """Return one reply's finding for one ask.
 
         Args:
-            before: what the same program came to with other inputs.
+            before: the observation of the same program on other inputs.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(ask, reply)
@@ -95,7 +95,7 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, unless the store knows what it did. Raises nothing: a program that ends the worker is a fault."""
+        """Run a program, unless the store has its result. Never raises WorkerDied: that is a fault of the program."""
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
@@ -110,7 +110,7 @@ class Runs:
             return run_fault(died, seconds)
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Return the observation with what other devices come to."""
+        """Return the observation with the results of other devices."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen
@@ -126,7 +126,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Trial:
-    """One program of a submission, and workers that run it. What that costs is counted."""
+    """One program of a submission, and workers that run it. Their CPU time is counted."""
 
     workers: Workers
     ask: Ask
@@ -135,7 +135,7 @@ class Trial:
     cost: Cost
 
     def ran(self) -> Ran:
-        """Return what the program comes to. Raises WorkerDied."""
+        """Run the program on the ask's inputs. Raises WorkerDied."""
         with self._counted():
             ran = self.workers.ran(self.ask, self.request, self.program)
         self.cost.running += ran.header.get("cpu", 0.0)
@@ -152,7 +152,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Count a program that never ends with all that it may take."""
+        """Charge a program that never ends the full time of a run."""
         try:
             yield
         except WorkerDied as died:

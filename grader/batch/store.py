@@ -1,8 +1,8 @@
 """The folder that a batch writes to.
 
-    OUT/grades.sqlite             everything that is known; the only record (``database``)
+    OUT/grades.sqlite             the only record of all grades (``database``)
     OUT/overrides.yaml            points given by hand; people write it and the grader reads it (``overrides``)
-    OUT/roster.csv                the roster that was named last; people may edit it
+    OUT/roster.csv                the last roster that a command named; people may edit it
 
 These files are written from the database, and the next run writes a missing one again (``written``):
 
@@ -15,10 +15,10 @@ These files are written from the database, and the next run writes a missing one
 
 One folder holds a course's grades. Reports of other modules and other students stay, and count.
 
-The database keeps each report when it is made. It counts when the run ends: one transaction replaces all reports, adds the
-changes and the summary. A run can be killed at any moment. The same command then uses the reports that were made, if their
-fingerprints are still the ones it would give, and writes the files. It makes a report with a ``broken`` result again. No clock
-and no time of a file decides about a report.
+The database keeps each report when it is made. Reports count when the run ends: one transaction replaces all reports
+and adds the changes and the summary. A run can be killed at any moment. The same command then uses the reports already
+made, if their fingerprints are current, writes the files, and repeats reports with a ``broken`` result. Clocks and file
+times never decide about a report.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from grader.reports.summary import Summary
 
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
 
-STAGED = "staged"  # a folder that older versions left when they were killed
+STAGED = "staged"  # folder that killed runs of older versions left
 MOST_HELD = 4 << 20  # characters
 
 
@@ -63,10 +63,10 @@ class Folder:
         self, path: Path, course: Course | None = None, adjust: Adjustments | None = None, *,
         when: str = "", dry: bool = False,
     ) -> None:  # fmt: skip
-        """A folder that is yet to be opened.
+        """Prepare a folder that is yet to be opened.
 
         Args:
-            adjust: what is laid over the grader's verdicts.
+            adjust: adjustments on top of the grader's verdicts.
             when: the time of this run, for the history of changes.
             dry: work on a copy of the database; write nothing to the folder.
         """
@@ -75,11 +75,11 @@ class Folder:
         self.suspicions: list[dict[str, Any]] = []  # wrong answers that fit another student's numbers
         self.changes: list[Change] = []
         self.taken = TakenOver()
-        # Students without a report in the database, and with a file that should be one: no change is known.
+        # Students with a report file but no report in the database: their changes are unknown.
         self.unread: list[str] = []
-        # Files among the reports that belong to no student in the database.
+        # Report files of no student in the database.
         self.uncounted: list[str] = []
-        # Students whose report was made, or found among those that were made: it counts when the run ends.
+        # Students with a new report, made now or by a killed run. It counts when the run ends.
         self._due: set[str] = set()
         self._open = ExitStack()
 
@@ -102,7 +102,7 @@ class Folder:
         self.taken = take_over(made, self.path)
 
     def _lock(self, stack: ExitStack) -> None:
-        import fcntl  # not on Windows, which has no sandbox to grade in either
+        import fcntl  # absent on Windows, which has no sandbox for grading either
 
         try:
             (self.path / "reports").mkdir(parents=True, exist_ok=True)
@@ -121,9 +121,9 @@ class Folder:
             clear_left_behind(self.path / place)
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """The student's report as the grader made it, if it is still valid and no result of ``names`` is broken.
+        """Return the student's report as graded, if it is still valid and no result of ``names`` is broken.
 
-        A report that a killed run made is one, too.
+        Reports that a killed run made are used, too.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -137,17 +137,17 @@ class Folder:
         return None
 
     def _graded(self, student: str) -> Report | None:
-        """The report that counts, as the grader made it."""
+        """Return the report that counts, as graded."""
         found = self.database.stored(student)
         return as_extensions_are(found.graded, self.course) if found else None
 
     def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
-        """What a report holds besides ``names``, of what the course still has."""
+        """Return the report's exercises that are not in ``names`` and are still in the course."""
         listed = self.course.module_of if self.course else {}
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Keep a report that was made, with what was graded before and not now. It counts when the run ends."""
+        """Store a new report, merged with exercises graded before and not now. It counts when the run ends."""
         whole = self._added_up(graded)
         self.database.make(whole)
         self._due.add(graded.student)
@@ -186,7 +186,7 @@ class Folder:
         """End the run: commit what ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: students in the class who handed in nothing.
+            absent: students of the class without a submission.
         """
         if self.dry:
             self.database.roll_back()
@@ -199,7 +199,7 @@ class Folder:
         write_files(self.path, self.database)
 
     def _added_up(self, graded: Report) -> Report:
-        """With what was graded before and not now."""
+        """Return the report merged with exercises that were graded before and not now."""
         old = self._graded(graded.student)
         others = self._others(old, [e.exercise for e in graded.exercises])
         if self.course is None or old is None or not others:
@@ -225,7 +225,7 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Of a report that holds ``others`` besides what was graded."""
+    """Return the fingerprint of a report that holds ``others`` besides what was graded."""
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
@@ -237,27 +237,27 @@ def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
 
 
 def on_file(folder: Path, student: str) -> Report | None:
-    """The student's report as the grader made it; None without one."""
+    """Return the student's report as graded; None without one."""
     with reading(folder) as database:
         found = database.stored(student)
     return found.graded if found else None
 
 
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
-"""Shows how many of so many are done; the text says what of."""
+"""Shows a progress bar, given the total and a label. Call the function that it yields with each finished item."""
 
 
 def no_word(changes: Sequence[Change]) -> None:
-    """Tells nobody."""
+    """Announce nothing."""
 
 
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
     announce: Callable[[Sequence[Change]], None] = no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
-    """Grade every submission whose report is not already there; who has a report, and what could not be graded.
+    """Grade every submission without a valid report. Return the students with a report, and errors by student.
 
-    ``announce`` gets what changes before the new reports count. ``folder.finish`` ends the run.
+    ``announce`` gets the changes before the new reports count. ``folder.finish`` ends the run.
     """
     graded: set[str] = set()
     failures: dict[str, Exception] = {}
@@ -265,7 +265,7 @@ def grade_batch(
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
-        except Unreadable as error:  # it could be read before
+        except Unreadable as error:  # it was readable before
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:
@@ -293,9 +293,9 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. So many are held as take MOST_HELD characters; the others are read again when they are needed.
+    """Submissions by student. Up to MOST_HELD characters are held in memory; the others are read again when needed.
 
-    Work that is exchanged between two readings is graded as it was read last, and its report says so by its fingerprint.
+    If a submission changes between two readings, the last reading is graded, and the report's fingerprint shows it.
     """
 
     def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
@@ -304,7 +304,7 @@ class Works(Mapping[str, Submission]):
         self._size = 0
 
     def __getitem__(self, student: str) -> Submission:
-        """Raises Unreadable."""
+        """Return the student's submission. Raises Unreadable."""
         if student in self._held:
             return self._held[student]
         if student not in self._students:
@@ -327,7 +327,7 @@ class Works(Mapping[str, Submission]):
 
 
 def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
-    """The submissions by student, and what cannot be read."""
+    """Return the submissions by student, and the errors of those that cannot be read."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):
@@ -340,9 +340,9 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 
 
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
-    """The modules that are due, or that anybody handed in, and how many did: what nobody was asked for is no zero.
+    """Return the modules that are due or that any student handed in, with the number of such students.
 
-    What is as it was handed out counts for nothing.
+    Other modules are left out, so that they do not count as zero. Files unchanged from the handout do not count.
     """
     given = course.handed_out
     begun = [

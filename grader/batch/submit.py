@@ -1,7 +1,7 @@
-"""``shardlings submit``: the public checks once more, what is missing, and the work handed over.
+"""``shardlings submit``: run the public checks, list what is missing, and hand in the work.
 
-Where nbgrader is set up, the module's folder goes to its exchange; anywhere else one zip is written
-that can be uploaded as it is and that ``shardlings grade`` reads.
+Where nbgrader is set up, the module's folder goes to its exchange. Elsewhere this writes one zip
+that ``shardlings grade`` reads and that can be uploaded unchanged.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from grader.intake.submission import Submission
 from grader.intake.times import MANIFEST
 from grader.reports.wording import is_unfinished
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file
-ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # no person's account
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the same files make the same zip
+ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # names of no person
 
 
 @dataclass(frozen=True)
 class Ready:
-    """Work that can be handed over: what the checks say, and what is not done yet, by exercise."""
+    """A checked submission to hand in: its report, and the unfinished tasks by exercise."""
 
     submission: Submission
     report: Report
@@ -41,7 +41,7 @@ class Ready:
 
 
 def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
-    """Run the module's public checks. Raises CourseError when nothing of it is in ``work``, or all is as it was given out."""
+    """Run the module's public checks. Raises CourseError if ``work`` has nothing of it, or only unchanged handouts."""
     names = course.asked([course.module(module).id])
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
@@ -59,16 +59,16 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
 
 
 def missing(report: Report) -> dict[str, list[str]]:
-    """Tasks and questions that are not there or not begun, by exercise."""
+    """Return tasks and questions that are missing or not begun, by exercise."""
     found = {e.exercise: list(dict.fromkeys(r.task for r in e.results if is_unfinished(r))) for e in report.exercises}
     return {exercise: tasks for exercise, tasks in found.items() if tasks}
 
 
 def login() -> str:
-    """Whose account this is: a zip that does not say who handed it in is nobody's. Raises CourseError."""
+    """Return the name of this account. A zip without a name belongs to no student. Raises CourseError."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
-    except (KeyError, OSError):  # no such account
+    except (KeyError, OSError):  # the account does not exist
         name = ""
     if name in ("", *ANYBODY):
         account = f"the account {name!r} is anybody's" if name else "this account has no name"
@@ -79,7 +79,7 @@ def login() -> str:
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write the zip; ``to`` may be a folder. Only the files that would be graded go in, and when: ``at``, else now."""
+    """Write the zip: only the files that would be graded, and the time (``at``, else now). ``to`` may be a folder."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
     stem = f"{student}_{module}".replace("/", "-")
@@ -94,9 +94,9 @@ def write_zip(
 
 
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
-    """Who handed in what and when, with which numbers and versions; for people.
+    """Return the manifest, for people: student, files, time, numbers and versions.
 
-    Of it only ``submitted`` is ever read, where the course has a late policy and the staff has no record of its own.
+    The grader reads only ``submitted``, if the course has a late policy and the staff has no record of its own.
     """
     variants = course.config.variants
     data = {

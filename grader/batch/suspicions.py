@@ -1,4 +1,4 @@
-"""Wrong answers that are right for another student's numbers: something for the staff, never shown to students."""
+"""Wrong answers that are right for another student's numbers. For the staff, never shown to students."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Suspicion = dict[str, Any]
 
 
 class Suspicions:
-    """Collect wrong answers, one report at a time. Without numbers per student there is nothing to collect."""
+    """Collect wrong answers, one report at a time. Nothing is collected unless numbers differ by student."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
@@ -38,13 +38,13 @@ class Suspicions:
         """Return the answers that fit another student's question, in the order of the reports.
 
         Args:
-            students: everybody in the class.
+            students: all students in the class.
         """
         numbered = (one for exercise, name in self._wrong for one in self._fitting(exercise, name, students))
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Those of one question: what everybody drew of it is in memory for this long."""
+        """Yield the suspicions of one question. All students' numbers for it are in memory meanwhile."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

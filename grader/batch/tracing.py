@@ -1,4 +1,4 @@
-"""Trace: a source and what is asked of it in, replies out. LEARNER PYTHON RUNS IN A CONFINED CHILD, never here."""
+"""Trace: from a source and its asks to replies. LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Cost:
     """CPU seconds of one submission, all its files together.
 
     Attributes:
-        limits: what it may cost.
+        limits: the submission's limits.
         tracing: CPU seconds of the learner's processes, and seconds that they slept.
         running: CPU seconds of the programs.
     """
@@ -39,7 +39,7 @@ class Cost:
 
     @property
     def no_more_runs(self) -> Fault | None:
-        """Return the fault of a program that is not run because the limit was passed."""
+        """The fault of programs that are not run because the limit was passed; None before that."""
         if self.running <= self.limits.total_run_seconds:
             return None
         return Fault("timeout", f"all programs together did not finish within {self.limits.total_run_seconds:g} s")
@@ -47,12 +47,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a source was traced to.
+    """The result of tracing a source.
 
     Attributes:
-        replies: one for each ask. A secret ask of a call has the program of the open one.
+        replies: one for each ask. A secret ask of a call has the program of the open ask.
         notes: what stopped the source while it was loaded.
-        files: names of the files whose lines programs mention.
+        files: names of the files that programs refer to by line.
     """
 
     replies: Mapping[Ask, Reply]
@@ -61,7 +61,7 @@ class Trace:
 
 
 def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Cost) -> Trace:
-    """Ask everything of one source, or remember what it answered.
+    """Send all asks to one source, or take its replies from the cache.
 
     Args:
         source: None if nothing was handed in.

@@ -1,6 +1,6 @@
-"""Judge: findings in, results out. The checks of an exercise with their hints, and each student's answers to questions.
+"""Judge: from findings to results. Judges checks, with their hints, and each student's answers to questions.
 
-A hint needs what the misconceptions give. ``References`` grades each of them once.
+Hints need the results of misconceptions. ``References`` grades each of them once.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from grader.judging.seen import Answered, Finding, paired
 
 
 class Judge:
-    """Judges the checks of a course's exercises.
+    """Judge the checks of a course's exercises.
 
     Args:
-        references: where hints come from.
+        references: the source of hints.
     """
 
     def __init__(self, course: Course, references: References) -> None:
@@ -73,7 +73,7 @@ class Judge:
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
-        """Whether nothing ended by time or memory: of the submission, or of what hints come from."""
+        """Return whether nothing ended by time or memory, in the submission or in the programs behind the hints."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
         faults = [f for f in findings if isinstance(f, Fault)]
@@ -98,7 +98,7 @@ def _answer(course: Course, exercise: Exercise, question: Question, answered: An
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Whether anything is known of what a task does: an error of its own, or what it came to."""
+    """Return whether a task has a finding of its own: an error that it raised, or a result."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -112,19 +112,19 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return the picoseconds of a timing call whose program has a time."""
+    """Return a timing call's time in picoseconds; None if its program has none."""
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None
     try:
         return laid_out(seen.operations, call.timing).step
-    except Exception:  # it has none, or the clock failed: a check that needs it says which
+    except Exception:  # it has no time, or the clock failed: a check that needs it reports which
         return None
 
 
 @dataclass
 class ProgramFindings:
-    """The findings of one program of the author's, by ``Ask.same``. A thread that adds findings holds the lock."""
+    """The findings of one of the author's programs, by ``Ask.same``. A thread that adds findings holds the lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     findings: dict[tuple, Finding] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class ProgramFindings:
 
 
 class References:
-    """The author's programs, each traced and run once, on inputs that are not hidden. Any thread may use it."""
+    """The author's programs, each traced and run once, on inputs that are not hidden. Thread-safe."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], ProgramFindings] = {}
@@ -141,10 +141,10 @@ class References:
     def answered(
         self, exercise: Exercise, misconception: Misconception | None, plan: Sequence[Ask], workers: Workers
     ) -> list[Answered]:
-        """Return what the reference (``misconception`` None) or a misconception comes to.
+        """Return the answers of the reference (``misconception`` None) or of a misconception.
 
         Args:
-            plan: all that is asked of a submission.
+            plan: all asks of a submission.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
@@ -161,10 +161,10 @@ class References:
     def shown(
         self, exercise: Exercise, misconception: Misconception, plan: Sequence[Ask], workers: Workers, public: bool
     ) -> Shown:
-        """Return what a misconception comes to beside right solutions of all other tasks.
+        """Return the answers of a misconception, beside right solutions of all other tasks.
 
         Args:
-            plan: all that is asked of a submission, in public or for a grade.
+            plan: all asks of a submission, in public or for a grade.
         """
         found = self._of(exercise, misconception)
         if public not in found.shown:
@@ -174,13 +174,13 @@ class References:
         return found.shown[public]
 
     def learn(self, exercise: Exercise, misconception: Misconception, answered: Sequence[Answered]) -> None:
-        """Keep what a misconception came to, so that it is not tried again when a hint is looked for."""
+        """Keep a misconception's answers, so that hints need not run it again."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield all that is known of the author's programs of an exercise."""
+        """Yield all findings so far of the author's programs of an exercise."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

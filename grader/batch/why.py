@@ -1,7 +1,7 @@
-"""For appeals: one check of one submission, decided again from scratch and laid open, beside what its report says.
+"""Appeals: decide one check of one submission again from scratch, and show all details beside the report on file.
 
-Fresh workers are started, so the cache takes no part. A submission that gets another verdict is not cached again. What
-is shown is for the staff: it has hidden data.
+Fresh workers are started, so the cache takes no part. If the verdict changed, the submission is not cached again. The
+output holds hidden data and is for the staff.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Why:
     """A check decided again.
 
     Attributes:
-        result: the verdict of today.
-        kept: that of the report on file; None without one.
-        lines: what was asked, what came of it, run by run.
-        differs: what is not as in the report on file, one line each; empty when all is.
-        page: the same with code, inputs, pictures and facts, to be rendered for staff.
+        result: the new verdict.
+        kept: the verdict of the report on file; None without one.
+        lines: asks and findings, run by run.
+        differs: one line for each difference from the report on file.
+        page: the same content with code, inputs, pictures and facts, to be rendered for staff.
     """
 
     result: Result
@@ -55,13 +55,13 @@ def why(
     """Decide one check again.
 
     Args:
-        course: what is graded against.
+        course: the course that is graded against.
         tier: isolation, as for ``grade``.
-        submission: the student's work.
-        where: ``EXERCISE/CHECK``, or a check's or question's name alone where one exercise has it.
+        submission: the student's submission.
+        where: ``EXERCISE/CHECK``, or a check's or question's name alone if only one exercise has it.
         kept: the report on file, if there is one.
-        make: makes a grader that remembers nothing, where simulated devices are not all that judges.
-        overrides: points that a person gave; who appeals is to hear of theirs.
+        make: makes a grader without a cache, if more than simulated devices judge.
+        overrides: points that a person gave; the output lists the student's own.
 
     Raises:
         CourseError: no such check.
@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # another version's words or evidence alone prove no remembered lie
+    if changed and name in submission.sources:  # other words or evidence may come from another version
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]
@@ -108,13 +108,13 @@ def set_by_hand(
 
 
 def result_in(report: Report, exercise: str, check: str) -> Result | None:
-    """The verdict on a check in a report."""
+    """Return the verdict on a check in a report."""
     results = [r for e in report.exercises if e.exercise == exercise for r in e.results]
     return next((r for r in results if r.name == check), None)
 
 
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
-    """What differs between the report on file and today's, which is of one exercise: one line each."""
+    """Return one line for each difference between the report on file and today's report of one exercise."""
     before = result_in(kept, exercise, result.name)
     if before is None:
         differs = [f"the report on file has no {exercise}/{result.name}"]
@@ -130,7 +130,7 @@ def differences(kept: Report, report: Report, exercise: str, result: Result) -> 
 
 
 def fields_that_differ(before: Result, result: Result) -> list[str]:
-    """A line for each field that differs, as JSON has them: a tuple is a list, a NaN null."""
+    """Return a line for each field that differs, compared as JSON: a tuple is a list, a NaN null."""
     was, now = before.model_dump(mode="json"), result.model_dump(mode="json")
     return [
         f"{field}: {was.get(field)!r} on file, {now.get(field)!r} now"
@@ -144,7 +144,7 @@ def _as_text(value: object) -> str:
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
-    """What was asked for a check or a question, and what came of it."""
+    """Yield the asks of a check or a question, and their findings."""
     exercise = course.exercise(name)
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)
@@ -159,7 +159,7 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:
-    """The exercise and the name of the check or question. Raises CourseError."""
+    """Return the exercise and the name of the check or question. Raises CourseError."""
     exercise, _, check = where.rpartition("/")
     names = course.select([exercise]) if exercise else list(course.module_of)
     found = [

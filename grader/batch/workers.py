@@ -1,4 +1,4 @@
-"""The processes that submissions are graded with, and the threads that grade side by side.
+"""The worker processes that grade submissions, and the threads that grade in parallel.
 
 ``Workers`` are the processes of one submission: one that traces, and those that run programs. ``Pool`` lends a set of
 workers to one submission at a time. The files of a submission are graded one after another.
@@ -34,10 +34,10 @@ GIVEN_UP = Reply(Fault("crashed", "not asked: other work of this submission ende
 
 
 class Runner:
-    """A worker that runs programs, one at a time. All submissions share it: it remembers what equal programs did.
+    """A worker that runs programs, one at a time. All submissions share it: it remembers the results of equal programs.
 
     Args:
-        compiler: compiles every program that was not refused, beside running it.
+        compiler: also compiles every program that was not refused.
     """
 
     def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
@@ -46,7 +46,7 @@ class Runner:
         self._lock = Lock()
 
     def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
-        """Run a program; the answer of a compiler is in the header, ``compiled``. Raises WorkerDied."""
+        """Run a program. A compiler's answer is in the header, as ``compiled``. Raises WorkerDied."""
         header, shards = self.run_or_try_again(request, program, ask)
         return with_compiled(self.compiler, header, request, program, ask), shards
 
@@ -54,10 +54,10 @@ class Runner:
         """Run a program. If the worker dies or hangs, a fresh one tries once more.
 
         Args:
-            more: of the request to the worker.
+            more: more fields of the request to the worker.
 
         Raises:
-            WorkerDied: it did so twice. Then ``ours`` says whether a fresh worker cannot run a program of ours either.
+            WorkerDied: both tries failed. ``ours`` is then true if a fresh worker cannot run a program of ours either.
         """
         with self._lock:
             try:
@@ -74,7 +74,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return the header with what a compiler makes of a program that was not refused."""
+    """Return the header with the compiler's answer, unless the program was refused."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)
@@ -83,7 +83,7 @@ def with_compiled(
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended, and whether it had loaded the source."""
+    """The end of a child: its reason, and whether the child had loaded the source."""
 
     loaded: bool
     how: str
@@ -94,7 +94,7 @@ class Children:
 
     Args:
         tracer: the worker that starts them.
-        asks: all that is asked of the source; secret asks come last.
+        asks: all asks to the source; secret asks come last.
         seconds: CPU time that is left for all of them.
     """
 
@@ -103,43 +103,46 @@ class Children:
         self._replies: dict[int, Reply] = {}
         self._notes: list[str] = []
         self._cpu = 0.0
+        self._suspect, self._failed_loads, self._hung = -1, 0, set[str]()
 
     def answer(self) -> Replies:
-        """Return a reply for each ask. Secret asks are sent when all others are answered.
+        """Return a reply for each ask. Secret asks are sent after all others are answered.
 
-        An ask that ends its child is tried once more, alone. A source that ends two children while it is loaded
-        is not tried again. Whatever uses up its time is not tried again: loading, a function, and after two functions
-        the whole file.
+        An ask that ends its child is tried once more, alone. A source that ends two children while loading is not tried
+        again.
+        Anything that uses up its time is not tried again: loading, a function, and after two functions the whole file.
         """
-        suspect, failed_loads, hung = -1, 0, set[str]()
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(self._asks)) if i not in self._replies]
             if not left or self._cpu > self._seconds or time.monotonic() > over:
                 break
-            chosen = [suspect] if suspect in left else left
+            chosen = [self._suspect] if self._suspect in left else left
             ended = self._one_child(chosen)
-            left = [i for i in chosen if i not in self._replies]
-            if not left:
-                continue
-            if ended.loaded and ended.how == "timeout":
-                hung.add(self._asks[left[0]].task)
-                self._give_up_on(hung)
-            elif not ended.loaded:
-                failed_loads += 2 if ended.how == "timeout" else 1
-                if failed_loads >= 2:
-                    fault = ended_fault(ended.how, "your file, while it was loaded,", self._limits.trace_seconds)
-                    self._replies |= dict.fromkeys(left, Reply(fault))
-            elif left[0] == suspect:
-                self._replies[suspect] = Reply(ended_fault(ended.how, "it", self._limits.trace_seconds))
-            else:
-                suspect = left[0]
+            if unanswered := [i for i in chosen if i not in self._replies]:
+                self._blame(unanswered, ended)
         each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
         files = tuple(c.name for c in self._source.chunks)
         return Replies(each, tuple(self._notes), self._cpu, files, self._source)
 
+    def _blame(self, left: Sequence[int], ended: Ended) -> None:
+        """Reply for asks that are not tried again, after a child ended before it answered the first of these."""
+        seconds = self._limits.trace_seconds
+        if not ended.loaded:
+            self._failed_loads += 2 if ended.how == "timeout" else 1
+            if self._failed_loads >= 2:
+                fault = ended_fault(ended.how, "your file, while it was loaded,", seconds)
+                self._replies |= dict.fromkeys(left, Reply(fault))
+        elif ended.how == "timeout":
+            self._hung.add(self._asks[left[0]].task)
+            self._give_up_on(self._hung)
+        elif left[0] == self._suspect:
+            self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
+        else:
+            self._suspect = left[0]
+
     def _give_up_on(self, hung: Collection[str]) -> None:
-        """Reply for the functions that used up their time; after the second also for what is left of the file."""
+        """Reply for the functions that used up their time; after the second, also for the rest of the file."""
         seconds = self._limits.trace_seconds
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.task in hung:
@@ -150,25 +153,22 @@ class Children:
                 )
 
     def _request(self, ask: Ask) -> dict[str, Any]:
-        """Return what is sent to a child for an ask."""
+        """Return the request to a child for an ask."""
         files, ends = [c.name for c in self._source.chunks], dict(self._source.ends)
         return ask.for_tracer(files) | {"after": ends.get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
-        """Put the chosen asks to one child, and keep its replies."""
-        source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
-        asked = [self._asks[i] for i in chosen]
-        shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
+        """Send the chosen asks to one child, and keep its replies."""
         started, loaded, left = False, False, list(chosen)
         try:
-            for frame, blobs in self._tracer.trace(source, shown, secret):
+            for frame, blobs in self._frames(chosen):
                 if frame.get("from") == "worker":
                     self._cpu += float(frame.get("cpu", 0))
                     return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded") and not loaded:  # a later one may tell of secret cases
+                elif body.get("loaded") and not loaded:  # a later frame could leak secret cases
                     loaded = True
                     self._notes = self._notes or load_notes(body.get("faults"))
                 elif left and body.get("number") == len(chosen) - len(left):  # each request once, in order
@@ -178,13 +178,20 @@ class Children:
             return Ended(loaded, "worker")
         return Ended(loaded, "garbage")
 
+    def _frames(self, chosen: Sequence[int]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
+        """Start a child for the chosen asks, and return the frames that it sends."""
+        source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
+        asked = [self._asks[i] for i in chosen]
+        shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
+        return self._tracer.trace(source, shown, secret)
+
 
 class Workers:
-    """A tracer of its own and runners that all share, used by one submission at a time.
+    """A tracer of its own and runners that all submissions share, used by one submission at a time.
 
     Attributes:
         limits: of one submission.
-        store: what is remembered over runs.
+        store: the cache over runs.
         devices: run programs beside the simulated devices, for their values.
         processes: all workers.
     """
@@ -202,19 +209,19 @@ class Workers:
         return [self.tracer, *(r.worker for r in self.runners)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return the same tracer with one of the runners."""
+        """Return workers with this tracer and one of the runners."""
         one = copy(self)
         one.runners = self.runners[number : number + 1]
         return one
 
     def without_devices(self) -> Workers:
-        """Return the same workers with simulated devices only."""
+        """Return these workers with simulated devices only."""
         one = copy(self)
         one.devices = None
         return one
 
     def afresh(self) -> Workers:
-        """Return the same workers, which look nothing up."""
+        """Return these workers with a store that looks nothing up."""
         one = copy(self)
         one.store = self.store.afresh()
         return one
@@ -228,8 +235,8 @@ class Workers:
         """Return the replies of confined children.
 
         Args:
-            asks: secret ones come last.
-            seconds: CPU time that they may take.
+            asks: secret asks come last.
+            seconds: CPU time that the children may take.
         """
         return Children(self.tracer, self.limits, source, asks, seconds).answer()
 
@@ -242,13 +249,13 @@ class Workers:
         return self._runner_of(ask).run_or_try_again(request, program, ask, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
-        """Return one runner for equal asks of all submissions, so that equal programs meet."""
+        """Return one runner for equal asks of all submissions, so that it sees equal programs."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
 
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool that ends with the block. An exception drops what is queued; an interruption waits for nothing."""
+    """Yield a pool that ends with the block. An exception drops queued work; an interruption waits for nothing."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool
@@ -258,15 +265,13 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-AHEAD = (
-    4  # queued submissions for each set of workers: of a whole class they would take memory; of one, workers would idle
-)
+AHEAD = 4  # queued submissions for each set of workers: a whole class would take memory, one would leave workers idle
 
 T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Sets of workers. Those that run already are lent first."""
+    """Sets of workers. Sets that are already running are lent first."""
 
     def __init__(self, every: Sequence[Workers]) -> None:
         self.every = list(every)
@@ -276,7 +281,7 @@ class Pool(Generic[T]):
 
     @contextmanager
     def lent(self) -> Iterator[Workers]:
-        """Wait for workers and have them alone."""
+        """Wait for a free set of workers and hold it during the block."""
         workers = self._free.get()
         try:
             yield workers
@@ -284,10 +289,11 @@ class Pool(Generic[T]):
             self._free.put(workers)
 
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
-        """Do the work of each name in a thread, and hand each result to ``done`` in this one.
+        """Call ``work`` for each name in a thread, and pass each result to ``done`` in this thread.
 
-        Results are handed on as they come; of several that came meanwhile, in the order of the names. An exception of
-        ours over one name is handed on in place of the result and stops no other.
+        Results are passed on as they arrive; several at once in the order of the names. If our own code raises for one
+        name,
+        ``done`` gets the exception and the others go on.
         """
         left, running = iter(names), dict[Future[T], str]()
         with pool_of(len(self.every)) as threads:
@@ -297,6 +303,6 @@ class Pool(Generic[T]):
                 if not running:
                     break
                 wait(running, return_when=FIRST_COMPLETED)
-                for future in [one for one in running if one.done()]:  # in the order of names, not of a set
+                for future in [one for one in running if one.done()]:  # ``wait`` returns an unordered set
                     name, error = running.pop(future), future.exception()
                     done(name, error if isinstance(error, Exception) else future.result())

@@ -1,4 +1,4 @@
-"""The files of a folder of reports. All are written from the database, and can be written again."""
+"""Write the files of a folder of reports. All of them come from the database and can be written again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
     """Write all files of a folder.
 
     Args:
-        anew: also the pages that are as they should be.
+        anew: also rewrite pages that are up to date.
     """
     found = database.last_run()
     if found is None:
@@ -51,7 +51,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
 
 
 def _write_student(folder: Path, report: Report, text: str, anew: bool) -> None:
-    """Write the pages first and the report last: a report that is as it should be has its pages."""
+    """Write the pages first and the report last, so that an up-to-date report has its pages."""
     path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)
@@ -82,7 +82,7 @@ def report_path(folder: Path, student: str) -> Path:
 
 
 def pages_of(folder: Path, student: str) -> tuple[Path, Path]:
-    """The student's page, and the staff's."""
+    """Return the paths of the student's page and of the staff's page."""
     page = page_name(student)
     return folder / "students" / page, folder / page
 
@@ -95,7 +95,7 @@ def remove_files(folder: Path, student: str) -> None:
 
 
 def shows_the_same(report: Report, other: Report) -> bool:
-    """Whether the pages of both are the same."""
+    """Return whether the pages of both reports are identical."""
 
     def shown(of: Report) -> Report:
         drawn_by = [{"grader": e.basis.get("grader", "")} for e in of.exercises]

@@ -21,10 +21,10 @@ from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
 
-FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these errors may name no file
 
 VALUE_ERROR = "Value error, "
-COMMANDS = {  # of the core: where each is, in the order of --help; imported when it is needed
+COMMANDS = {  # the core's, in the order of --help; imported when needed
     "list": "learner.list_",
     "show": "learner.show",
     "check": "learner.check",
@@ -43,7 +43,7 @@ COMMANDS = {  # of the core: where each is, in the order of --help; imported whe
     "mutants": "author.mutants",
     "nbgrader": "staff.nbgrader",
 }
-MISTAKES = {  # of users: one line says it. By name, for who raises one has imported it
+MISTAKES = {  # of users, reported in one line. By name, since raising one has already imported its class
     "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
     "grader.declared.AuthorError",
@@ -54,7 +54,7 @@ MISTAKES = {  # of users: one line says it. By name, for who raises one has impo
 
 
 class Imported(Mapping[str, Any]):
-    """The commands of the core, then those of the wings; each is imported when it is asked for."""
+    """The core's commands, then the wings'. Each is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)
@@ -68,7 +68,7 @@ class Imported(Mapping[str, Any]):
 
 @cache
 def _imported(name: str) -> Any:
-    """Raises KeyError."""
+    """Import a command. Raises KeyError for an unknown name."""
     if name in COMMANDS:
         module, _, found = COMMANDS[name].partition(".")
         thing = getattr(importlib.import_module(f"grader.cli.{module}"), found)
@@ -84,7 +84,7 @@ def _imported(name: str) -> Any:
 
 
 class Commands(TyperGroup):
-    """The commands; what is said of a wrong option is without the word that pydantic puts before it."""
+    """The commands. Messages on wrong options lose the words that pydantic puts before them."""
 
     def __init__(self, **about: Any) -> None:
         super().__init__(**about)
@@ -108,7 +108,7 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that refuses an option that is given twice, of which otherwise the last would count and nobody be told."""
+    """A command that refuses an option given twice. Otherwise the last one would silently win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -128,12 +128,12 @@ def _shardlings() -> None: ...
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one line, never a traceback. Ctrl-C is one sentence."""
+    """Run a command. A user's mistake prints one line, Ctrl-C one sentence, neither a traceback."""
     stopping.stop_in_order()
     try:
         run()
     except BaseException as end:
-        if stopping.asked() or isinstance(end, KeyboardInterrupt):  # whatever became of it on its way
+        if stopping.asked() or isinstance(end, KeyboardInterrupt):  # any exception may follow from the interruption
             end_all()
             stopping.stop()
         raise
@@ -162,5 +162,5 @@ def run() -> None:
 
 
 def is_mistake(error: Exception) -> bool:
-    """Whether it is the user's, so that its one line is all there is to say."""
+    """Return whether the error is a user's mistake, so that one line reports it."""
     return any(f"{kind.__module__}.{kind.__qualname__}" in MISTAKES for kind in type(error).__mro__)

@@ -1,4 +1,4 @@
-"""``python -m grader.cli``."""
+"""Entry point of ``python -m grader.cli``."""
 
 from grader.cli import main
 

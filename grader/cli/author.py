@@ -66,7 +66,7 @@ def build(
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
-    """The course, and which of its exercises are to be proved."""
+    """Return the course, and the exercises to prove."""
     found = course_at(path)
     if not found.solved:
         raise CourseError("there is no solutions/ here to prove")
@@ -151,7 +151,7 @@ NAME_WIDTH = 22  # the table fits 80 columns
 
 
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
-    """What each exercise consists of, how many of its mutants met which fate, and what is to be mended.
+    """Print each exercise's size, the number of its mutants by fate, and problems.
 
     Questions count as checks; pts are points, alt are alternatives, same are equivalent mutants.
     """
@@ -174,7 +174,7 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
 
 
 def _counts(course: Course, proof: Proof) -> list[float]:
-    """One exercise's row, in the order of ``COUNTED``."""
+    """Return one exercise's row, in the order of ``COUNTED``."""
     exercise = course.exercise(proof.exercise)
     checks = len(exercise.checks) + len(exercise.questions)
     fates = [proof.count(fate) for fate in ("killed", "equivalent", "survived")]

@@ -1,4 +1,4 @@
-"""``--backend`` and ``--processes``: what judges programs beside the simulated devices."""
+"""``--backend`` and ``--processes``: the devices or the compiler that judge beside the simulated devices."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from grader.course.loading import Course
 def beside_at(
     name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
 ) -> Beside:
-    """What was asked for: nothing where simulated devices in one process are all. Raises CourseError, WingError.
+    """Return what the options ask for; nothing if simulated devices in one process do. Raises CourseError, WingError.
 
     Args:
-        quiet: nothing is told but errors. remember: what was compiled before is not compiled again.
+        quiet: report only errors. remember: reuse earlier compilations.
     """
     if name.startswith("tpu:"):
         return Beside(compiler=wing.needed("chip", f"--backend {name}")(name, processes, course, tier, remember))
@@ -22,7 +22,7 @@ def beside_at(
 
 
 def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
-    """Return the devices that were asked for; None if simulated ones in one process are enough.
+    """Return the devices that the options ask for; None if simulated ones in one process are enough.
 
     Raises CourseError, WingError.
     """

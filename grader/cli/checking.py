@@ -1,4 +1,4 @@
-"""What ``shardlings check`` and ``shardlings submit`` do with one's own work."""
+"""Implementation of ``shardlings check`` and ``shardlings submit`` for one's own work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_work(
     """Check the work at ``place`` on these exercises, print the results, and return the exit code.
 
     Args:
-        names: as they were typed.
+        names: exercises or modules as typed.
         unconfined: print a note that the work runs without a sandbox.
     """
     if unconfined:
@@ -70,7 +70,7 @@ def check_work(
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """The exercises in which a program of the learner's fails for what it does: ``explain`` shows that."""
+    """Return the exercises with a program that fails for its behaviour, which ``explain`` shows."""
     return [
         e.exercise
         for e in graded.exercises
@@ -81,7 +81,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """What was judged of these exercises, where that is not plain."""
+    """Print which hidden checks were judged or are still to come, if any."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -89,7 +89,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
 
 
 def print_in_short(course: Course, graded: Report) -> None:
-    """A line for each exercise that is begun, the first failure, and how to see more."""
+    """Print a line for each begun exercise, the first failure, and how to see more."""
     print_overview(graded, {m.id: m.title for m in course.config.modules}, out)
     out.print()
     if failing := print_first_failure(graded, out):
@@ -103,7 +103,7 @@ def print_in_short(course: Course, graded: Report) -> None:
 
 
 def begun_of(course: Course, submission: Submission, chosen: list[str], names: list[str], place: Path) -> list[str]:
-    """Those of the chosen exercises that the work has, one at least."""
+    """Return the chosen exercises that the work contains. Raises CourseError if there are none."""
     if begun := [e for e in chosen if e in submission.sources]:
         return begun
     first = chosen[0]
@@ -116,7 +116,7 @@ def begun_of(course: Course, submission: Submission, chosen: list[str], names: l
 def own_grader(
     course: Course, tier: str = "none", devices: Devices | None = None, compiler: Compiler | None = None
 ) -> Grader:
-    """For one's own work: usually without isolation, and in this process where there is no fork (Windows)."""
+    """Return a grader for one's own work, usually without isolation; in-process on systems without fork (Windows)."""
     if hasattr(os, "fork"):
         return Grader(course, tier, devices=devices, compiler=compiler)
     os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
@@ -126,7 +126,7 @@ def own_grader(
 def submit_module(
     found: Course, listed: Module, place: Path, who: str, to: Path | None, student: str, *, full: bool
 ) -> None:
-    """Check a module and hand it in; ``who`` does it, ``student`` as typed. ``full``: print every result."""
+    """Check a module and hand it in: ``who`` for the checks, ``student`` as typed. ``full``: print every result."""
     from grader.batch import submit as submitting
     from grader.integrations.nbgrader import exchange
 
@@ -149,7 +149,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """What is not done yet in exercises that are begun; which are not begun stands above."""
+    """Print the unfinished tasks of begun exercises. Exercises that are not begun were printed before."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

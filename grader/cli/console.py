@@ -23,32 +23,32 @@ err = Console(stderr=True)
 
 FAILED, UNUSABLE, BROKEN = 1, 2, 3
 EVERY = 60.0
-"""Seconds between lines on progress in a log."""
+"""Seconds between progress lines in a log."""
 
 
 def points(value: float) -> str:
-    """``1 point``, ``2.5 points``."""
+    """Return ``1 point`` or ``2.5 points``."""
     return f"{value:g} point{'' if value == 1 else 's'}"
 
 
 def say(text: str, style: str | None = None) -> None:
-    """One line of the results as it stands, however long."""
+    """Print one line of the results verbatim, however long."""
     out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def tell(what: str, text: object) -> None:
-    """One line beside the results."""
+    """Print one line on stderr, beside the results."""
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
-    """A line for each exercise that cannot be used: the others can."""
+    """Print a line for each exercise that cannot be used. The others still can."""
     for reason in unusable.values():
         tell(what, reason)
 
 
 def going_to(folder: Path) -> str:
-    """``cd FOLDER && `` before a command that is to be typed there; nothing where one is."""
+    """Return ``cd FOLDER && ``, the prefix of a command to type in that folder; '' for the working directory."""
     return "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
 
 
@@ -63,7 +63,7 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     In a log, print a line now and then instead.
 
     Args:
-        console: where results are printed meanwhile, if any are: the bar stays below them.
+        console: where results are printed meanwhile; the bar stays below them.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -101,7 +101,7 @@ def _progress_lines(total: int, what: str) -> Callable[[str], None]:
 
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show a task and its elapsed time; for tasks whose end is unknown."""
+    """Show a task and its elapsed time. For tasks of unknown length."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
@@ -111,7 +111,7 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
-    """A batch with wrong answers is a success; one's own work with failures is not."""
+    """Return the exit code. Wrong answers fail only one's own work (``student``), not a batch."""
     results = [r for one in reports for e in one.exercises for r in e.results]
     if any(r.waits and r.status == "broken" for r in results):
         return BROKEN

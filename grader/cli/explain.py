@@ -1,4 +1,4 @@
-"""``explain``: what a function does, read from its program."""
+"""``explain``: show facts about a function, read from its program."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def explain(
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
-        devices.times = bool(on)  # a predicted time is held against one that was measured
+        devices.times = bool(on)  # a prediction is compared with a measured time
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on:
@@ -107,7 +107,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """The program with its time by a chip's compiler, and the times that the learner predicted."""
+    """Return the program with its time by a chip's compiler, and the times that the learner predicted."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     if work is not None or not solution or (course.root / "exercises").is_dir():  # a learner may have predicted
@@ -117,7 +117,7 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """``9.6 ms by the compiler of v5e:2x4, 1.02 of the clock's: 9.6 ms products, 0 ps waiting``; '' if not known."""
+    """Return ``9.6 ms by the compiler of v5e:2x4, 1.02 of the clock's: 9.6 ms matrix products, ...``; '' if unknown."""
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} of the clock's" if program.timeline else ""
@@ -127,7 +127,7 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
 
 
 def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
-    """Whether the solution is explained. Raises CourseError where it is wanted and not here."""
+    """Return whether to explain the solution. Raises CourseError if ``--solution`` is impossible."""
     if solution and (work is not None or not course.solved):
         raise CourseError("--solution: " + ("--work says whose it is" if work else "there are no solutions here"))
     if work is not None or not course.solved:
@@ -140,7 +140,7 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
-    """Whose function is explained, and where it stands."""
+    """Say whether the function is the learner's or the solution's, and name its file."""
     if solution:
         return f"the solution's, {course.path_of(exercise.id).relative_to(course.root)}"
     other = "; --solution explains the solution's" if course.solved else ""
@@ -148,7 +148,7 @@ def whose(course: Course, exercise: Exercise, source: Source, solution: bool) ->
 
 
 def expect_new(file: Path | None) -> None:
-    """Raises CourseError if the command could not write the file: better now than when all is done."""
+    """Raise CourseError if the file cannot be written, before any work is done."""
     if file is None:
         return
     if os.path.lexists(file):
@@ -170,10 +170,10 @@ def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
 def own_source(
     course: Course, exercise: Exercise, work: Path | None, student: str, tier: str, named: Path | None
 ) -> Source:
-    """What the learner has of this exercise. Raises CourseError where that is nothing.
+    """Return the learner's source for this exercise. Raises CourseError if there is none.
 
     Args:
-        named: ``--course``. Without it, confined work may not lie in the course: its author could have written that.
+        named: ``--course``. Without it, confined work may not be inside the course: its author could have written that.
     """
     place = work_in(course, work)
     if tier != "none" and named is None:
@@ -186,13 +186,13 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """What checks of each task may say."""
+    """Return by task the lines that its checks may contain."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
 
 def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_json: bool) -> None:
-    """What was found, task by task; ``lines``: for its author, what checks of a task may say."""
+    """Print the findings, task by task. ``lines``: what checks of a task may contain, for its author."""
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})
         return
@@ -208,6 +208,6 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
 
 
 def code_of(faults: Iterable[Fault | None]) -> int:
-    """The exit status: 0 without a fault; 3 if one is our own failure."""
+    """Return the exit code: 0 without a fault; 3 if one is our own failure."""
     kinds = {fault.kind for fault in faults if fault is not None}
     return BROKEN if "broken" in kinds else FAILED if kinds else 0

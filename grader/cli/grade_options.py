@@ -1,4 +1,4 @@
-"""The options of ``shardlings grade``, and the one function that carries them out. Nothing heavy is imported here."""
+"""The options of ``shardlings grade``, and the function that carries them out. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from grader.sandbox.tiers import best_tier
 
 @dataclass(frozen=True)
 class GradeOptions:
-    """One command ``grade``.
+    """One ``grade`` command.
 
     Attributes:
         paths: the submissions; with ``nbgrader`` the name of one assignment.
         to: the folder that reports go to.
         jobs: submissions at a time; None for the default.
-        only: exercises or modules; none for those that are due or handed in.
+        only: exercises or modules; empty for all that are due or handed in.
         isolation: the sandbox, as on the command line.
         nbgrader: an nbgrader course folder.
         again: with ``nbgrader``, write unchanged submissions anew.
-        why: a student and a check to decide again; empty for none.
-        html: the page of that check.
+        why: a student and a check to decide again; empty strings for none.
+        html: file for the page of that check.
         dry_run: report changes and write nothing.
-        remember: use the cache, and add to it.
-        roster: the class.
+        remember: read the cache and add to it.
+        roster: file with the class.
         backend, processes: devices that judge beside the simulated ones.
         cluster: address of a scheduler whose workers grade.
         course: the course's file or folder.
@@ -60,7 +60,7 @@ class GradeOptions:
         return any(self.why)
 
     def refuse_what_does_not_go_together(self) -> None:
-        """Raises CourseError for options that exclude each other."""
+        """Raise CourseError for options that exclude each other."""
         beside = self.beside != BackendChoice()
         refused = {
             "--cluster goes with simulated devices alone: leave --backend and --processes out": self.cluster and beside,
@@ -86,14 +86,14 @@ class GradeOptions:
 
 
 def carry_out(options: GradeOptions) -> int:
-    """Grade as the options say; the exit code. Raises CourseError."""
+    """Grade as the options say and return the exit code. Raises CourseError."""
     options.refuse_what_does_not_go_together()
     if options.appeals or options.nbgrader:
         from grader.cli import grading
 
         return grading.decide_again(options) if options.appeals else grading.grade_nbgrader(options)
     found = solved_course_at(options.course, options.paths)
-    found.select([*options.only])  # a wrong name is reported before any submission is read
+    found.select([*options.only])  # report a wrong name before reading submissions
     if options.to is not None and not options.cluster and not has_reports(options.to):
         begin_workers(found, best_tier(options.isolation))
     from grader.cli.grading import grade_batch

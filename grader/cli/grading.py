@@ -1,4 +1,4 @@
-"""What ``shardlings grade`` does: a batch of folders, one check again for an appeal, or an assignment of nbgrader's."""
+"""Implementation of ``shardlings grade``: a batch of folders, an appeal's check again, or an nbgrader assignment."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ from grader.sandbox.tiers import best_tier
 
 @dataclass(frozen=True)
 class HandedIn:
-    """The work of a batch.
+    """The submissions of a batch.
 
     Attributes:
-        places: of everybody whose work was found, by student: where it is.
-        submissions: by student, what could be read.
-        not_graded: by student, why their work cannot be graded.
-        notes: what the staff is to know of it.
+        places: location of each submission that was found, by student.
+        submissions: readable submissions, by student.
+        not_graded: by student, why the submission cannot be graded.
+        notes: notes for the staff.
     """
 
     places: dict[str, Place]
@@ -78,11 +78,11 @@ class HandedIn:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
-        not_graded: by student, why their work was not graded.
-        broken: whether the grader itself failed over anybody who was graded.
+        not_graded: by student, why the submission was not graded.
+        broken: whether the grader itself failed for any graded student.
     """
 
     summary: Summary
@@ -91,7 +91,7 @@ class RunOutcome:
 
 
 def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) -> HandedIn:
-    """Read everybody's work."""
+    """Read all submissions."""
     found, notes, not_graded = find_submissions(paths, course.module_of, login)
     given = course.handed_out
     places = dict(found)
@@ -101,19 +101,19 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
 
 
 def grade_batch(course: Course, options: GradeOptions) -> int:
-    """Grade all submissions into the folder that the options name; the exit code."""
+    """Grade all submissions into the folder that the options name, and return the exit code."""
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     known = rosters(to, roster_in(options.roster))
     with grader_for(course, options) as (grader, where):
         if not has_reports(to):
-            grader.warm()  # while the class is read: nobody was graded before
+            grader.warm()  # while the class is read; a first run needs them
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading what was handed in", quiet=options.as_json):
             work = handed_in(course, [*options.paths], login)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem and options.as_json:  # else the summary begins with it
+        if course.seed_problem and options.as_json:  # otherwise the summary begins with it
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names)
         when = now.isoformat(timespec="seconds")
@@ -127,7 +127,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
 
 @contextmanager
 def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, str]]:
-    """A grader as the options ask for it, and where it grades, in words."""
+    """Yield a grader for these options, and a description of where it grades."""
     spread = spreading() if options.cluster else None
     tier = spread.tier_of(options.isolation) if spread else best_tier(options.isolation)
     devices, compiler = beside_at(options.backend, options.processes, course, tier)
@@ -152,7 +152,7 @@ def run_in(
     *,
     quiet: bool,
 ) -> RunOutcome:
-    """One run."""
+    """Grade the exercises ``names`` into an open folder, and finish the run."""
     if text := folder.taken.text(folder.path):
         tell("note", text)
     keep_roster(folder, known.plain)
@@ -166,13 +166,13 @@ def run_in(
         lambda changes: announce(folder, changes, quiet=quiet),
     )
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    if unusable is None:  # nobody waits for a result any more
+    if unusable is None:  # after grading, which loading every exercise would delay
         unusable = others_unusable(course)
     return finish(course, folder, graded, not_graded, unusable, known)
 
 
 def spreading() -> ModuleType:
-    """What grades on a cluster. Raises CourseError where what it needs is not installed."""
+    """Return the module that grades on a cluster. Raises CourseError if its packages are not installed."""
     try:
         return wing.needed("cluster", "--cluster")
     except ModuleNotFoundError as missing:
@@ -186,11 +186,11 @@ def tell_of_cluster(text: str) -> None:
 
 
 def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
-    """The exercises to grade: what was asked for, else what is due or handed in; what the staff is to know is told."""
+    """Return the exercises to grade: those of ``--only``, else those due or handed in. Print notes for the staff."""
     notes = list(work.notes)
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
-        only = list(asked)  # where nobody handed in anything: all
+        only = list(asked)  # all, if there are no submissions
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
@@ -201,7 +201,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
-    """Ends the command where one of these exercises cannot be used. No other is loaded."""
+    """End the command if one of these exercises cannot be used. Loads no other exercise."""
     _, unusable = course.usable(names)
     if unusable:
         tell_unusable(unusable)
@@ -209,16 +209,16 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """The exercises that cannot be used, once those to be graded can; why not is noted."""
+    """Return all unusable exercises with reasons, and print these as notes. Those to be graded are usable."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable
 
 
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Grades are added to those on file, and what these count for is not known of an exercise that cannot be used.
+    """Return the unusable exercises. Raises CourseError if one of them is on file.
 
-    Returns those that cannot be used, and are not on file.
+    New grades are added to those on file, and the weight of an unusable exercise is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()
@@ -234,7 +234,7 @@ def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters,
 ) -> RunOutcome:  # fmt: skip
-    """Write what is said of the class, those included who were graded there before. Each report is read once."""
+    """Write the class files, including students graded in earlier runs. Each report is read once."""
     students = folder.database.students()
     counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
@@ -263,13 +263,13 @@ def finish(
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
-    """The class at a glance, and where to read more; ``tier``: how confined, and where programs ran besides."""
+    """Print an overview of the class and where to read more. ``tier``: the isolation, and other devices used."""
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
-    if folder.dry:  # what would change stands above, and is not to be lost among what is known
+    if folder.dry:  # the changes above should not be lost among known facts
         print_warnings(summary, out)
         print_attention(summary.attention, out)
     else:
@@ -286,7 +286,7 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
 
 
 def decide_again(options: GradeOptions) -> int:
-    """One check of one student's work, and the report on file beside it; the exit code."""
+    """Decide one check of one submission again, compare it with the report on file, and return the exit code."""
     (typed, check), to, html, paths = options.why, options.to, options.html, [*options.paths]
     student = composed(typed)
     found = solved_course_at(options.course, paths)
@@ -327,7 +327,7 @@ def decide_again(options: GradeOptions) -> int:
 
 
 def write_page(html: Path, decided: appeals.Why) -> None:
-    """Raises CourseError where it cannot be written."""
+    """Write the page. Raises CourseError if that fails."""
     try:
         write_atomic(html, render_appeal(decided.page))
     except OSError as error:
@@ -336,7 +336,7 @@ def write_page(html: Path, decided: appeals.Why) -> None:
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:
-    """The verdict, what led to it, and what is on file."""
+    """Print the verdict, its reasons, and the comparison with the report on file."""
     result = decided.result
     lines = [
         f"{result.name}: {result.status}, {result.earned:g} of {result.points:g}",
@@ -350,7 +350,7 @@ def print_decision(decided: appeals.Why, student: str) -> None:
 
 
 def grade_nbgrader(options: GradeOptions) -> int:
-    """Grade an nbgrader assignment into its gradebook; the exit code."""
+    """Grade an nbgrader assignment into its gradebook, and return the exit code."""
     need_jax()
     if len(options.paths) != 1:
         raise CourseError("with --nbgrader DIR, name one assignment: shardlings grade --nbgrader DIR ASSIGNMENT")

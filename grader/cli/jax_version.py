@@ -1,4 +1,4 @@
-"""Which JAX it must be."""
+"""The required versions of JAX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 
 
 def jax_problem(version: str | None = None) -> str:
-    """Empty, or one line when JAX is missing or too old."""
+    """Return '', or one line if JAX is missing or too old."""
     oldest = ".".join(map(str, OLDEST_JAX))
     try:
         version = version or importlib.metadata.version("jax")
@@ -20,5 +20,5 @@ def jax_problem(version: str | None = None) -> str:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """``0.10.2`` as ``(0, 10, 2)``."""
+    """Parse ``0.10.2`` into ``(0, 10, 2)``."""
     return tuple(int(n) for n in re.findall(r"\d+", version)[:3])

@@ -1,4 +1,4 @@
-"""The learner's commands: list, show, check and submit. What they do is imported when they do it."""
+"""The learner's commands: list, show, check and submit. Each imports its implementation when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``shardlings list`` and ``shardlings show`` print."""
+"""Output of ``shardlings list`` and ``shardlings show``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIST_WIDTH = 76
 
 
 def list_all(found: Course, *, as_json: bool) -> int:
-    """All modules with their exercises; the exit code."""
+    """Print all modules with their exercises, and return the exit code."""
     good, unusable = found.usable(found.module_of)
     rows = [
         {
@@ -49,7 +49,7 @@ def list_all(found: Course, *, as_json: bool) -> int:
 
 
 def print_list(course: Course, rows: list[dict[str, Any]]) -> None:
-    """Each module with the rows of its exercises; names stand whole, however narrow the terminal."""
+    """Print each module with the rows of its exercises. Names are never shortened, however narrow the terminal."""
     for module in course.config.modules:
         due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
         out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
@@ -67,13 +67,13 @@ def print_list(course: Course, rows: list[dict[str, Any]]) -> None:
 
 
 def worth(row: Mapping[str, Any]) -> str:
-    """``2 points``, ``2.5 bonus points``."""
+    """Return ``2 points`` or ``2.5 bonus points``."""
     amount = points(row["points"])
     return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
 def show_one(found: Course, name: str, hint: int, student: str, *, as_json: bool) -> None:
-    """One exercise, or one of its questions, with the numbers of ``student``; or so many ``hint``s alone."""
+    """Print one exercise, or one of its questions, with the numbers of ``student``; or only ``hint`` hints."""
     _, unusable = found.usable(found.module_of)
     several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
     if len(several) > 1:
@@ -82,7 +82,7 @@ def show_one(found: Course, name: str, hint: int, student: str, *, as_json: bool
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
     hints = hints_of(exercise, only, hint)
-    if only in exercise.tasks:  # a function is told of where its exercise is
+    if only in exercise.tasks:  # a function is shown as part of its exercise
         if not hint:
             tell("note", f"{only} is a function of {chosen}")
         only = None
@@ -108,13 +108,13 @@ def show_one(found: Course, name: str, hint: int, student: str, *, as_json: bool
 
 
 def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
-    """The first hints of each task and question that has any, or of the one of this name."""
+    """Return the first hints of each task and question that has any, or only of the one named ``only``."""
     named = {**exercise.tasks, **exercise.questions}
     return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
 
 
 def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
-    """The hints alone: who asks for one has read the statement."""
+    """Print only the hints: a learner who asks for one has read the statement."""
     for of, texts in hints.items():
         for number, text in enumerate(texts, 1):
             out.print(f"Hint {number} for {of}: {text}", markup=False, highlight=False)
@@ -125,7 +125,7 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """The file to write into, by its path from here, and the notebook beside it; by name if they are elsewhere."""
+    """Return the path of the file to write into, and the notebook beside it; only names if they are elsewhere."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises, to write into"
     module = course.module_of[exercise.id]
@@ -134,7 +134,7 @@ def written_in(course: Course, exercise: Exercise) -> str:
 
 
 def questions_for(course: Course, exercise: Exercise, student: str, only: str | None) -> list[dict[str, Any]]:
-    """The exercise's questions, or the one of this name, with the student's numbers."""
+    """Return the exercise's questions, or only the one named ``only``, with the student's numbers."""
     return [
         {
             "name": q.name,
@@ -149,7 +149,7 @@ def questions_for(course: Course, exercise: Exercise, student: str, only: str | 
 
 
 def print_statement(exercise: Exercise, *, solved: bool) -> None:
-    """What is to be done, and what is checked of it."""
+    """Print the statement and the checks."""
     print_markdown(page(exercise), out)
     if exercise.checks:
         out.print("\n[bold]Checked" + ("" if solved else " before you submit") + "[/bold]")

@@ -1,4 +1,4 @@
-"""What this machine can do: devices, isolation, versions, what to install, and whether it grades right."""
+"""Capabilities of this machine: devices, isolation, versions, missing packages, and whether it grades correctly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """One thing looked at. ``needed``: nothing works without it."""
+    """One property of the machine. ``needed``: nothing works without it."""
 
     name: str
     ok: bool
@@ -34,7 +34,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """JAX: too old does not work; newer than what was tested may, and the canary says whether it does."""
+    """Check JAX. Too old does not work. Newer than tested may work, and the canary finds out."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")
@@ -45,7 +45,7 @@ def jax_line(version: str | None = None) -> MachineCheck:
 
 
 def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[MachineCheck]:
-    """Look at everything. Starts one worker to count simulated devices, and grades some of the course's solutions."""
+    """Check everything. Starts one worker to count simulated devices, and grades some of the course's solutions."""
     lines = [MachineCheck("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
     lines.append(jax_line())
     usable = not jax_problem()
@@ -68,7 +68,7 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
 
 
 def graded_right(course: Course, isolation: str) -> MachineCheck:
-    """The canary, for one exercise of each kind."""
+    """Run the canary on one exercise of each kind."""
     try:
         names = canary.one_of_each_kind(course)
         with Grader(course, best_tier(isolation)) as grader:
@@ -80,7 +80,7 @@ def graded_right(course: Course, isolation: str) -> MachineCheck:
 
 
 def count_devices(devices: int) -> MachineCheck:
-    """Whether as many devices can be simulated as the course asks for."""
+    """Check that this machine can simulate as many devices as the course asks for."""
     source = {"name": "probe.py", "chunks": [["probe.py", "import jax\ndef count(): return jax.device_count()\n"]]}
     ask = {"kind": "function", "task": "count", "cases": [{"dict": []}]}
     found = 0
@@ -100,7 +100,7 @@ def count_devices(devices: int) -> MachineCheck:
 
 
 def attack(tier: str, jobs: int) -> int:
-    """Run the hostile corpus against this machine. Returns 0 when nothing is gained.
+    """Run the hostile corpus against this machine. Returns 0 if no attack succeeds.
 
     Raises:
         CourseError: this is no checkout of the project; the corpus is no part of the package.

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what they stand for: the course, its exercises, the work, the roster."""
+"""Options that several commands take, and their values: the course, its exercises, the work, the roster."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ Processes = Annotated[
 
 
 class BackendChoice(NamedTuple):
-    """``--backend`` and ``--processes`` as they were given."""
+    """The values of ``--backend`` and ``--processes``."""
 
     backend: str = "cpu"
     processes: int = 1
 
 
 def need_jax() -> None:
-    """Raises CourseError when JAX is missing or too old."""
+    """Raise CourseError if JAX is missing or too old."""
     if problem := jax_problem():
         raise CourseError(problem)
 
 
 def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
-    """The course that was named, else the working directory's; never one that came with ``handed_in``.
+    """Return the named course, else the working directory's; never one inside ``handed_in``.
 
-    Learners' commands take the packaged one where there is no other (``packaged``), and say so.
+    Learners' commands fall back to the packaged course (``packaged``) and print a note.
     """
     need_jax()
     found = find_course(path, handed_in=handed_in, packaged=packaged)
@@ -81,7 +81,7 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
 
 
 def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
-    """The course to grade with."""
+    """Return the course to grade with. Raises CourseError if it has no solutions."""
     found = course_at(path, handed_in)
     if not found.solved:
         raise CourseError("grading needs the solutions; this is what learners are given")
@@ -89,12 +89,12 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
 
 
 def usual_place(course: Course) -> Path:
-    """Where work on this course lies when nothing else is said; there may be nothing yet."""
+    """Return the default folder for work on this course, never the packaged course itself. It may not exist."""
     return Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Where the learner's work is: ``--work``, else the course's folder; the packaged course is nobody's work."""
+    """Return where the learner's work is: ``--work``, else the usual place. Raises CourseError if it does not exist."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -102,7 +102,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Work that is to be confined may not choose the course that judges it."""
+    """Raise CourseError if confined work would choose the course that judges it."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} lies beside the work that is to be confined, and a course is code: "
@@ -111,18 +111,18 @@ def refuse_course_beside(course: Course, place: Path) -> None:
 
 
 def begin_workers(course: Course, tier: str) -> None:
-    """Start what traces and runs, as it is going to be asked: while they import JAX, so do we, and read what is there."""
+    """Start the tracing and running workers early: they import JAX while this process does, and reads its input."""
     if hasattr(os, "fork"):
         begin_ahead(("trace", "run"), tier, course.config.devices, course.config.limits)
 
 
 def has_reports(to: Path) -> bool:
-    """Whether anybody was graded there before: then perhaps nobody is graded now."""
+    """Return whether the folder has reports. Then this run may have nothing to grade."""
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 
 def student_name(course: Course, student: str) -> str:
-    """Who does the exercises; it matters where everyone has their own numbers."""
+    """Return the student's name. It is required only if each student gets other numbers."""
     if course.config.variants.mode == "per_student" and not student:
         raise CourseError("this course gives everyone their own numbers: say who you are with --student NAME "
                           "or export SHARDLINGS_STUDENT=NAME")  # fmt: skip
@@ -138,7 +138,7 @@ def roster_in(path: Path | None) -> Roster | None:
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:
-    """``x=4,y=2`` by name. Raises CourseError."""
+    """Parse ``x=4,y=2`` into sizes by name. Raises CourseError."""
     sizes: dict[str, int] = {}
     for part in text.split(",") if text else ():
         name, equals, size = (word.strip() for word in part.partition("="))

@@ -1,4 +1,4 @@
-"""The staff's command that writes the pages of a graded class anew, with names or without."""
+"""The staff's command that rewrites the pages of a graded class, with names or pseudonyms."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def pages(
 
 
 def summary_of(folder: Path, database: Database) -> Summary:
-    """Raises CourseError where there is none that this version wrote."""
+    """Return the summary of the last run. Raises CourseError if this version wrote none."""
     found = database.last_run()
     try:
         return Summary.model_validate_json(found[0] if found else "")
@@ -64,7 +64,7 @@ def summary_of(folder: Path, database: Database) -> Summary:
 
 
 def write_anonymous(folder: Path, target: Path, database: Database, others: Sequence[str]) -> None:
-    """The pages with pseudonyms; who is who is written first, into ``folder``."""
+    """Write the pages with pseudonyms. The table of names is written first, into ``folder``."""
     summary = summary_of(folder, database)
     if (target / "reports").exists() or target.resolve() == folder.resolve():
         raise CourseError(f"{target} holds pages with names; choose another --to")
@@ -72,7 +72,7 @@ def write_anonymous(folder: Path, target: Path, database: Database, others: Sequ
     kept = names_in(folder / NAMES)
     names = assign([*students, *(a.student for a in summary.attention if a.student)], kept)
     hidden = Anonymous(names, [*kept, *others])
-    ordered = sorted(students, key=names.__getitem__)  # so that the order says nothing of the names
+    ordered = sorted(students, key=names.__getitem__)  # so that the order reveals no names
     with store.resumable():
         text = json.dumps({pseudonym: s for s, pseudonym in (kept | names).items()}, indent=2, sort_keys=True)
         write_atomic(folder / NAMES, text + "\n")
@@ -90,7 +90,7 @@ def _hidden(hidden: Anonymous, database: Database, students: Sequence[str]) -> I
 
 
 def names_in(path: Path) -> dict[str, str]:
-    """Student -> pseudonym, as written before. Raises CourseError for a file that is no such table."""
+    """Return pseudonyms by student, as written before. Raises CourseError for a damaged table."""
     if not path.exists():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""What ``grade`` lays over the verdicts, and how it tells what a regrade changes."""
+"""Adjustments on top of the verdicts for ``grade``, and its report on what a regrade changes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
 from grader.reports.untrusted import clean
 
-MOST_TOLD = 100  # students; changes.html has all
+MOST_TOLD = 100  # students on the screen; changes.html has all
 
 
 @dataclass(frozen=True)
 class Rosters:
-    """Who is in the class.
+    """The rosters of the class.
 
     Attributes:
-        named: behind which name a student is; what ``--roster`` names, else what is kept.
-        plain: with extensions, and everybody who is in the class: the one of one's own that was named last, kept in OUT.
+        named: finds a student's row: the roster of ``--roster``, else the kept one.
+        plain: has extensions and all students in the class: the last plain roster that was named, kept in OUT.
     """
 
     named: Roster | None
@@ -39,7 +39,7 @@ class Rosters:
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:
-    """The roster that was named, and the one that a folder of reports keeps. Raises CourseError."""
+    """Return the named roster, and the one that a folder of reports keeps. Raises CourseError."""
     if named is not None and named.plain:
         return Rosters(named, named)
     kept = kept_roster(to) if to is not None else None
@@ -47,7 +47,7 @@ def rosters(to: Path | None, named: Roster | None) -> Rosters:
 
 
 def kept_roster(to: Path) -> Roster | None:
-    """The file in a folder of reports, which people may edit; the database's copy if the file is gone."""
+    """Return the roster file in a folder of reports, which people may edit; the database's copy if the file is gone."""
     path = to / ROSTER
     if path.is_file():
         return Roster(path)
@@ -61,7 +61,7 @@ def kept_roster(to: Path) -> Roster | None:
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
     """Copy the roster when a run starts, so that its extensions hold for the next command.
 
-    The file comes first: a run that is killed between the two leaves a file that is read as an edit of the staff's.
+    The file is written first. A run killed in between leaves a file that reads like an edit by the staff.
     """
     if plain is None or folder.dry:
         return
@@ -77,7 +77,7 @@ def adjustments(
     course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
     known: Rosters, names: Sequence[str],
 ) -> Adjustments:  # fmt: skip
-    """Overrides, extensions, and times of what is graded now (``names``). Raises CourseError for a file of them that cannot be read; notes are told."""
+    """Return overrides, extensions, and submission times of exercises ``names``; print notes. Raises CourseError."""
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
     stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
@@ -91,17 +91,17 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """The same names; one that differs from a report's in case or Unicode form alone is that student's, as reports are files.
+    """Return ``login``, corrected to an existing report's name if only case or Unicode form differ, as reports are files.
 
     Args:
-        here: whose reports are yet to be written.
+        here: students with reports yet to be written.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
 
 
 def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
-    """Whose score changes, by how much and why; said before anything is replaced."""
+    """Print which scores change, by how much and why, before any report is replaced."""
     if folder.unread:
         tell("warning", f"no change can be told where the report on file could not be read: {a_few(folder.unread)}")
     if folder.uncounted:
@@ -121,7 +121,7 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], what: str) -> None:
-    """Say whose score changes, and in which exercises; of the first ``MOST_TOLD`` students."""
+    """Print which students' scores change, and in which exercises, for the first ``MOST_TOLD`` students."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
@@ -136,7 +136,7 @@ def say_changes(groups: Mapping[str, Sequence[Change]], what: str) -> None:
 
 
 def sums_text(changes: Sequence[Change]) -> str:
-    """``12 -> 13 of 22 (+1)``, and where the bonus is another ``; bonus 2 -> 0 of 8 (-2)``."""
+    """Return ``12 -> 13 of 22 (+1)``, plus ``; bonus 2 -> 0 of 8 (-2)`` if the bonus changed."""
     sums = sorted((c for c in changes if c.what in SUMS), key=lambda c: SUMS.index(c.what))
     texts = [
         f"{tidy(c.before)} -> {tidy(c.after)} of {tidy(c.of)} ({'+' if c.by > 0 else ''}{tidy(c.by)})" for c in sums
@@ -149,7 +149,7 @@ def _timed(report: Report) -> set[str]:
 
 
 class StaffNotes:
-    """Find what the staff must know of a class besides the verdicts, one report at a time."""
+    """Collect notes for the staff besides the verdicts, one report at a time."""
 
     def __init__(self, course: Course, known: Rosters) -> None:
         self._known = known
@@ -158,9 +158,9 @@ class StaffNotes:
         )
         self._strangers: list[str] = []
         self._untimed: list[str] = []
-        self._points: dict[str, float] = {}  # by module, without its bonus: that is no duty
-        self._in_roster: list[tuple[str, frozenset[str]]] = []  # a student and the modules of their report
-        self._modules: dict[frozenset[str], frozenset[str]] = {}  # equal sets are in memory once
+        self._points: dict[str, float] = {}  # by module, without bonus exercises, which are optional
+        self._in_roster: list[tuple[str, frozenset[str]]] = []  # each student with the modules of their report
+        self._modules: dict[frozenset[str], frozenset[str]] = {}  # shares equal sets, to save memory
 
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]
@@ -175,10 +175,12 @@ class StaffNotes:
             self._untimed.append(report.student)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Return (student, why) for what lies over the verdicts, and for who they are; "" where it is several students.
+        """Yield (student, reason) for overrides, students who are not in the roster, and modules without a submission.
+
+        The student is "" if the reason concerns several students.
 
         Args:
-            problems: (student, what is wrong) of overrides.
+            problems: (student, problem) of each override.
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, and is not in the roster") for student in self._strangers)
@@ -192,6 +194,6 @@ class StaffNotes:
                 yield "", f"{share}: {worth} ({a_few(lacking)})"
 
     def untimed(self) -> str:
-        """Return of whom it is not known when they handed in, where that counts; '' for nobody."""
+        """Return a line on students without a submission time, if times count; '' if there are none."""
         what = "no time of handing in is on file, so nothing is taken off"
         return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""

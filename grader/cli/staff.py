@@ -1,4 +1,4 @@
-"""The staff's commands: grade, export, doctor, and what is for nbgrader."""
+"""The staff's commands: grade, export, doctor, drop, and those for nbgrader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from grader.course.config import CourseError
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
-# What a command does is imported when it does it.
+# Each command imports its implementation when it runs.
 nbgrader = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Course folders for nbgrader.", rich_markup_mode=None
 )

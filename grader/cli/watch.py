@@ -1,4 +1,4 @@
-"""``watch``: work is checked again whenever it is saved."""
+"""``watch``: check work again whenever it is saved."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def watch(
     if not chosen:
         raise CourseError("nothing is left to watch")
     place, first = work_in(found, work), chosen[0]
-    if len(chosen) == 1:  # n goes on from it
+    if len(chosen) == 1:  # the key n goes on from it
         chosen, _ = found.usable(found.module_of)
     session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)
-    begun = [beside_at(backend, processes, found, "none")]  # what cannot be had is told before anything is drawn
+    begun = [beside_at(backend, processes, found, "none")]  # report impossible options before drawing
 
     def make() -> Grader:
         beside = begun.pop() if begun else beside_at(backend, processes, found, "none", quiet=True)

@@ -1,8 +1,8 @@
-"""The clock: a program's operations laid out in time on a named chip, slice and mesh.
+"""The clock: lays a program's operations out in time on a named chip, slice and mesh.
 
-In: ``Operations`` of a program, and where it runs. Out: a ``Timeline``. Deterministic: whole picoseconds, and nothing
-depends on names, hash seeds or the machine that computes it. ``docs/clock.md`` has every assumption and what it is
-wrong about.
+Takes a program's ``Operations`` and where it runs, returns a ``Timeline``. Deterministic: whole picoseconds,
+independent of names, hash seeds and the machine that computes it. ``docs/clock.md`` lists every assumption and its
+errors.
 """
 
 from grader.clock.clock import timeline

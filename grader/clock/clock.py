@@ -1,4 +1,4 @@
-"""From a program to its timeline: what was laid out, found span by span."""
+"""Build a timeline from a program: lay it out, then collect spans."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def timeline(
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str = "ideal",
 ) -> Timeline:
-    """A program's operations laid out in time on a slice.
+    """Return a program's operations laid out in time on a slice.
 
     Args:
-        on: "v5e:2x4", or where its mesh lies already.
-        axes: the slice's axes under each mesh axis; chosen where it is not given (``placed``).
-        profile: which collectives run beside the core: "ideal", all; or those of a chip, by its name.
+        on: "v5e:2x4", or an existing placement.
+        axes: the slice's axes under each mesh axis; chosen if not given (``placed``).
+        profile: the collectives that run beside the core: "ideal", all; or those of a chip, by its name.
 
     Raises:
-        ValueError: there is no such slice or profile, or the mesh does not lie on it.
-        Untimed: the program has parts of which only a compiler knows what they are.
+        ValueError: there is no such slice or profile, or the mesh does not fit on it.
+        Untimed: the program has parts that only a compiler can interpret.
     """
     if profile not in ASYNCHRONOUS:
         raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))
@@ -50,7 +50,7 @@ def timeline(
 
 
 class _Found:
-    """Spans of a body, at a time and in a round; of loops the first two rounds and the last."""
+    """Collects spans of a body, at a time and in a round; for loops the first two rounds and the last."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -87,7 +87,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """The name of a unit: a collective and its axes; a kernel's main operation and a few of those fused into it."""
+    """Name a unit: a collective and its axes, or a kernel's main operation and a few of those fused into it."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"
@@ -116,7 +116,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """For each unit, what ended last of what it needs, through what takes no time."""
+    """Return for each unit the last of its needs to end, looking through units that take no time."""
     last: list[int | None] = []
     for unit in body.fused.units:
         near = (j if body.pieces[j].duration else last[j] for j in unit.after)
@@ -126,7 +126,7 @@ def _waits_for(body: LaidBody) -> list[str]:
 
 
 def _waited_for_by(body: LaidBody) -> list[str]:
-    """For each unit, what starts first of what needs it, through what takes no time."""
+    """Return for each unit the first to start of those that need it, looking through units that take no time."""
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
         near = (j if body.pieces[j].duration else first[j] for j in body.then[i])
@@ -136,7 +136,7 @@ def _waited_for_by(body: LaidBody) -> list[str]:
 
 
 def _critical(body: LaidBody) -> list[int]:
-    """Numbers of the units that set the length, in order: back from the last along what set each start."""
+    """Return the numbers of the units that set the length, in order, traced back from the last to end."""
     ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
     at = next((i for i, end in enumerate(ends) if end == body.length), None)
     found: list[int] = []

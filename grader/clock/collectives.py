@@ -1,6 +1,6 @@
-"""What a collective takes on a slice, and which links it holds.
+"""Times of collectives on a slice, and the links that they use.
 
-Bandwidth and hops are two bounds; the larger one is the time. Ring, line and equal axes have the "exact" formulas of
+Bandwidth and hops are two bounds; the larger one is the time. Ring, line and equal axes use the "exact" formulas of
 ``grader.hardware.times``; a permute is routed, pair by pair.
 """
 
@@ -26,7 +26,7 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
     "v5e": frozenset({"permute", "all_gather"}),
     "7x": frozenset({"permute", "all_gather", "reduce_scatter", "all_reduce"}),
 }
-"""Kinds of collectives that run beside the core, by profile: seen in programs that the TPU compiler made for each."""
+"""Kinds of collectives that run beside the core, by profile, as observed in programs that the TPU compiler made."""
 
 
 class Untimed(Exception):
@@ -38,14 +38,14 @@ class Untimed(Exception):
 
 
 def moves(about: Communication) -> bool:
-    """Whether anything is sent to another device."""
+    """Return True if anything is sent to another device."""
     if about.kind == "permute":
         return any(a != b for a, b in about.groups)
     return any(len(group) > 1 for group in about.groups)
 
 
 def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Picoseconds of one run, and the links it holds: "x+" is the direction of mesh axis x to the next device.
+    """Return picoseconds of one run, and its links: "x+" is the direction of mesh axis x to the next device.
 
     Raises:
         Untimed: its groups hold only some of the devices along the axes that they cross.
@@ -67,7 +67,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _ways(torus: list[tuple[int, bool]], members: int) -> Iterator[tuple[str, int, int]]:
-    """How a group can be served: the topology, how many axes at once, and the hops of the longest way."""
+    """Yield how a group can be served: the topology, the number of axes at once, the hops of the longest route."""
     if len(torus) == 1:
         topology = "ring" if torus[0][1] else "line"
         yield topology, 1, hops(members, topology)
@@ -86,15 +86,15 @@ def _over(about: Communication, members: int, topology: str, axes: int, far: int
         seconds, times = reduce_scatter_time(size, members, chip, **how), 1
     elif about.kind == "all_reduce":
         seconds, times = all_reduce_time(size, members, chip, **how), 2
-    else:  # a broadcast: half of the array comes round each way
+    else:  # a broadcast: half of the array goes round each way
         seconds, times = size / (chip.ici * axes * (2 if topology == "ring" else 1)), 1
     return max(picoseconds(seconds), picoseconds(times * far * place.hop))
 
 
 def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]], place: Placement) -> int:
-    """Every chunk goes along the first axis, then the next; the axis that is busiest longest sets the time.
+    """Return the time if every chunk goes along the first axis, then the next; the busiest axis sets it.
 
-    An axis of n out of N carries what an all-to-all of its n devices would of n/N of the array.
+    An axis of n devices out of N carries an all-to-all of its n devices of n/N of the array.
     """
     chip, size, busiest, far = place.links(about.axes), about.bytes * members, 0.0, 0
     for n, ring in torus:
@@ -105,7 +105,7 @@ def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]
 
 
 def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
-    """Each pair's message goes the shorter way, axis by axis, halfway round counts as forwards."""
+    """Route each pair's message the shorter way, axis by axis; exactly halfway round goes forwards."""
     points = list(itertools.product(*(range(n) for n in place.mesh.values())))
     load: Counter[tuple[str, tuple[int, ...]]] = Counter()
     far = 0

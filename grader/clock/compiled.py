@@ -1,7 +1,7 @@
-"""A compiled program replayed: the compiler's order and its cycles for kernels, our durations for what is sent.
+"""Replay a compiled program: the compiler's order and kernel cycles, the clock's durations for communication.
 
-The compiler gives no time for a collective, and none is measured here: a collective takes what ``collectives`` says. So the
-order and what waits for what are the compiler's, the arithmetic too, and how long links are busy is the clock's.
+The compiler gives no time for a collective, and none is measured here: ``collectives`` computes it. So the order, the
+dependencies and the arithmetic are the compiler's, and the clock decides how long links are busy.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from grader.wire.schedule import Instruction, Schedule
 
 
 def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) -> Timeline:
-    """A schedule as a timeline on a slice.
+    """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: a product that the compiler joined with the sum of what arrives waits for it only after its multiplications,
-            as the program does: what could be hidden by this order, if not by this kernel.
+        apart: a matmul that the compiler fused with the sum of arriving data waits for that data only after its
+            multiplications, as the program does: the overlap that this order allows, if not this kernel.
 
     Raises:
-        ValueError: the mesh does not lie on the slice, or nobody knows how fast its chip ticks.
-        Untimed: a loop runs nobody knows how often, or a collective's groups are parts of mesh axes.
+        ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
+        Untimed: a loop's number of rounds is unknown, or a collective's groups are parts of mesh axes.
     """
     place = on if isinstance(on, Placement) else placed(on, schedule.mesh)
     core = core_of(place.slice.chip)
@@ -42,7 +42,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """What only joins a product is waited for after it."""
+    """Move the wait for data that only joins a matmul behind the matmul."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -53,14 +53,14 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 @dataclass
 class _Sent:
-    """One run of a collective in a body. ``number`` is the schedule's; ``beside``: the core goes on meanwhile."""
+    """One run of a collective in a body. ``number``: the schedule's; ``beside``: the core continues meanwhile."""
 
     of: Instruction
     start: int
     end: int
     lanes: tuple[str, ...]
     beside: bool
-    waited: int = 0  # picoseconds that the core stood still for it
+    waited: int = 0  # picoseconds that the core waited for it
 
 
 @dataclass
@@ -83,7 +83,7 @@ class _Replay:
 
     def body(self, instructions: Sequence[Instruction]) -> _Body:
         found, now = _Body(), 0
-        free: dict[str, int] = {}  # when each link is done with what it was given
+        free: dict[str, int] = {}  # when each link has finished its transfers
         under_way: dict[int, _Sent] = {}
         for one in instructions:
             if one.op in ("kernel", "product"):
@@ -113,7 +113,7 @@ class _Replay:
         return round(one.cycles * PS / self.hz)
 
     def sent(self, one: Instruction, now: int, free: dict[str, int]) -> _Sent:
-        """From when all its links are free; links serve in the order in which they are asked."""
+        """Start as soon as all its links are free; links serve in the order of requests."""
         assert one.communication is not None
         try:
             takes, lanes = duration(one.communication, self.place)
@@ -124,7 +124,7 @@ class _Replay:
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
     def block(self, one: Instruction, now: int, found: _Body) -> int:
-        """A loop, or the branch that takes longest. Returns when it is over."""
+        """Lay out a loop, or the branch that takes longest. Returns its end."""
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
@@ -142,7 +142,7 @@ class _Replay:
 
 
 class _Drawn:
-    """Spans of a body, at a time and in a round; of loops the first two rounds and the last."""
+    """Collects spans of a body, at a time and in a round; for loops the first two rounds and the last."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []

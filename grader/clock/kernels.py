@@ -1,10 +1,10 @@
-"""Units of a body's operations: kernels, which the core runs one after another, and collectives, loops, barriers.
+"""Group a body's operations into units: kernels, which the core runs in sequence, and collectives, loops, barriers.
 
-What a compiler fuses is fused by rules that look at no cost. Products, convolutions, reductions, sorts, gathers,
-scatters and collectives stand for themselves; elementwise operations, broadcasts, slices and the like join what uses
-them, or, where they are the only use of a product, the product: unless that would make it wait for a collective it does
-not need. What is left over before a collective, a loop, a barrier or a result is a kernel of its own, as is what has
-``MAX_FUSED`` before it.
+Fusion follows rules that ignore cost. Matmuls, convolutions, reductions, sorts, gathers, scatters and collectives are
+units of their own. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use
+them. If one is the only use of a matmul, it joins the matmul, unless the matmul would then wait for a collective it
+does not need. A cheap operation before a collective, a loop, a barrier or a result is a kernel of its own, as is one
+with more than ``MAX_FUSED`` operands fused into it.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ ROOTS = PRODUCTS | {
 BLOCKS = {"while", "case", "if"}
 ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group", "propagation_barrier"}
 TAKES_PART = {"slice", "dynamic_slice"}
-NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse"}  # what a product does not end with
+NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse"}  # never fused at the end of a matmul
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
-"""Operands of the operations that join into one: each may join all that use it, so work grows with the product."""
+"""Most operands of operations fused into one. Each may join all its users, so work grows with the product."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
 
 
 @dataclass
 class Unit:
-    """What is laid out as one.
+    """Operations that are laid out as one.
 
     Attributes:
-        at: the position of its last operation in the body: its place in the program's order.
-        root: the operation that it is about. inside: positions of all its operations.
-        reads: bytes of each value that comes in. makes: values that others use.
+        at: its position in the program's order: that of its last operation in the body.
+        root: its main operation. inside: positions of all its operations.
+        reads: bytes of each input value. makes: values that others use.
         bytes: read and written, each value once. after: units that must be done first.
-        dies: of what updates an array: the array is used by nobody afterwards, so it is updated in place.
+        dies: for an array update: the old array is not used afterwards, so it is updated in place.
     """
 
     at: int
@@ -62,12 +62,12 @@ class Fused:
     """The units of one body, in program order.
 
     Attributes:
-        units: in an order in which each comes after those it needs.
-        same: for values that are others under a new name or shape, those others.
+        units: each comes after the units it needs.
+        same: maps values that only rename or reshape another value to that value.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
-        """``owns_arguments``: they may be written over, as those of a loop's body may."""
+        """Fuse a body. ``owns_arguments``: it may overwrite its arguments, as a loop's body may."""
         self.program, self.body = program, body
         self.ops = body.operations
         self.kept = set() if owns_arguments else set(body.arguments)
@@ -77,16 +77,16 @@ class Fused:
         self.needed = self._needed()
         self._number_values()
         self.large = self._large()
-        self.joined: dict[int, int] = {}  # positions of light operations that a product ends with, and the product's
+        self.joined: dict[int, int] = {}  # from cheap operations at the end of a matmul to that matmul (positions)
         self.ends: dict[int, list[int]] = {}
         self._join_products()
         self.units: list[Unit] = []
         self._make_units()
 
-    # who makes and uses what
+    # makers and uses of values
 
     def _needed(self) -> set[int]:
-        """Positions of the operations that results depend on."""
+        """Return positions of the operations that results depend on."""
         makers = {v: i for i, op in enumerate(self.ops) for v in op.results}
         left = [makers[v] for v in self.body.results if v in makers]
         found: set[int] = set()
@@ -118,7 +118,7 @@ class Fused:
         return self.same.get(value, value)
 
     def size(self, value: int) -> int:
-        """Bytes of an array; a single number is not worth counting."""
+        """Return the bytes of an array; 0 for a single number."""
         about = self.program.values[value]
         return about.bytes if about.shape else 0
 
@@ -127,9 +127,9 @@ class Fused:
         return op.communication is None and op.name not in ROOTS | BLOCKS | {"optimization_barrier", "reshard"}
 
     def _large(self) -> set[int]:
-        """Positions of light operations that so much comes into that they are kernels of their own."""
+        """Return positions of cheap operations with so much fused into them that they are kernels of their own."""
         found: set[int] = set()
-        inside: dict[int, set[int]] = {}  # what comes into a light operation, itself with it
+        inside: dict[int, set[int]] = {}  # a cheap operation and all that is fused into it
         for i in sorted(self.needed):
             if self._is_alias(self.ops[i]) or not self.light(i):
                 continue
@@ -142,10 +142,10 @@ class Fused:
                 inside[i] = before
         return found
 
-    # what a product ends with
+    # operations at the end of a matmul
 
     def _join_products(self) -> None:
-        """``acc + a @ b`` is one kernel, where the product is the last thing that the sum needs."""
+        """Fuse ``acc + a @ b`` into one kernel, if the matmul is the last thing that the sum needs."""
         needs = self._waits_for()
         for i in sorted(self.needed):
             if self.ops[i].name not in PRODUCTS:
@@ -171,7 +171,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Positions of what stands for itself and comes into a light operation, through light ones."""
+        """Return positions of standalone operations that feed a cheap one, directly or through other cheap ones."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):
@@ -188,7 +188,7 @@ class Fused:
         return found
 
     def _waits_for(self) -> dict[int, int]:
-        """For each operation the collectives, loops and barriers that it needs, as bits."""
+        """Return for each operation the collectives, loops and barriers that it needs, as bits."""
         found: dict[int, int] = {}
         bit = 1
         for i in sorted(self.needed):
@@ -216,7 +216,7 @@ class Fused:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
 
     def _left_over(self, roots: list[int]) -> set[int]:
-        """Light operations before a collective, a loop, a barrier or a result: kernels of their own."""
+        """Return cheap operations before a collective, a loop, a barrier or a result: kernels of their own."""
         used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
         return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
 
@@ -245,7 +245,7 @@ class Fused:
         return "product" if op.name in PRODUCTS else "kernel"
 
     def _reads(self, unit: Unit) -> dict[int, int]:
-        """What comes in, through light operations, and how many bytes of it; fills the unit."""
+        """Return the input values, traced through cheap operations, with their bytes; also fills the unit."""
         own = {v for i in unit.inside for v in self.ops[i].results}
         left, been = list(unit.inside), set(unit.inside)
         while left:
@@ -282,7 +282,7 @@ class Fused:
         return sum(reads.values()) + written
 
     def _update(self, unit: Unit, operands: list[int]) -> int:
-        """An array is updated in place where nobody needs it as it was, else copied first."""
+        """Return the bytes of an update: in place if the old array is not needed afterwards, else copied first."""
         op = unit.root
         arrays = operands[:1] if op.name == "dynamic_update_slice" else operands[: len(op.results)]
         if op.name == "scatter":
@@ -291,21 +291,21 @@ class Fused:
             each = 2 * self.size(operands[1])
         unit.dies = all(self.may_write(v, unit.at) for v in arrays)
         for v, made in zip(arrays, op.results, strict=True):
-            if v not in unit.reads:  # written anew: zeros, mostly
+            if v not in unit.reads:  # newly written, mostly zeros
                 each += self.size(made)
             elif not self.may_write(v, unit.at):
                 each += 2 * self.size(v)
         return each
 
     def may_write(self, value: int, at: int) -> bool:
-        """Whether a value, made in this body, is used by nothing after an operation, so that this may write over it."""
+        """Return True if nothing uses a value of this body after operation ``at``, so that ``at`` may overwrite it."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # what is around the body is not its own
+        owned = value in self.maker or value in self.body.arguments  # values from outside the body are not its own
         return owned and value not in self.kept and value not in self.results and not later
 
 
 def takes(op: Operation) -> list[int]:
-    """What an operation uses: its operands, and what its bodies take from around them."""
+    """Return the values that an operation uses: its operands, and what its bodies take from around them."""
     if not op.bodies:
         return list(op.operands)
     return list(dict.fromkeys([*op.operands, *(v for body in op.bodies for v in _free(body))]))

@@ -1,4 +1,4 @@
-"""A program laid out in time, body by body: durations of its units, their order, and what loops come to."""
+"""Lay out a program in time, body by body: durations and order of units, and totals of loops."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """When the core has a kernel; a loop or a synchronous collective is none."""
+        """The times when the core runs a kernel; loops and synchronous collectives do not count."""
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property
     def then(self) -> list[list[int]]:
-        """For each unit those that wait for it."""
+        """For each unit, the units that wait for it."""
         found: list[list[int]] = [[] for _ in self.pieces]
         for i, piece in enumerate(self.pieces):
             for j in piece.after:
@@ -79,7 +79,7 @@ class LaidBody:
 
     @property
     def products(self) -> int:
-        """Picoseconds of kernels that are matrix products, loops multiplied out."""
+        """Picoseconds of matmul kernels, loops multiplied out."""
         own = sum(self.pieces[i].duration for i in self.own_kernels if self.fused.units[i].kind == "product")
         return own + sum(b.rounds * b.body.products for b in self.blocks.values())
 
@@ -89,7 +89,7 @@ class LaidBody:
 
 
 class Laying:
-    """Lays the bodies of one program, inner ones first."""
+    """Lays out the bodies of one program, inner ones first."""
 
     def __init__(self, program: Operations, place: Placement, profile: str) -> None:
         self.program, self.place = program, place
@@ -123,7 +123,7 @@ class Laying:
         return LaidBlock(self.body(op.bodies[1]), op.rounds, True)
 
     def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """How long a unit takes, what it holds, and which links among that it uses."""
+        """Return a unit's duration, the resources it holds, and the links among them."""
         op = unit.root
         if block is not None:
             return block.rounds * block.body.length, self.everything, ()
@@ -148,7 +148,7 @@ class Laying:
         return self.known[about]
 
     def kernel(self, unit: Unit) -> int:
-        """The longer of arithmetic at the peak rate and bytes at that of HBM; single numbers cost nothing."""
+        """Return the longer of arithmetic at the peak rate and traffic at HBM's rate; single numbers are free."""
         chip = self.place.slice.chip
         rate = chip.bf16
         if unit.flops:
@@ -158,7 +158,7 @@ class Laying:
         return picoseconds(max(unit.flops * unit.root.precision / rate, unit.bytes / chip.hbm_bw))
 
     def check(self, fused: Fused, unit: Unit) -> None:
-        """Raises Untimed where only the compiler knows what each device does."""
+        """Raise Untimed if only the compiler knows what each device does."""
         if unit.kind == "reshard":
             raise _untimed(
                 "an array enters shard_map laid out otherwise than in_specs say, so the compiler moves it first: "

@@ -1,7 +1,7 @@
-"""Memory by liveness: arguments stay; what a unit makes lives from its start to the end of the last that uses it.
+"""Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of its last use.
 
-What is fused takes none. A value that an operation writes over, because nobody needs it as it was, and the value it
-becomes are one buffer; so are what a loop is given and what it gives back. What a loop only reads stays where it is.
+Fused operations need no memory. If an operation overwrites a value that is not needed any more, the old and the new
+value share a buffer; so do a loop's inputs and its results. An array that a loop only reads stays in place.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class _Buffer:
     start: int
     end: int
     is_result: bool
-    by: int  # the unit that it is made by; -1: it comes in
+    by: int  # the unit that makes it; -1: an input
 
 
 def live_memory(program: Operations) -> LiveMemory:
-    """Of a program that runs one unit after another in its own order."""
+    """Return the memory of a program that runs one unit after another in its own order."""
     return replace(_in_order(program, program.main, outermost=True), time=-1)
 
 
@@ -43,10 +43,10 @@ def _in_order(program: Operations, body: Body, *, outermost: bool) -> LiveMemory
 def worst(
     fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *, outermost: bool
 ) -> LiveMemory:
-    """The worst point of a body.
+    """Return the peak of a body.
 
     Args:
-        when: start and end of each unit. inside: of loops and conditionals what their bodies need. length: of the body.
+        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: of the body.
         outermost: its arguments are the program's, which stay as they are.
     """
     base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0
@@ -78,13 +78,13 @@ def _place(fused: Fused, by: int, inside: Mapping[int, LiveMemory]) -> dict:
 
 
 def title(unit: Unit) -> str:
-    """``dot_general, line 14``."""
+    """Return ``dot_general, line 14``."""
     name = unit.root.communication.kind if unit.root.communication else unit.root.name
     return f"{name}, line {unit.root.line}" if unit.root.line else name
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """What a loop or conditional gives back: counted outside of it, and in what its body needs."""
+    """Return the bytes of a block's results: counted outside of it, and in its body's memory."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -116,7 +116,7 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """For what a unit makes, the value in whose place it lies, if any."""
+    """Return, for a unit's results, the values with buffers that they take over."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -133,11 +133,11 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _only_read(op: Operation) -> set[int]:
-    """The results of a loop that are what it was given: its body returns these arguments as they came."""
+    """Return the results of a loop that its body passes through unchanged."""
     body = op.bodies[1]
     return {v for v, came, goes in zip(op.results, body.arguments, body.results, strict=True) if came == goes}
 
 
 def takes_inside(op: Operation) -> set[int]:
-    """What the bodies of a loop use from around them."""
+    """Return the values that the bodies of a loop use from around them."""
     return set(takes(replace(op, operands=())))

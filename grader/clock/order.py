@@ -1,7 +1,7 @@
-"""Units in time: each resource serves what needs it in one fixed order, the shortest of five.
+"""Order units in time: each resource serves its units in one fixed order, the shortest of five.
 
-The orders look at no cost. For each of them the end is a maximum of sums of durations, and of five the least is taken,
-so that what is faster anywhere never makes a step longer.
+The orders ignore cost. In each order the end is a maximum of sums of durations, and the least of five is taken, so a
+faster unit never makes a step longer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 MAX_EDGES = 64
-"""How many starts and ends of kernels are looked at for where a collective may start late: else all see all."""
+"""Most starts and ends of kernels that are tried as late starts of a collective; without a limit all would see all."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Piece:
     """Something to be laid out.
 
     Attributes:
-        duration: picoseconds. resources: what it holds all the time.
+        duration: picoseconds. resources: held for the whole duration.
         after: positions, in the program's order, of pieces that must be done first; each is smaller than its own.
-        talks: it is a collective, which may run as late as is free.
+        talks: it is a collective, which may run as late as possible.
     """
 
     duration: int
@@ -34,31 +34,31 @@ class Piece:
 
 @dataclass(frozen=True)
 class Laid:
-    """Where pieces lie: ``early`` as soon as they can, ``start`` with collectives as late as is free."""
+    """Start times of pieces: ``early`` as soon as possible, ``start`` with collectives as late as possible."""
 
     order: tuple[int, ...]
     start: tuple[int, ...]
     early: tuple[int, ...]
-    before: tuple[frozenset[int], ...]  # what had to be done first, by need or because it held a resource
+    before: tuple[frozenset[int], ...]  # pieces that had to be done first, by need or because they held a resource
     length: int
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """Lay the pieces in the shortest of five orders; of equal ones the program's own.
+    """Lay out the pieces in the shortest of five orders; the program's own if equal.
 
     Args:
-        core: the lane whose pieces can overlap a collective.
+        core: the lane with the pieces that can overlap a collective.
     """
     early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
     return _late(pieces, early, core)
 
 
 def orders(pieces: Sequence[Piece]) -> list[list[int]]:
-    """The program's order; collectives first; and three by how many collectives come after a piece.
+    """Return five orders: the program's; collectives first; and three by how many collectives come after a piece.
 
-    Of the three the second takes, among equals, what needs the fewest collectives: at the end of a loop's round nothing
-    is to come, and a product that waits for no hop must not stand behind a sum that does. The third takes what the
-    first collective needs, then what the next one does: gradients are sent while others are made.
+    Of the three, the second breaks ties by the fewest collectives needed: at the end of a loop's round no collective is
+    left, and a matmul that waits for no hop must not queue behind a sum that does. The third takes what the first
+    collective needs, then what the next one needs: gradients are sent while others are computed.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count
@@ -79,7 +79,7 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """An order in which each comes after what it needs, of those that can come next the one of the least rank."""
+    """Return a topological order that always takes the piece of least rank among those that are ready."""
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):
@@ -112,7 +112,7 @@ def _lay(pieces: Sequence[Piece], order: Sequence[int]) -> Laid:
 
 
 class Busy:
-    """Stretches of time that do not meet, and how much of another lies in them."""
+    """Disjoint intervals of time, to measure their overlap with another interval."""
 
     def __init__(self, stretches: Iterable[tuple[int, int]]) -> None:
         self.stretches = sorted((a, b) for a, b in stretches if a < b)
@@ -121,7 +121,7 @@ class Busy:
         self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
 
     def edges(self, after: int, before: int) -> list[int]:
-        """When stretches start and end in a time, the last ``MAX_EDGES`` of each."""
+        """Return the starts and ends within an interval, the last ``MAX_EDGES`` of each."""
         found = []
         for edges in (self.starts, self.ends):
             first, end = bisect.bisect_right(edges, after), bisect.bisect_left(edges, before)
@@ -129,7 +129,7 @@ class Busy:
         return found
 
     def before(self, time: int) -> int:
-        """How much of them lies before a time."""
+        """Return how much of the intervals is before a time."""
         n = bisect.bisect_left(self.starts, time)
         return self.until[n] - (max(0, self.stretches[n - 1][1] - time) if n else 0)
 
@@ -138,12 +138,12 @@ class Busy:
 
 
 def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
-    """Collectives beside the core as late as nothing waits for them longer, and no less of them is hidden.
+    """Delay collectives beside the core as far as neither their overlap nor any other start time gets worse.
 
-    The step stays as it is, and what they bring takes up memory no sooner than it must.
+    The step stays the same, and their results take up memory no sooner than needed.
     """
     start = list(laid.start)
-    end = [laid.length] * len(pieces)  # by when each must be done
+    end = [laid.length] * len(pieces)  # deadline of each piece
     busy = Busy((s, s + p.duration) for s, p in zip(start, pieces, strict=True) if core in p.resources and not p.talks)
     for i in reversed(laid.order):
         piece = pieces[i]
@@ -155,7 +155,7 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """The latest start at which no less lies under what is busy than now."""
+    """Return the latest start with no less overlap with busy time than now."""
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest

@@ -1,4 +1,4 @@
-"""Where a mesh lies: a slice of chips, whole axes of its torus under each mesh axis, and which of them are rings."""
+"""Place a mesh on a slice of chips: whole axes of the torus under each mesh axis, and which axes are rings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grader.hardware import HOP_TIME, Chip, slice_problem, wraps
 from grader.hardware.chips import tpu
 from grader.hardware.cores import CORES, core_row
 
-PS = 1e12  # picoseconds in a second
+PS = 1e12  # picoseconds per second
 
 
 def picoseconds(seconds: float) -> int:
@@ -21,10 +21,10 @@ def picoseconds(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Slice:
-    """Chips that are one torus or grid: ``shape`` is how many along each axis.
+    """Chips that are one torus or grid; ``shape``: number of chips along each axis.
 
-    ``cores``: devices of a chip. Of more than one ``chip`` is the row of one, and their number is one more side of the
-    grid.
+    ``cores``: devices per chip. If more than one, ``chip`` is the row of one device, and their number is one more side
+    of the grid.
     """
 
     chip: Chip
@@ -33,7 +33,7 @@ class Slice:
 
     @classmethod
     def of(cls, text: str) -> Slice:
-        """``v5e:2x4``. Raises ValueError, in one line, for what cannot be had."""
+        """Parse ``v5e:2x4``. Raises ValueError, in one line, for a slice that is not available."""
         name, colon, sizes = text.partition(":")
         chip = tpu(name)
         parts = sizes.split("x")
@@ -59,14 +59,14 @@ class Slice:
         return side < len(self.shape) and wraps(self.chip, self.shape[side], self.shape)
 
     def by_device(self) -> Slice:
-        """The same as JAX sees it: of chips that are two devices, their cores."""
+        """Return the slice of devices as JAX sees it: if a chip is two devices, the slice of its cores."""
         core = CORES.get(self.chip.name)
         if core is None or core.devices == self.cores:
             return self
         return Slice(core_row(self.chip), self.shape, core.devices)
 
     def links(self, sides: Sequence[int]) -> Chip:
-        """The row whose links these sides have: the slowest of them."""
+        """Return the row with the slowest links of these sides."""
         if self.cores > 1 and set(sides) == {len(self.shape)}:
             return replace(self.chip, ici=CORES[self.chip.name].between)
         return self.chip
@@ -74,16 +74,16 @@ class Slice:
 
 @dataclass(frozen=True)
 class Way:
-    """A mesh axis as its devices are joined: each has a neighbour before and after it.
+    """A mesh axis with the links between its devices: each has a neighbour before and after it.
 
-    Over several axes of the slice the devices follow a cycle that goes through every chip once, which any grid of an
-    even number of chips has.
+    Over several axes of the slice the devices follow a cycle through every chip once, which any grid of an even number
+    of chips has.
     """
 
     size: int
     ring: bool
     torus: tuple[tuple[int, bool], ...]  # size of each axis of the slice, and whether it wraps around
-    chip: Chip  # whose links join them
+    chip: Chip  # its links connect the devices
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class Placement:
     """A mesh on a slice.
 
     Attributes:
-        axes: for each mesh axis of more than one device the axes of the slice it lies on, by position; the devices of a
-            chip are the last.
+        axes: for each mesh axis of more than one device the slice's axes under it, by position; the devices of a chip
+            are the last axis.
         hop: seconds of one hop.
     """
 
@@ -112,15 +112,15 @@ class Placement:
         return Way(math.prod(n for n, _ in torus), ring, torus, on.links(places))
 
     def links(self, axes: Sequence[str]) -> Chip:
-        """The row with the slowest links under these mesh axes."""
+        """Return the row with the slowest links under these mesh axes."""
         return min((self.ways[axis].chip for axis in axes), key=lambda row: row.ici, default=self.slice.chip)
 
     @cached_property
     def chips(self) -> list[tuple[int, ...]]:
         """The place in the slice of each device's chip, in mesh order.
 
-        A mesh axis over several axes of the slice follows a cycle through them. A chip of several devices comes with
-        the number of the device.
+        A mesh axis over several axes of the slice follows a cycle through them. If a chip has several devices, the last
+        number is the device's.
         """
         ordered = {axis: _cycle([self.slice.sides[i] for i in places]) for axis, places in self.axes.items()}
         found = []
@@ -134,7 +134,7 @@ class Placement:
 
 
 def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Every point of a grid once, each beside the one before; if a side is even, the last is beside the first, too."""
+    """Return every point of a grid once, each next to the one before; with two or more sides, one even, a cycle."""
     *rest, last = shape
     line = [(n,) for n in range(last)]
     if not rest:
@@ -151,7 +151,7 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """A cycle through a grid, an even number of points along its first side: along one edge, and back to and fro."""
+    """Return a cycle through a grid with an even first side: along one edge, then zigzag back."""
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
         found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]
@@ -159,7 +159,7 @@ def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[in
 
 
 def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Every point of a grid once, each beside the one before."""
+    """Return every point of a grid once, each next to the one before."""
     found: list[tuple[int, ...]] = [()]
     for n in shape:
         found = [(*at, i) for k, at in enumerate(found) for i in (range(n) if k % 2 == 0 else reversed(range(n)))]
@@ -167,17 +167,16 @@ def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Placement:
-    """A mesh on a slice: each mesh axis on one or more whole axes of it.
+    """Place a mesh on a slice: each mesh axis on one or more whole axes of it.
 
     Args:
         on: "v5e:2x4".
-        mesh: axis sizes; as many devices as the slice has chips, or, where JAX sees two devices in a chip, as it has of
-            these.
-        axes: the slice's axes (0, 1, ...) under each mesh axis. Without it they are chosen: for one mesh axis after
-            the other the fewest and first that fit.
+        mesh: axis sizes; as many devices as the slice has chips or, if JAX sees two devices per chip, devices.
+        axes: the slice's axes (0, 1, ...) under each mesh axis; by default the fewest and first that fit, in mesh
+            order.
 
     Raises:
-        ValueError: it does not lie so, in one line.
+        ValueError: the mesh does not fit so, in one line.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}

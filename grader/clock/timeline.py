@@ -1,4 +1,4 @@
-"""What the clock finds: when each thing of a program happens on one device, and what that comes to.
+"""The clock's result: when each operation of a program runs on one device, and totals.
 
 All times are whole picoseconds from the start of the step; all bytes and FLOPs are one device's.
 """
@@ -13,20 +13,20 @@ COMPUTE = "compute"
 
 @dataclass(frozen=True)
 class Span:
-    """One thing on one lane. A collective that uses several links has a span on each of them, all with one ``number``.
+    """One run on one lane. A collective over several links has a span on each of them, all with one ``number``.
 
     Attributes:
         lane: ``COMPUTE`` or a link, "x+".
         what: as shown: "dot_general", "add + multiply", "all_gather over x".
-        kind: a collective's kind (grader.wire.operations.KINDS), or "product" (matrix products), "kernel" (all other
-            work of the core).
+        kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
+            the core).
         start, end: picoseconds.
-        number: the kernel or collective this is a run of; the same in each round of a loop.
+        number: of the kernel or collective; the same in each round of a loop.
         line, file: in the learner's source, if known.
-        bytes: of a collective its input on this device, of a kernel what it reads and writes.
-        flops: of matrix products.
-        rounds: where in the loops around it, outermost first: ``(round, of how many)``, from 1 on. Of a loop rounds 1,
-            2 and the last are drawn; see ``Timeline.loops`` for where it goes on.
+        bytes: a collective's input on this device; a kernel's reads and writes.
+        flops: of matmuls.
+        rounds: position in the loops around it, outermost first: ``(round, total)``, from 1 on. Of a loop rounds 1, 2
+            and the last are drawn; see ``Timeline.loops`` for the others.
     """
 
     lane: str
@@ -56,20 +56,20 @@ class Loop:
     each: int
     line: int | None = None
     file: str | None = None
-    inside: tuple[tuple[int, int], ...] = ()  # the rounds of loops around it, as a span's
+    inside: tuple[tuple[int, int], ...] = ()  # the rounds of loops around it, as in a span
 
 
 @dataclass(frozen=True)
 class CollectiveTime:
-    """What one collective of the program takes, all its runs together.
+    """The time of one collective of the program, all its runs together.
 
     Attributes:
-        number: as its spans have it. kind, axes, bytes, line, file: as the program has them.
-        runs: how often it runs, the loops around it multiplied out.
+        number: as in its spans. kind, axes, bytes, line, file: as in the program.
+        runs: number of runs, with the loops around it multiplied out.
         each: picoseconds of one run.
-        hidden, exposed: picoseconds under kernels, and not, over all runs; together ``runs * each``.
-        after: what ended last of all that it waits for ("dot_general, line 14"); "" when it waits for nothing.
-        before: what starts first of all that waits for it; "" when nothing does.
+        hidden, exposed: picoseconds overlapped with kernels, and not, over all runs; together ``runs * each``.
+        after: the last to end of all that it waits for ("dot_general, line 14"); "" if it waits for nothing.
+        before: the first to start of all that wait for it; "" if there is none.
     """
 
     number: int
@@ -91,10 +91,10 @@ class LiveMemory:
     """Bytes on one device by liveness: arguments stay, a result lives from its start to its last use.
 
     Attributes:
-        peak: at the worst point. arguments, results, temporaries: its parts there.
-        at: what runs at the worst point, "dot_general, line 14"; "" before anything runs.
+        peak: the maximum. arguments, results, temporaries: its parts.
+        at: what runs at the peak, "dot_general, line 14"; "" before anything runs.
         line, file: of that, if known.
-        time: picoseconds of the worst point; -1 where there is no clock, only the program's order.
+        time: picoseconds of the peak; -1 without a clock, in the program's order.
     """
 
     peak: int
@@ -109,7 +109,7 @@ class LiveMemory:
 
 @dataclass(frozen=True)
 class Share:
-    """How much of a time is hidden under kernels: of all collectives of one kind."""
+    """Overlapped and exposed picoseconds of all collectives of one kind."""
 
     hidden: int
     exposed: int
@@ -120,27 +120,27 @@ class Share:
 
     @property
     def part(self) -> float:
-        """The hidden part, 0 to 1; 1 for what takes no time."""
+        """The overlapped part, 0 to 1; 1 if they take no time."""
         return self.hidden / self.total if self.total else 1.0
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """One step of a program on one device, which stands for all.
+    """One step of a program on one device, which represents all devices.
 
     Attributes:
         chip: the row of the hardware table. shape: chips along each axis of the slice, (2, 4).
-        axes: for every mesh axis of more than one device, the slice's axes it lies on, by position; profile: which
-            collectives run beside the core ("ideal": all of them).
+        axes: for every mesh axis of more than one device, the slice's axes under it, by position; profile: the
+            collectives that run beside the core ("ideal": all of them).
         step: picoseconds from the start of the first to the end of the last.
-        busy: picoseconds the core has a kernel; ``idle``: the rest of the step. products: those of matrix products.
+        busy: picoseconds that the core runs kernels; ``idle``: the rest of the step. products: those of matmuls.
         spans: by start, then lane; of loops rounds 1, 2 and the last.
-        loops: where spans of other rounds are left out.
+        loops: the loops with spans left out.
         collectives: in program order.
-        critical: what sets the step's length, in order: numbers of spans with rounds of loops left out; see
+        critical: the units that set the step's length, in order: numbers of spans with rounds of loops left out; see
             ``on_path``.
-        flops: of matrix products, loops multiplied out, one pass each.
-        memory: by liveness on this order.
+        flops: of matmuls, loops multiplied out, one pass each.
+        memory: by liveness in this order.
     """
 
     chip: str
@@ -163,13 +163,13 @@ class Timeline:
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """Compute first, then the links of each mesh axis that something uses."""
+        """Compute first, then the links of each mesh axis that are used."""
         used = {span.lane for span in self.spans}
         links = [f"{axis}{sign}" for axis in self.axes for sign in "+-"]
         return tuple(lane for lane in (COMPUTE, *links) if lane == COMPUTE or lane in used)
 
     def shares(self) -> dict[str, Share]:
-        """Hidden and exposed time by kind of collective, in the order in which kinds occur."""
+        """Return overlapped and exposed time by kind of collective, in the order in which kinds occur."""
         found: dict[str, Share] = {}
         for c in self.collectives:
             before = found.get(c.kind, Share(0, 0))
@@ -177,5 +177,5 @@ class Timeline:
         return found
 
     def on_path(self, span: Span) -> bool:
-        """Whether a span is on the critical path."""
+        """Return True if a span is on the critical path."""
         return span.number in self.critical

@@ -1,4 +1,4 @@
-"""What rooms on our side of the walls share: observations, results, layouts of shards, files, syntax.
+"""Modules that all trusted parts of the grader share: observations, results, layouts of shards, files, syntax.
 
-Learner code never sees it: a layout is what half of the exercises ask for. Imports ``wire``.
+Learner code never sees them: half of the exercises ask for a layout. Imports ``wire``.
 """

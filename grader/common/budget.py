@@ -1,4 +1,4 @@
-"""A budget that knows what it separates, and what a check compared with a budget."""
+"""A budget that records what it separates, and a check's use of a budget."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ LEAST_RATIO = 1.5
 
 
 class Budget(float):
-    """A budget between what right programs need and what a wrong program needs.
+    """A budget between the needs of right programs and of a wrong program.
 
     Attributes:
         right: the least that a right program needs.
         wrong: the least that the wrong program needs.
+        unit: amounts are about multiples of it; 0 if they are not.
     """
 
     right: float
     wrong: float
+    unit: float
 
-    def __new__(cls, right: float, wrong: float, styles: float = 1, at: float | None = None) -> Budget:
+    def __new__(cls, right: float, wrong: float, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
         if not (right > 0 and styles >= 1 and LEAST_RATIO * styles * right <= wrong < math.inf):
             raise ValueError(
                 f"between({right:g}, {wrong:g}): the wrong program needs at least {LEAST_RATIO:g} times what right "
@@ -29,33 +31,35 @@ class Budget(float):
             raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} does not lie between them")
         mean = math.sqrt(styles * right * wrong)
         budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
-        budget.right, budget.wrong = right, wrong
+        budget.right, budget.wrong, budget.unit = right, wrong, unit
         return budget
 
 
-def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None) -> Budget:
-    """Return the budget between right programs and a wrong one: their geometric mean, a whole number from 1 up.
+def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
+    """Return the budget between right programs and a wrong one: their geometric mean, rounded down if 1 or more.
 
     Args:
         right: the least that a right program needs.
         wrong: the least that the wrong program needs.
-        styles: how many times ``right`` other right programs need.
-        at: the budget, where the statement names it.
+        styles: right programs in other styles need up to this many times ``right``.
+        at: the budget, if the statement names it.
+        unit: amounts are about multiples of it, such as the time of a hop. One unit more is too much, so the
+            budget has half a unit of room on both sides.
 
     Raises:
-        ValueError: ``wrong`` is less than 1.5 times what right programs need, or ``at`` does not lie between them.
+        ValueError: ``wrong`` is less than 1.5 times the need of right programs, or ``at`` is not between them.
     """
-    return Budget(right, wrong, styles, at)
+    return Budget(right, wrong, styles, at, unit)
 
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """What a word of a check compared.
+    """A comparison with a budget in a check.
 
     Attributes:
-        word: the word, such as "expect_memory".
+        word: the checking function, such as "expect_memory".
         amount: what the program needs.
-        budget: what it may need at most.
+        budget: the most that it may need.
     """
 
     word: str

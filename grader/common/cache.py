@@ -1,8 +1,8 @@
-"""A cache: bytes by key in one SQLite file of bounded size. By default it lies in the user's own cache folder.
+"""A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
-Losing any of it costs time and nothing else. So whatever is wrong with the file ends nothing: what is not as it was written is
-as if it had never been there, and a file that is no database gives way to a new one. Several processes may use one file: all
-read at once, one writes at a time, and what cannot be written soon is left out. A process that is killed leaves it whole.
+Losing entries only costs time, so no fault of the file is an error. Damaged entries count as missing, and a file that
+is no database is replaced. Several processes may share the file: all read at once, one writes at a time, and writes
+that would wait too long are skipped. A killed process leaves the file intact.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FORM = "1"  # of the table; a file of another form is left alone
-MAX_WAITING = 8 << 20  # bytes that are put together into one transaction
-WAIT_SECONDS = 5.0  # for another process that writes
+FORM = "1"  # version of the table; files of other versions are left alone
+MAX_WAITING = 8 << 20  # bytes per transaction
+WAIT_SECONDS = 5.0  # wait for another process that writes
 DAY = 86400
-MOST = 1 << 30  # bytes on disk of the user's own cache
+MOST = 1 << 30  # bytes on disk of the user's cache
 VARIABLE = "SHARDLINGS_CACHE"
 OFF = "off"
 TABLE = """
@@ -33,26 +33,26 @@ CREATE INDEX IF NOT EXISTS by_use ON kept (used, size);
 
 
 class Cache:
-    """Bytes by key. Any thread may use it.
+    """Bytes by key. Thread-safe.
 
     Args:
-        folder: where its file lies; it is made, for its owner alone.
-        most: bytes that are kept; what was not used for longest goes first.
+        folder: folder of the file; it is created, for its owner alone.
+        most: bytes to keep. The least recently used entries go first.
     """
 
     def __init__(self, folder: Path, most: int) -> None:
         self.path, self.most = folder / f"kept-{FORM}.sqlite", most
         self._lock = threading.RLock()
-        self._waiting: dict[bytes, bytes] = {}  # put, and not yet written
+        self._waiting: dict[bytes, bytes] = {}  # put and not yet written
         self._held = 0
-        self._used: set[bytes] = set()  # read, and not on this day before
-        self._today = int(time.time() // DAY)  # decides what goes first, and nothing else
-        self._size = most  # not known: it is counted when something is written
+        self._used: set[bytes] = set()  # read for the first time today
+        self._today = int(time.time() // DAY)  # orders evictions, nothing else
+        self._size = most  # unknown until the first write counts it
         self._file: sqlite3.Connection | None = None
         self._open()
 
     def get(self, key: bytes) -> bytes | None:
-        """What was put there; None where it is not, or not as it was written."""
+        """Return the value of a key; None if it is missing or damaged."""
         with self._lock:
             if key in self._waiting:
                 return self._waiting[key]
@@ -75,7 +75,7 @@ class Cache:
             return value
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Keep it, unless it is too large a part of all that may be kept."""
+        """Keep a value, unless it would take more than an eighth of the cache."""
         if len(value) > self.most // 8:
             return
         with self._lock:
@@ -85,7 +85,7 @@ class Cache:
                 self.write()
 
     def drop(self, key: bytes) -> None:
-        """As if it had never been put there."""
+        """Forget a key."""
         with self._lock:
             self._waiting.pop(key, None)
             with contextlib.suppress(sqlite3.Error):
@@ -93,7 +93,7 @@ class Cache:
                     self._file.execute("DELETE FROM kept WHERE key = ?", (key,))
 
     def write(self) -> None:
-        """Write what waits, in one transaction, and let go what is too much."""
+        """Write all pending values in one transaction, and evict what exceeds the limit."""
         with self._lock:
             waiting, used = self._waiting, self._used
             self._waiting, self._used, self._held = {}, set(), 0
@@ -135,7 +135,7 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """Down to nine tenths of what may be kept, where it is more; others write, too, and are counted when it seems full."""
+        """Evict down to nine tenths of the limit if it is exceeded. Other processes' entries are counted only then."""
         self._size += added
         if self._size <= self.most:
             return
@@ -163,9 +163,9 @@ class Cache:
             self._failed(error)
 
     def _failed(self, error: sqlite3.Error) -> None:
-        """Go on without; a file that is no database is taken away, so that the next one is."""
+        """Continue without the cache. A file that is no database is deleted, so that the next run makes one."""
         file, self._file = self._file, None
-        if isinstance(error, sqlite3.OperationalError) and file:  # locked, full, not writable: it is whole
+        if isinstance(error, sqlite3.OperationalError) and file:  # locked, full or read-only: the file is intact
             self._file = file
             return
         with contextlib.suppress(sqlite3.Error):

@@ -1,8 +1,8 @@
-"""What an operation of a program waits for: operands, what they were made of, and the condition it stands under.
+"""Dependencies between a program's operations: through operands, their own operands, and the conditions they run under.
 
-A value is waited for as a whole: whoever uses a part of it waits for all of it. Two answers are given, as of any fact:
-what an operation may wait for on some path (``may``), and what it waits for on every path (``must``). A loop hands on
-what it carries from round to round; within ``same_round`` it does not.
+A value counts as a whole: using a part of it waits for all of it. Each question has two answers: what an operation may
+wait for on some path (``may``), and what it waits for on every path (``must``). A loop passes what it carries from
+round to round, but not within one round (``within``).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from grader.common.observation import Collective
 from grader.wire.operations import Body, Operation, Operations
 
 MAX_PASSES = 64
-PRODUCTS = "product"  # stands for every operation that multiplies matrices
+PRODUCTS = "product"  # name for every operation that multiplies matrices
 
 
 @dataclass(frozen=True)
 class OperationContext:
-    """An operation where it stands.
+    """An operation in its context.
 
     Attributes:
         op: the operation.
         loops: numbers of the loops around it, outermost first.
-        under: the values that decide whether it runs: conditions of loops, and what chooses branches.
-        carried: the operands of the loops around it: nothing of a loop starts before they are there.
-        runs: whether it runs at all; not in a loop of no rounds.
-        doubts: what it may not run for: branches of conditionals (number, branch), loops that may have no round
+        under: values that decide whether it runs: conditions of loops, and selectors of branches.
+        carried: the operands of the loops around it. A loop starts only when all of them are there.
+        runs: whether it runs at all; False in a loop of no rounds.
+        doubts: reasons why it may not run: branches of conditionals (number, branch), and loops that may have no round
             (number, 0).
     """
 
@@ -40,28 +40,28 @@ class OperationContext:
 
 
 class Dependency:
-    """Dependency between the operations of a program, which go by their numbers in the order of ``Operations.walk``."""
+    """Dependencies between a program's operations, which are numbered in the order of ``Operations.walk``."""
 
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # Values that make up a value, apart from those that its operation needs
+        # The values that a value consists of, without the operands of its operation
         self.parents: dict[int, tuple[int, ...]] = {}
-        self.maker: dict[int, int] = {}  # the operation that makes a value
-        self.loop_of: dict[int, int] = {}  # of what a loop's bodies take: the loop
+        self.maker: dict[int, int] = {}  # value -> the operation that makes it
+        self.loop_of: dict[int, int] = {}  # argument of a loop's body -> the loop
         self._place(program.main, OperationContext(Operation("", (), ())))
         self.children: dict[int, list[int]] = {}  # the inverse of ``parents``
         for value, made_of in self.parents.items():
             for parent in made_of:
                 self.children.setdefault(parent, []).append(value)
-        self.users: dict[int, list[int]] = {}  # operations that wait for a value itself
+        self.users: dict[int, list[int]] = {}  # value -> the operations that use it directly
         for number, place in enumerate(self.places):
             for value in (*place.op.operands, *place.under):
                 self.users.setdefault(value, []).append(number)
         self.needed = self._needed()
 
     def _place(self, body: Body, around: OperationContext) -> None:
-        """Number the operations of a body in the order of ``walk``: each, then what its bodies hold."""
+        """Number the operations of a body in the order of ``walk``: each operation before those in its bodies."""
         for op in body.operations:
             number = len(self.places)
             self.places.append(replace(around, op=op))
@@ -90,7 +90,7 @@ class Dependency:
         self._place(body, replace(inside, under=under, runs=around.runs and op.rounds != 0, doubts=doubts))
 
     def _needed(self) -> set[int]:
-        """The operations that a result of the program waits for; the compiler drops the others."""
+        """Return the operations that a result of the program depends on. The compiler drops the others."""
         found: set[int] = set()
         seen: set[int] = set()
         left = list(self.program.main.results)
@@ -113,7 +113,7 @@ class Dependency:
     # -- which operations ----------------------------------------------------------------------
 
     def named(self, name: str) -> set[int]:
-        """Those of this name that are needed: StableHLO's, the kind of a collective, or "product"."""
+        """Return the needed operations with this name: StableHLO's, the kind of a collective, or "product"."""
         return {n for n in self.needed if name in _names(self.places[n].op)}
 
     def results(self, numbers: Iterable[int]) -> set[int]:
@@ -122,12 +122,12 @@ class Dependency:
     # -- may -----------------------------------------------------------------------------------
 
     def may(self, values: Collection[int], *, within: int | None = None, enter: bool = False) -> set[int]:
-        """The operations that wait for one of these values on some path.
+        """Return the operations that wait for one of these values on some path.
 
         Args:
-            values: what is waited for.
-            within: number of a loop: only in one round of it, so nothing that it carries counts.
-            enter: what stands in a loop waits also for all that the loop takes, since it starts as a whole.
+            values: numbers of values.
+            within: number of a loop. Stay within one round of it: what it carries from round to round does not count.
+            enter: operations in a loop also wait for all operands of the loop, since it starts as a whole.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -144,12 +144,12 @@ class Dependency:
                 if number in found or (within is not None and within not in place.loops):
                     continue
                 found.add(number)
-                if place.op.name != "while":  # a loop's results wait for what each of them is made of
+                if place.op.name != "while":  # each result of a loop waits only for its own parts
                     left += place.op.results
         return found
 
     def before(self, number: int, *, within: int | None = None) -> set[int]:
-        """The operations that this one waits for on some path: the inverse of ``may``, which explains ``within``."""
+        """Return the operations that this one waits for on some path: the inverse of ``may``, with its ``within``."""
         found: set[int] = set()
         seen: set[int] = set()
         left = [*self.places[number].op.operands, *self.places[number].under]
@@ -168,7 +168,7 @@ class Dependency:
         return found
 
     def _inside(self, value: int, loop: int) -> bool:
-        """Whether a value is made within one round of a loop."""
+        """Return whether a value is made within one round of a loop."""
         if value in self.loop_of:
             return loop in self.places[self.loop_of[value]].loops
         return value in self.maker and loop in self.places[self.maker[value]].loops
@@ -207,14 +207,14 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 
 
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
-    """Whether the operations at these places wait for the last arguments; None if only some paths do."""
+    """Return whether the operations at these places wait for the last arguments; None if only some paths do."""
     graph, last = Dependency(program), program.main.arguments[-cotangents:]
     may, must = graph.may(last, enter=True), graph.must(last, enter=True)
     return {n: True if n in must else None if n in may else False for n in places}
 
 
 def _moves(op: Operation) -> bool:
-    """Whether a collective sends anything: over an axis of size 1 nothing moves."""
+    """Return whether a collective sends anything. Over an axis of size 1 nothing moves."""
     if op.communication is None:
         return False
     groups = op.communication.groups
@@ -227,7 +227,7 @@ def _names(op: Operation) -> tuple[str, ...]:
 
 
 class _Surely:
-    """What is waited for on every path. A loop is read until a round knows no more than the one before it."""
+    """Operations that wait on every path. A loop is read again until a round adds nothing to the round before."""
 
     def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:
         self.graph, self.values, self.enter = graph, values, enter
@@ -272,7 +272,7 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Whether each value that a loop carries is waited for: as it was given, then as the round before left it."""
+        """Return whether each carried value of a loop waits, both as first given and as the round before left it."""
         condition, body = op.bodies
         found: list[bool] = []
         for i, first in enumerate(op.operands):

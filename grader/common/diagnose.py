@@ -1,6 +1,6 @@
-"""Say what wrong values look like, in the field's words. Guesses only: nothing is judged here.
+"""Describe wrong values in the field's terms. These are guesses: nothing is judged here.
 
-What is said must be true of the values that were seen, whatever program made them.
+Each description is true of the observed values, whatever program made them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from grader.wire.frames import wide
 
 
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """``; every value is 4 times the expected one ...`` or nothing.
+    """Return ``; every value is 4 times the expected one ...``, or ''.
 
-    Tells no expected value: only relations between what was given and what was asked.
+    Reveals no expected value, only relations between the actual and the expected values.
 
     Args:
         want: as float64 or complex128, of the result's shape.
@@ -40,7 +40,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """One factor on every device: a sum too many, a mean for a sum."""
+    """Detect one factor on every device: one sum too many, or a mean in place of a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
@@ -73,7 +73,7 @@ def _axes(axes: tuple[str, ...]) -> str:
 
 
 def _replicas_differ(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Devices that should hold the same slice but hold other values."""
+    """Detect devices that should hold the same slice but hold other values."""
     first: dict[Slices, int] = {}
     for i, (where, shard) in enumerate(zip(got.slices, got.shards, strict=True)):
         j = first.setdefault(where, i)
@@ -83,7 +83,7 @@ def _replicas_differ(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -> str:
-    """What is true of two devices, ``j`` and ``i``, whose values differ though both should hold one slice."""
+    """Describe two devices, ``j`` and ``i``, that should hold one slice but hold different values."""
     points, part = coordinates(got.mesh), want[_index(got.slices[i])]
     axes = tuple(a for a in got.mesh if points[i][a] != points[j][a])
     right = [k for k in (j, i) if _close(got.shards[k], part, bound)]
@@ -106,7 +106,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Whether along ``axis``, wherever one looks, the shards add up to what each of them should be."""
+    """Return whether all shards along ``axis`` add up to the value that each of them should have."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)
@@ -120,7 +120,7 @@ def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
 
 
 def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
-    """Describe a shard that, cut along one axis, has the right chunks in other places, or zeros in place of some."""
+    """Describe a shard that, split along one axis, has the right chunks in other places, or zeros instead of some."""
     shard, where = wide(got.shards[device]), got.slices[device]
     if not shard.any():
         return "only zeros"
@@ -156,7 +156,7 @@ def _transposed(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """A shard that is right in one other place: order of axes, direction of a shift, off by one."""
+    """Detect a shard that is right in exactly one other place: order of axes, direction of a shift, off by one."""
     parts = {where: want[_index(where)] for where in dict.fromkeys(got.slices)}
     for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
         if _close(shard, parts[where], bound) or not wide(shard).any():
@@ -170,7 +170,7 @@ def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """A shard with its own chunks in another order, or left out."""
+    """Detect a shard with its own chunks in another order, or with some left out."""
     for device, (point, (shard, part)) in enumerate(zip(coordinates(got.mesh), _parts(got, want), strict=True)):
         if not _close(shard, part, bound):
             held = _misplaced(got, device, part, bound)
@@ -179,7 +179,7 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Two places in the words of the dimensions in which they differ."""
+    """Describe two places by the dimensions in which they differ."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]
@@ -195,7 +195,7 @@ def _range(dim: int, ndim: int, start: int, stop: int) -> str:
 
 
 def _parts(got: Sharded, want: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """What each device holds, and what it should."""
+    """Return for each device what it holds, and what it should hold."""
     return ((shard, want[_index(where)]) for where, shard in zip(got.slices, got.shards, strict=True))
 
 

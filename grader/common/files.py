@@ -1,4 +1,4 @@
-"""Writing files so that a reader, or a run that was killed, never meets half of one."""
+"""Atomic writes: neither a reader nor a run after a kill ever sees half a file."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pathlib import Path
 
 _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
 RESERVED = frozenset({"index", "changes", "leaderboard", "similar"})
-"""Names of pages that are no student's."""
+"""Page names that belong to no student."""
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+- ")
-_LONGEST = 200  # a file's name may have 255 bytes with its suffix
+_LONGEST = 200  # a file name may have 255 bytes with its suffix
 AT_WORK = 60.0
-"""Seconds after which nobody is still writing a file."""
+"""Age in seconds at which a temporary file counts as abandoned."""
 
 
 def file_name(name: str) -> str:
-    """Return the file name, without suffix, of a student or of whatever carries a student's name.
+    """Return the file name, without suffix, for a student's name.
 
-    Two names never share one: ASCII letters, digits and ``. _ @ + -`` and blanks stay, every other byte of the name's UTF-8
-    becomes ``~`` and two hexadecimal digits, and a name that is too long for a file becomes ``~~`` and its SHA-256. A first
-    dot and the first letter of a name in ``RESERVED`` are replaced like other bytes.
+    Two names never share a file name. ASCII letters, digits, ``. _ @ + -`` and blanks stay. Every other byte of the
+    name's UTF-8 becomes ``~`` and two hexadecimal digits. A name that is too long becomes ``~~`` and its SHA-256. A
+    leading dot, and the first letter of a name in ``RESERVED``, are replaced like other bytes.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED
@@ -36,21 +36,22 @@ def file_name(name: str) -> str:
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
-    """Write the whole file or leave the old one untouched.
+    """Write the whole file, or leave the old one untouched.
 
-    Text is written as UTF-8 with its line ends as they are; half a surrogate pair, which has no
+    Text is written as UTF-8 with unchanged line ends; half a surrogate pair, which has no
     UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
-    named ``.tmp-*``, which nothing reads (``clear_left_behind``). An OSError names ``path``, also when the disk is full.
+    named ``.tmp-*``, which nothing reads (``clear_left_behind``). An OSError names ``path``, also when the disk is
+    full.
 
     Args:
-        content: all of it, or piece by piece what need not be held whole.
-        lasting: also where the machine ends before the disk has it; without that, the file may be empty then.
+        content: the whole content, or an iterable of pieces, to save memory.
+        lasting: also survive a crash of the machine; without it the file may then be empty.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     target = Path(path)
     temporary = target.with_name(f".tmp-{secrets.token_hex(8)}")
     try:
-        with open(temporary, "xb") as file:  # not tempfile: its files are readable by their owner only
+        with open(temporary, "xb") as file:  # not tempfile: only their owner can read its files
             for piece in pieces:
                 file.write(piece.encode("utf-8", "replace") if isinstance(piece, str) else piece)
             if lasting:
@@ -60,13 +61,13 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.errno:  # a full disk names no file, others our temporary one
+        if isinstance(error, OSError) and error.errno:  # a full disk names no file, other errors our temporary one
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
 
 
 def clear_left_behind(folder: str | os.PathLike[str]) -> None:
-    """Delete what killed writers left in this folder, not below it: files of our own naming, untouched for a minute."""
+    """Delete temporary files of killed writers in this folder, not below it, if untouched for a minute."""
     with contextlib.suppress(OSError), os.scandir(folder) as found:
         for entry in found:
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):

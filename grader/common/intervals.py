@@ -1,4 +1,4 @@
-"""Facts as intervals: what they are at least and at most, over all paths through a program and over all devices."""
+"""Facts as intervals: the least and the most over all paths through a program and over all devices."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ COUNTABLE = 1 << 256
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """What a fact is at least and at most, over all paths through a program and over all devices.
+    """The least and the most of a fact, over all paths through a program and over all devices.
 
-    What is required must hold for ``least``, what is budgeted for ``most``. One that is exact equals its number.
+    Requirements apply to ``least``, budgets to ``most``. An exact interval equals its number.
     """
 
     least: float
     most: float
 
     def __post_init__(self) -> None:
-        """Cap both at COUNTABLE: loops in loops multiply to numbers that no float can hold."""
+        """Cap both at COUNTABLE: nested loops multiply to numbers that no float can hold."""
         object.__setattr__(self, "least", min(self.least, COUNTABLE))
         object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
 
     @classmethod
     def of(cls, value: Any) -> Interval:
-        """From a number, or from what ``dataclasses.asdict`` and JSON made of an interval.
+        """Convert a number, an interval, or its form in ``dataclasses.asdict`` and JSON.
 
-        Raises ValueError for what is no interval of numbers from 0 on.
+        Raises ValueError unless it is an interval of numbers from 0 on.
         """
         if isinstance(value, Interval):
             return value
@@ -42,7 +42,7 @@ class Interval:
 
     @property
     def known(self) -> bool:
-        """Whether there is a most at all."""
+        """True if there is an upper bound."""
         return self.most != math.inf
 
     @property
@@ -55,14 +55,14 @@ class Interval:
 
     def __mul__(self, other: Interval | float) -> Interval:
         other = Interval.of(other)
-        # What never runs costs nothing, whatever one round of it would cost.
+        # An operation that never runs costs nothing, whatever one round would cost.
         most = self.most * other.most if self.most and other.most else 0
         return Interval(self.least * other.least, most)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def either(self, other: Interval) -> Interval:
-        """What holds when one of the two is the case."""
+        """Return the interval if either of the two holds."""
         return Interval(min(self.least, other.least), max(self.most, other.most))
 
     def __eq__(self, other: object) -> bool:
@@ -74,7 +74,7 @@ class Interval:
         return hash(self.least) if self.exact else hash((self.least, self.most))
 
     def __str__(self) -> str:
-        """``3``, ``0 to 3`` or ``2 or more``."""
+        """Return ``3``, ``0 to 3`` or ``2 or more``."""
         if not self.known:
             return f"{self.least:g} or more"
         return f"{self.most:,}" if self.exact else f"{self.least:,} to {self.most:,}"
@@ -86,7 +86,7 @@ Path = tuple[tuple[int, int, int], ...]
 
 
 def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
-    """The sum of what may happen on these paths; of the branches of a conditional one is taken."""
+    """Return the sum over all parts. Of the branches of a conditional only one is taken."""
     found, cases = NOTHING, {}
     for path, value in parts:
         if path:
@@ -96,7 +96,7 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
             found += value
     for (_, branches), taken in cases.items():
         sums = [sum_over_paths(inside) for inside in taken.values()]
-        if len(sums) < branches:  # some branch has no collective
+        if len(sums) < branches:  # another branch has no part
             sums.append(NOTHING)
         found += Interval(min(s.least for s in sums), max(s.most for s in sums))
     return found

@@ -1,8 +1,8 @@
-"""Which slice of an array each device holds: the calculus of PartitionSpecs, in plain Python.
+"""Arithmetic of PartitionSpecs in plain Python: which slice of an array each device holds.
 
 A spec is anything that iterates over one entry per array dimension: ``None``, an axis name, or a
-tuple of axis names (major first); trailing dimensions may be left out, as in JAX.
-A mesh is an ordered mapping from axis name to size; device ``i`` is the ``i``-th coordinate in
+tuple of axis names (major first). Trailing dimensions may be left out, as in JAX.
+A mesh is an ordered mapping from axis name to size. Device ``i`` is the ``i``-th coordinate in
 row-major order, as in ``jax.make_mesh`` on simulated devices.
 """
 
@@ -17,9 +17,9 @@ Slices = tuple[tuple[int, int], ...]
 
 
 def entries(spec: Iterable, ndim: int) -> tuple[tuple[str, ...], ...]:
-    """One tuple of axis names per dimension.
+    """Return one tuple of axis names per dimension.
 
-    Raises ValueError when the spec is longer than ``ndim``.
+    Raises ValueError if the spec is longer than ``ndim``.
     """
     named = tuple(() if e is None else (e,) if isinstance(e, str) else tuple(e) for e in spec)
     if len(named) > ndim:
@@ -28,14 +28,14 @@ def entries(spec: Iterable, ndim: int) -> tuple[tuple[str, ...], ...]:
 
 
 def coordinates(mesh: Mesh) -> list[dict[str, int]]:
-    """The coordinates of every device, in device order."""
+    """Return the coordinates of every device, in device order."""
     return [dict(zip(mesh, point, strict=True)) for point in itertools.product(*(range(n) for n in mesh.values()))]
 
 
 def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Slices]:
-    """For each device, the half-open range ``(start, stop)`` it holds along every dimension.
+    """Return for each device the half-open range ``(start, stop)`` that it holds along every dimension.
 
-    Raises ValueError when a dimension is not divisible by the axes that cut it.
+    Raises ValueError if a dimension is not divisible by the axes that cut it.
     """
     names = entries(spec, len(shape))
     for size, axes in zip(shape, names, strict=True):
@@ -58,7 +58,7 @@ def _range(size: int, axes: tuple[str, ...], point: Mapping[str, int], mesh: Mes
 
 
 def spec_of(slices: list[Slices], shape: tuple[int, ...], mesh: Mesh) -> tuple | None:
-    """The shortest spec that gives these slices, or None when no spec does.
+    """Return the shortest spec that gives these slices, or None if no spec does.
 
     Axes of size 1 cut nothing and are never named.
     """
@@ -87,7 +87,7 @@ def _axes_of(wanted: list, size: int, axes: list[str], mesh: Mesh) -> tuple[str,
 
 
 def show_spec(spec: Iterable | None) -> str:
-    """``P('x', None)``, as a learner writes it."""
+    """Return the spec as a learner writes it: ``P('x', None)``."""
     if spec is None:
         return "no PartitionSpec"
     axes = sorted(getattr(spec, "unreduced", ()))
@@ -98,5 +98,5 @@ def show_spec(spec: Iterable | None) -> str:
 
 
 def show_device(point: Mapping[str, int]) -> str:
-    """``(x=1, y=0)``."""
+    """Return ``(x=1, y=0)``."""
     return "(" + ", ".join(f"{a}={i}" for a, i in point.items()) + ")"

@@ -1,4 +1,4 @@
-"""What was seen of a program when trusted code looked at it: data only, NumPy and plain values."""
+"""Observations of a program by trusted code. Data only: NumPy and plain values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A check looked at values that no device here holds; the message says why."""
+    """A check looked at values that no device here holds. The message says why."""
 
 
 @dataclass(frozen=True)
 class Unseen(Sequence[Any]):
-    """In the place of shards that nobody has: whoever looks at them learns ``why`` instead. Raises NotHere."""
+    """Stands in for shards that no device has. Any access raises NotHere with ``why``."""
 
     why: str
 
@@ -44,17 +44,17 @@ class Unseen(Sequence[Any]):
 class Sharded:
     """An array as the devices hold it.
 
-    ``shards[i]`` is what device ``i`` holds; ``slices[i]`` says which part of the whole it is.
+    ``shards[i]`` is the part on device ``i``; ``slices[i]`` is its place in the whole.
 
-    ``on_chip``: which part each would hold by the compiler of a chip that is not here; None where none was asked.
+    ``on_chip``: each device's place by the compiler of an absent chip; None if no compiler was asked.
 
-    What the ask says of it, put in by the judge and never read from a program:
-        due: the dtype it has unless its check says otherwise; None when the ask does not say.
-        per_device: the task is a body, so what a device holds is what the learner returned.
-        name: what it is called where a call has several results, such as ``step 2: grads['w1']``.
-        step: of a call of several steps, from 1 on: what it was computed from is a result too, from 2 on.
+    From the ask, filled in by the judge and never read from a program:
+        due: the required dtype unless the check says otherwise; None if the ask names none.
+        per_device: the task is a body, so a device holds what the learner returned.
+        name: its name if a call has several results, such as ``step 2: grads['w1']``.
+        step: number of the step, from 1, in a call of several; from 2 on its inputs are results too.
 
-    ``factors``: the epsilon of what factors of products are rounded to where it was computed (``wire.backends``).
+    ``factors``: the epsilon of the type that factors of products were rounded to (``wire.backends``).
     """
 
     shape: tuple[int, ...]
@@ -71,7 +71,7 @@ class Sharded:
 
     @cached_property
     def value(self) -> np.ndarray:
-        """The global array: each element from the first device that holds it."""
+        """The global array. Each element comes from the first device that holds it."""
         whole = np.zeros(self.shape, self.dtype)
         for where, part in reversed(list(zip(self.slices, self.shards, strict=True))):
             whole[tuple(slice(a, b) for a, b in where)] = part
@@ -79,12 +79,12 @@ class Sharded:
 
     @cached_property
     def spec(self) -> tuple | None:
-        """The PartitionSpec of this layout, without trailing None; None when there is none."""
+        """The PartitionSpec of this layout, without trailing None; None if no spec fits."""
         return spec_of(self.laid, self.shape, self.mesh)
 
     @property
     def laid(self) -> list[Slices]:
-        """Which part each device holds: by the compiler that was asked, else as the simulated devices do."""
+        """The part on each device: by the chip's compiler if asked, else on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -94,20 +94,20 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes that a group crosses: two of its members differ along them. Each of them counts its bytes.
+        axes: mesh axes along which two members of a group differ. Each of these axes counts the bytes.
         bytes: bytes of its input on one device.
-        sent: bytes a device sends for one execution on a ring of its group, over all devices.
-        rounds: how often it runs where it is reached (the product of the loops around it). See ``count``.
-        line: line in the learner's source; None when the compiler put it there.
-        shift: of a permute that moves every device's data equally far round its one axis: how many places,
+        sent: bytes that a device sends for one execution on a ring of its group, over all devices.
+        rounds: how often it runs once reached (the product of the loops around it). See ``count``.
+        line: line in the learner's source; None if the compiler added it.
+        shift: of a permute that moves every device's data equally far round its one axis: the number of places,
             the shorter way (1 to the next device, -1 to the one before); else None.
-        senders: the devices that send ``sent.most``, where the others send nothing; None: all devices are alike.
+        senders: the devices that send ``sent.most`` while the others send nothing; None if all devices are alike.
         path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
-        operands: dtype and shape of each array that it takes, as one device holds them.
-        groups: the devices of each group, in mesh order; of a permute ``(source, target)`` pairs.
-        partial: a group holds only some of the devices along ``axes``, such as two of four; never of a permute.
-        backward: of a call that asks for gradients, whether it waits for the cotangent; None when nobody can say.
-        place: its number in the order of ``Operations.walk``; None when it is not among them.
+        operands: dtype and per-device shape of each input array.
+        groups: the devices of each group, in mesh order; for a permute ``(source, target)`` pairs.
+        partial: a group holds only some of the devices along ``axes``, such as two of four; never for a permute.
+        backward: whether it waits for the cotangent, in a call that asks for gradients; None if unknown.
+        place: its number in the order of ``Operations.walk``; None if it is not among these operations.
         number: its number among the collectives that the program is written with (``common.poison``).
     """
 
@@ -130,44 +130,44 @@ class Collective:
     number: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("sent", "rounds"):  # as they come from another process
+        for name in ("sent", "rounds"):  # JSON of another process
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
 
     @property
     def over(self) -> str:
-        """Who talks, for a message."""
+        """The devices that communicate, for a message."""
         return over(self.axes, self.partial)
 
     @property
     def dtype(self) -> str | None:
-        """Of the array that it takes; None of several that differ."""
+        """The dtype of its inputs; None if they differ."""
         dtypes = {dtype for dtype, _ in self.operands}
         return dtypes.pop() if len(dtypes) == 1 else None
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Of the array that it takes, as one device holds it; None of several."""
+        """The per-device shape of its only input; None if there are several."""
         return self.operands[0][1] if len(self.operands) == 1 else None
 
     @property
     def count(self) -> Interval:
-        """How often it runs, over all paths: not at all where another branch is taken."""
+        """The number of runs, over all paths: possibly none if another branch can be taken."""
         return Interval(0, self.rounds.most) if self.path else self.rounds
 
     def sent_by(self, device: int) -> Interval:
-        """Bytes this device sends for one execution."""
+        """Return the bytes that this device sends for one execution."""
         if self.senders is None:
             return self.sent
         return Interval.of(self.sent.most if device in self.senders else 0)
 
 
 def over(axes: Sequence[str], partial: bool, joint: str = " and ") -> str:
-    """Return who talks, for a message: ``x and y``, or ``some of the devices along x and y``."""
+    """Return the devices that communicate, for a message: ``x and y``, or ``some of the devices along x and y``."""
     return f"{'some of the devices along ' if partial else ''}{joint.join(axes)}"
 
 
 def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
-    """The sum over a program's collectives of what ``of`` says of one round; of branches, the least and the most."""
+    """Return the sum of ``of`` over a program's collectives and their rounds; over branches, the least and the most."""
     return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
 
 
@@ -178,23 +178,21 @@ class Observation:
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
         collectives: in program order.
-        memory: peak temporary bytes per device, from the compiler, which reckons with every path.
+        memory: peak temporary bytes per device, from the compiler, which counts every path.
         flops: arithmetic operations per device, loops multiplied out.
-        dot_flops: those of matrix products among them, also of products written out as multiply and add.
-        mapped: there is a ``shard_map``, and outside of one at most one operation for each element of arguments and
+        dot_flops: the part in matmuls, also in matmuls written as multiply and add.
+        mapped: there is a ``shard_map``, and outside it at most one operation for each element of arguments and
             results.
-        program: SHA-256 of the program in its one form.
-        operations: what depends on what, calls written out; None for a program of too many.
-        elsewhere: the outputs as devices hold them on which it was run as well, with products as these devices make
-            them and then, where that is another, as float32 has them; where it was not run, their shards are
-            ``Unseen``. None where it was run on simulated ones alone.
-        measured: seconds of a call on these devices, round by round, where somebody wants to know; or why there are
-            none.
-        compiled: what the compiler of a chip that is not here made of it, or why it could not; None where none was
-            asked.
-        compiled_on: for which slice, "v5e:2x4".
-        poison: shows which operations matter; None where the program is not run.
-        paired: of a timed program, it was compared with the one whose values are judged, and is that one.
+        program: SHA-256 of the program's canonical form.
+        operations: the dependency graph, with calls inlined; None if the program has too many operations.
+        elsewhere: outputs on the other devices that also ran it: first with these devices' own matmuls, then, if that
+            differs, with float32 matmuls. ``Unseen`` shards if it was not run there; None if only simulated devices ran
+            it.
+        measured: seconds per call on these devices, round by round, if asked for; or why there are none.
+        compiled: the schedule by the compiler of an absent chip, or its fault; None if no compiler was asked.
+        compiled_on: the slice of that compiler, "v5e:2x4".
+        poison: shows which operations matter; None if the program is not run.
+        paired: this timed program was compared with the one whose values are judged, and is the same.
     """
 
     outputs: list[list[Sharded]]
@@ -215,9 +213,9 @@ class Observation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a pure Python function did for one set of arguments: a value, or an error's name.
+    """The outcome of a pure Python function on one set of arguments: a value, or an error's name.
 
-    ``kinds`` are the names of the error's classes, itself first.
+    ``kinds`` are the names of the error's classes, its own first.
     """
 
     value: Any = None
@@ -235,8 +233,8 @@ class Fault:
         kind: missing, raised, syntax, untraceable, timeout, memory, refused, compile, crashed (the learner's) or broken
             (ours).
         message: one line for the learner.
-        line: line in the learner's source, where known.
-        ran: it is the program's, which was traced and admitted.
+        line: line in the learner's source, if known.
+        ran: the fault is the program's, which was traced and admitted.
     """
 
     kind: str
@@ -249,7 +247,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Timing:
-    """Where a timing call's program is laid out in time, as ``exercise.timing`` was told."""
+    """The slice and profile of a timing call's timeline, as given to ``exercise.timing``."""
 
     on: str
     axes: Mapping[str, tuple[int, ...]] | None = None
@@ -262,12 +260,12 @@ def _no_clock(**_: Any) -> Any:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input, or the tree of them.
+    """The input of a check. Arguments are attributes too: ``seen.a`` is the NumPy input, or the tree of inputs.
 
-    Of a call of several steps ``steps`` has one for each, with what went into it and came out of it; ``inputs`` are
-    those of the first, ``out`` and ``grads`` those of the last. ``check_vma``: of a body, how it was wrapped.
+    For a call of several steps, ``steps`` has one entry for each, with its inputs and results; ``inputs`` are those of
+    the first, ``out`` and ``grads`` those of the last. ``check_vma``: how a body was wrapped.
 
-    Inputs are given in the widest type of their kind (exactly), so that references are computed in float64 and int64.
+    Inputs have the widest type of their kind (exactly), so that references are computed in float64 and int64.
     """
 
     mesh: Mapping[str, int]
@@ -287,14 +285,12 @@ class Seen:
     check_vma: bool = False
     operations: Operations | None = None
     differentiated: bool = False  # the call asks for gradients
-    part: str = ""  # what ``only`` chose, in words
+    part: str = ""  # description of what ``only`` chose
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
-    chip: Callable[[], Any] | None = None  # the order of its slice's compiler in time, where one was asked
-    poison: Poison | None = field(default=None, compare=False, repr=False)  # of a timing call, that of its value call
-    spent: list[BudgetUse] = field(
-        default_factory=list
-    )  # what words compared with budgets; copies of this Seen share it
+    chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if one was asked
+    poison: Poison | None = field(default=None, compare=False, repr=False)  # for a timing call, its value call's
+    spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets; copies of this Seen share the list
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
@@ -314,11 +310,11 @@ class Seen:
 
         Args:
             kind: see ``Collective.kind``.
-            axis: one that its groups cross, alone or with others, whether these are all devices along it or some.
+            axis: a mesh axis that its groups cross, alone or with others, fully or partly.
             dtype: of what is sent.
-            backward: whether it waits for the cotangent; of a call that asks for gradients.
+            backward: whether it waits for the cotangent, in a call that asks for gradients.
 
-        A collective whose dtype or pass is unknown stays, and may run or not. FLOPs are at most those of all.
+        A collective with an unknown dtype or pass stays, and may run or not. FLOPs are at most those of all.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
@@ -336,18 +332,18 @@ class Seen:
     def timeline(self) -> Any:
         """The timeline of the program on the slice of its timing call (``grader.clock.Timeline``).
 
-        ``clock(on=...)`` gives that of another slice.
+        ``clock(on=...)`` gives the timeline on another slice.
         """
         return self.clock()
 
     @property
     def traffic(self) -> dict[str, Interval]:
-        """Bytes a device sends, by the mesh axes that groups cross ('x', or 'x,y' for groups that cross both)."""
+        """Bytes that a device sends, by the mesh axes that groups cross ('x', or 'x,y' for groups that cross both)."""
         keys = dict.fromkeys(c.axes for c in self.collectives)
         return {",".join(axes): self.sends([c for c in self.collectives if c.axes == axes]) for axes in keys}
 
     def sends(self, collectives: Iterable[Collective]) -> Interval:
-        """Bytes a device sends in these collectives, over all paths and devices."""
+        """Return the bytes that a device sends in these collectives, over all paths and devices."""
         known = list(collectives)
         alike = all(c.senders is None for c in known)
         devices = [0] if alike else range(math.prod(self.mesh.values()))
@@ -356,12 +352,12 @@ class Seen:
 
 
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
-    """Those of the forward or of the backward pass; one whose pass is unknown may run or not."""
+    """Return the collectives of one pass. A collective with an unknown pass may run or not."""
     found = [c for c in collectives if c.backward in (None, backward)]
     return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
 
 
 def _of_dtype(collectives: Iterable[Collective], dtype: str) -> list[Collective]:
-    """Those that send this dtype; one that sends several may send nothing of it."""
+    """Return the collectives that send this dtype. A collective with several dtypes may send nothing of it."""
     found = [c for c in collectives if any(dtype == d for d, _ in c.operands)]
     return [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]

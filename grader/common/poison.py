@@ -1,8 +1,8 @@
-"""Which operations matter: those whose results, when they are replaced by other values, change a result of the task.
+"""Operations that matter: replacing such an operation's results by other values changes a result of the task.
 
-The operations of a kind go by their numbers among those of that kind, in the order in which ``Operations.walk`` has
-them. Whether one matters somebody must try (``Poison``). Where nobody can, as for a program that is never run, those
-count that a result waits for (``alive``): a product that is multiplied by 0 is one of them.
+Operations of a kind are numbered among themselves in the order of ``Operations.walk``. Finding out whether one matters
+takes a trial (``Poison``). Without trials, as for a program that is never run, the operations count that a result
+depends on (``alive``); a matmul that is multiplied by 0 is one of them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ COLLECTIVES, PRODUCTS = "collectives", "products"
 
 
 class Poison(Protocol):
-    """Runs a program again with other values in the place of what an operation returns."""
+    """Runs a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
-        """Of each collective, or of each product: whether a result changes; or why that cannot be known."""
+        """Return for each collective, or each matmul, whether a result changes; or why that is unknown."""
         ...
 
 
 def numbers(program: Operations, what: str) -> list[int]:
-    """The operations of a kind, by their numbers in the order of ``walk``."""
+    """Return the operations of a kind, by their numbers in the order of ``walk``."""
     return [
         n
         for n, op in enumerate(program.walk())
@@ -37,6 +37,6 @@ def numbers(program: Operations, what: str) -> list[int]:
 
 
 def alive(program: Operations, what: str) -> list[bool]:
-    """Of each operation of a kind, whether a result of the program waits for it."""
+    """Return for each operation of a kind whether a result of the program depends on it."""
     needed = Dependency(program).needed
     return [n in needed for n in numbers(program, what)]

@@ -1,7 +1,7 @@
-"""Results, and the Report made of them: what every renderer, gradebook and export reads.
+"""Results, and the Report made of them, which every renderer, gradebook and export reads.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path, no address and, but for
-when work was handed in where a late policy asks for that, no time: the same submission, course and versions give the same bytes.
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. It
+holds no time except submission times under a late policy. The same submission, course and versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # no sum of points is one, and no JSON has them
+_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # JSON has neither infinity nor NaN
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
 
 
@@ -21,7 +21,7 @@ class ByHand(BaseModel):
 
     Attributes:
         by, reason: who, and why.
-        graded: what the grader gives now. was: what it gave when the points were set.
+        graded: points by the grader now. was: points by the grader when the override was set.
     """
 
     model_config = _FROZEN
@@ -33,11 +33,11 @@ class ByHand(BaseModel):
 
 
 class HandIn(BaseModel):
-    """When a module's work was handed in, where the course has a late policy.
+    """The submission time of a module, if the course has a late policy.
 
     Attributes:
-        submitted: the time, ISO 8601 in UTC. source: who says so.
-        penalty: points off, never more than the module earned. text: why, in one line; empty when in time.
+        submitted: the time, ISO 8601 in UTC. source: where it comes from.
+        penalty: points off, at most the points earned in the module. text: the reason, in one line; empty if in time.
     """
 
     model_config = _FROZEN
@@ -53,21 +53,20 @@ class Result(BaseModel):
     """The verdict on one check or one question.
 
     Attributes:
-        kind: check; of a question the kind of its answer.
+        kind: check; for a question the kind of its answer.
         status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
-            broken (ours: no points lost, a person must look); waiting (a person gives its points).
-        points: what it is worth. earned: what it gave, 0 or ``points``; anything between where a person gave it.
+            broken (ours: no points lost, needs review); waiting (a person gives its points).
+        points: its weight. earned: 0 or ``points``; any value between if a person gave it.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
         where: device, index or source line.
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
             questions is for the staff only.
-        staff: what only staff may read; empty where only secret inputs failed.
+        staff: text that only staff may read; empty if only secret inputs failed.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}, and timelines, {"title", "timeline"}.
-        by_hand: who gave these points in the grader's place; ``status`` stays the grader's.
-        unjudged: it is right on simulated devices, and what it is on those that were asked for could not be seen; written
-            only where that is so.
+        by_hand: the person who gave these points in the grader's place; ``status`` stays the grader's.
+        unjudged: right on simulated devices, but not seen on the requested devices; written only if true.
     """
 
     model_config = _FROZEN
@@ -93,11 +92,11 @@ class Result(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """Whether its points wait: for a person, or for devices."""
+        """True if its points wait for a person or for devices."""
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
-        """Without what is for staff, and the expected value and its picture unless the check is public."""
+        """Return it without staff text, and without the expected value and its picture unless the check is public."""
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
         actual = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
@@ -105,15 +104,15 @@ class Result(BaseModel):
 
 
 class Evidence(BaseModel):
-    """What one ask was decided by; for the staff.
+    """The inputs and the program behind one ask's verdict; for the staff.
 
     Attributes:
-        task: what was asked of.
+        task: the task of the ask.
         mesh, dims: of a call.
         secret: whether its inputs come from the course's seed.
-        program: SHA-256 of the program in its one form; empty where there was none.
+        program: SHA-256 of the program's canonical form; empty without a program.
         inputs: SHA-256 of all inputs, or of the cases.
-        step: of a timing call, what the clock says that its program takes, in picoseconds; None where there is none.
+        step: the program's time by the clock, in picoseconds, for a timing call; None without one.
     """
 
     model_config = _FROZEN
@@ -128,12 +127,15 @@ class Evidence(BaseModel):
 
 
 class ExerciseReport(BaseModel):
-    """The results of one exercise; ``handed_in`` is False where the submission held nothing for it.
+    """The results of one exercise.
 
-    ``extension``: what it earns is a bonus, and the submission's ``points`` are without its points.
-    ``evidence`` says what decided them; ``shardlings grade --why`` finds it anew. ``pseudonym`` is what the learner wants to be
-    called on a leaderboard: untrusted, and empty for who wants no place there. ``basis``, for staff, says what was graded with what:
-    digests by name, so that a regrade can say which of them is another. ``by_hand``: a person gave points for the exercise as a whole.
+    Attributes:
+        handed_in: False if the submission held nothing for the exercise.
+        evidence: what decided the results; ``shardlings grade --why`` finds it anew.
+        pseudonym: the learner's name on a leaderboard: untrusted; empty for no place there.
+        extension: its points are a bonus, and the submission's ``points`` leave them out.
+        basis: digests of all that it was graded with, by name, so that a regrade can report what changed; for staff.
+        by_hand: a person gave points for the whole exercise.
     """
 
     model_config = _FROZEN
@@ -155,11 +157,11 @@ class ExerciseReport(BaseModel):
 
     @property
     def unjudged(self) -> float:
-        """Points that could not be judged, for want of devices."""
+        """Points that could not be judged for lack of devices."""
         return round(sum(r.points for r in self.results if r.unjudged and r.waits), 6)
 
     def for_student(self) -> ExerciseReport:
-        """Without what is for staff."""
+        """Return it without the parts for staff."""
         return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": [], "basis": {}})
 
 
@@ -168,12 +170,12 @@ class Report(BaseModel):
 
     Attributes:
         isolation: the sandbox tier that was used (sandlock, bwrap or none).
-        points: without those of extensions; ``earned`` is with what they gave (``bonus``).
+        points: without those of extensions; ``earned`` includes points of extensions (``bonus``).
         fingerprint: SHA-256 over all that the verdicts depend on.
-        backend: where programs ran: ``cpu``, or beside the simulated devices of that on ``gpu: 1 x NVIDIA H200``.
-        pending: points that a person must settle, of broken checks and of answers that a person reads, and of unjudged checks.
-        notes: what was found in the submission that a person may want to know.
-        hand_ins: by module, where the course has a late policy; ``earned`` is less their penalties.
+        backend: where programs ran: ``cpu``, or the devices beside the simulated ones, ``gpu: 1 x NVIDIA H200``.
+        pending: points of broken checks, of answers that a person reads, and of unjudged checks.
+        notes: remarks on the submission for a person.
+        hand_ins: by module, if the course has a late policy; ``earned`` is less their penalties.
     """
 
     model_config = _FROZEN
@@ -194,7 +196,7 @@ class Report(BaseModel):
 
     @property
     def bonus(self) -> float:
-        """What extensions earned, less their share of what lateness cost in their module."""
+        """Points earned in extensions, less their share of the late penalties in their module."""
         left = 0.0
         for module in dict.fromkeys(e.module for e in self.exercises if e.extension):
             earned = sum(e.earned for e in self.exercises if e.module == module)
@@ -205,12 +207,12 @@ class Report(BaseModel):
 
     @property
     def unjudged(self) -> float:
-        """Points that could not be judged, for want of devices."""
+        """Points that could not be judged for lack of devices."""
         return round(sum(e.unjudged for e in self.exercises), 6)
 
     @property
     def broken(self) -> bool:
-        """Whether the grader itself failed somewhere: such a report is not kept, it may go well next time."""
+        """True if the grader itself failed somewhere. Such a report is not kept: the next try may succeed."""
         return any(r.status == "broken" for e in self.exercises for r in e.results)
 
     def dumps(self) -> str:
@@ -234,5 +236,5 @@ class Report(BaseModel):
         return cls.model_validate_json(text)
 
     def for_student(self) -> Report:
-        """Without what only staff may see: what hidden checks and questions expect."""
+        """Return it without what only staff may see: the expected values of hidden checks and questions."""
         return self.model_copy(update={"exercises": [e.for_student() for e in self.exercises]})

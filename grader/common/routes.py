@@ -1,9 +1,9 @@
-"""Routes of data from device to device: chains of permutes that each send on what the permute before brought.
+"""Routes of data from device to device: chains of permutes that each pass on data that the permute before brought.
 
-An array is followed through operations that keep its size, sums and loops included, and through cuts of what arrived as
-a whole. For a buffer the writes into it are kept, so a cut of it can be traced to a write if its place is known; a
-place that a device computes from its own number is known. A matmul or a concatenation begins anew: its elements have no
-single source.
+An array is followed through operations that keep its size, including sums and loops, and through cuts of a received
+array. Writes into a buffer are recorded, so a cut of it can be traced to a write if its place is known; a place that a
+device computes from its own number is known. A matmul or a concatenation starts anew: its elements have no single
+source.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from grader.wire.frames import dtype_of
 from grader.wire.operations import Body, Operation, Operations
 
-MOST_STEPS = 20_000  # operations, loops written out
+MOST_STEPS = 20_000  # operations, with loops unrolled
 MOST_HOPS = 64
-MOST_WRITES = 256  # into one buffer that are told apart
+MOST_WRITES = 256  # distinguished writes into one buffer
 KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
-STAYS = {"convert", "copy", "negate"}  # every element in its place
+STAYS = {"convert", "copy", "negate"}  # every element keeps its place
 CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}  # elements of their first operand only
 
 Sources = tuple[int | None, ...]
@@ -33,7 +33,7 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One permute of a route, the hop before it, and for every device the source of what it then holds; None: zeros."""
+    """One permute of a route, the hop before it, and the source of what each device then holds; None: zeros."""
 
     op: Operation
     before: Hop | None
@@ -48,7 +48,7 @@ class Route:
     Attributes:
         axes: the mesh axes that it moves along.
         lines: the line of each round in the learner's source.
-        holds: before the first round and after each, for every device the source of what it holds; None: zeros.
+        holds: for every device the source of its data, before the first round and after each; None: zeros.
     """
 
     axes: tuple[str, ...]
@@ -73,14 +73,14 @@ class _TooLongError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """What is known of a value.
+    """Facts about a value.
 
     Attributes:
         sources: for every device the source of its part.
-        hop: the last one that brought it; None: it never moved.
+        hop: the last hop that brought it; None if it never moved.
         writes: blocks that were written over it, oldest first.
         mixed: something unknown was written over it, too.
-        numbers: for every device its value, if it is a single integer that is known.
+        numbers: its value on every device, if it is a single known integer.
     """
 
     sources: Sources
@@ -109,7 +109,7 @@ class _Write:
 
 @dataclass
 class _RouteWalk:
-    """Operations in the order in which they run, with what each value holds."""
+    """Operations in the order in which they run, with the content of each value."""
 
     program: Operations
     devices: int
@@ -121,7 +121,7 @@ class _RouteWalk:
         self.own = _Held(tuple(range(self.devices)))
 
     def ends(self) -> Iterator[Hop]:
-        """Hops after which nothing goes on."""
+        """Return the hops that no other hop continues."""
         inner = {id(hop.before) for hop in self.hops}
         return (hop for hop in self.hops if id(hop) not in inner)
 
@@ -135,7 +135,7 @@ class _RouteWalk:
         return [self.at.get(value, self.own) for value in body.results]
 
     def made(self, op: Operation) -> list[_Held]:
-        """What the results of an operation bring with them."""
+        """Return the content of an operation's results."""
         brought = [self.at.get(value, self.own) for value in op.operands]
         if op.communication is not None:
             return [self.hop(op, brought[0])] if op.communication.kind == "permute" else [self.own] * len(op.results)
@@ -154,7 +154,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """What came farthest, of all that is as large as the result."""
+        """Return the content that came farthest, among operands as large as the result."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)
@@ -163,7 +163,7 @@ class _RouteWalk:
         return _Held(farthest.sources, farthest.hop, mixed=True)
 
     def cut(self, op: Operation, brought: list[_Held]) -> _Held:
-        """A part of a value: where other things stand in it, of what is known to lie within one of them."""
+        """Return the content of a part of a value. In a buffer with writes, the part must be within one known block."""
         held, shape = brought[0], self.shape(op.results[0])
         if held.whole:
             return replace(held, numbers=None)
@@ -178,7 +178,7 @@ class _RouteWalk:
         return _Held(tuple(part.sources[device] for device, part in enumerate(parts)), farthest.hop)
 
     def written(self, op: Operation, brought: list[_Held]) -> _Held:
-        """A buffer with a block written into it."""
+        """Return a buffer with a block written into it."""
         held, whole = brought[0], self.shape(op.operands[0])
         if op.name == "scatter":
             update = brought[2] if len(brought) == 3 else self.own
@@ -195,7 +195,7 @@ class _RouteWalk:
         return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
 
     def starts(self, whole: Place, part: Place, brought: Sequence[_Held]) -> list[Place | None] | None:
-        """Where a part begins on each device, moved to where there is room for it; None where that is not known."""
+        """Return where a part begins on each device, clamped so that it fits; None if unknown."""
         known = [held.numbers for held in brought]
         if len(known) != len(whole) or None in known:
             return None
@@ -204,7 +204,7 @@ class _RouteWalk:
         return [tuple(min(max(at, 0), most) for at, most in zip(place, room, strict=True)) for place in places]
 
     def scattered(self, op: Operation, whole: Place, brought: list[_Held]) -> tuple[Place, list[Place | None] | None]:
-        """Shape and places of what replaces one entry of one dimension; outside of it nothing is written."""
+        """Return shape and places of a scatter that replaces one entry of a dimension; a place out of range is None."""
         if len(op.operands) != 3 or (numbers := brought[1].numbers) is None:
             return (), None
         update = self.shape(op.operands[2])
@@ -241,7 +241,7 @@ class _RouteWalk:
 
 
 def _standing(held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
-    """What stands in this part of a buffer on one device; None where it is of several."""
+    """Return the content of this part of a buffer on one device; None if it spans several blocks."""
     assert start is not None
     for write in reversed(held.writes):
         at = write.starts[device]
@@ -267,7 +267,7 @@ def _route(last: Hop, own: Sources) -> Route:
 
 
 Numbers = tuple[int, ...]
-MOST_DEVICES = 64  # for which they are computed
+MOST_DEVICES = 64  # most devices for which numbers are computed
 LIMIT = 1 << 63
 
 COMPARED: dict[str, Callable[[int, int], bool]] = {
@@ -276,7 +276,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 
 def _quotient(a: int, b: int) -> int:
-    """Towards zero, as the programs divide."""
+    """Divide towards zero, as programs do."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -303,10 +303,10 @@ MADE: dict[str, Callable[..., Any]] = {
 
 
 def computed(op: Operation, program: Operations, operands: Sequence[Numbers | None]) -> Numbers | None:
-    """Return the integer that the result of an operation is on each device.
+    """Return the integer value of an operation's result on each device.
 
     Args:
-        operands: those of its operands; None if unknown.
+        operands: values of its operands; None if unknown.
 
     Returns:
         None if the result is not a single integer, or is unknown. It may be a number that its dtype cannot hold.

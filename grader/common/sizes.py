@@ -1,4 +1,4 @@
-"""Sizes that depend on the mesh: that of an axis, products of several, and multiples of them."""
+"""Sizes that depend on the mesh: the size of an axis, products of several, and multiples of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class AxisSize:
-    """``times`` the product of these axes' sizes; ``4 * axis("x") * axis("y")`` is ``AxisSize(("x", "y"), 4)``."""
+    """A multiple of the product of some axes' sizes: ``4 * axis("x") * axis("y")`` is ``AxisSize(("x", "y"), 4)``."""
 
     axes: tuple[str, ...]
     times: int = 1
@@ -28,7 +28,7 @@ class AxisSize:
         return " * ".join([*factors, *(f"axis({axis!r})" for axis in self.axes)])
 
     def on(self, mesh: Mapping[str, int]) -> int:
-        """Raises KeyError for an axis that the mesh does not have."""
+        """Return the size on this mesh. Raises KeyError for an axis that the mesh lacks."""
         return self.times * math.prod(mesh[axis] for axis in self.axes)
 
 
@@ -36,5 +36,5 @@ Size = int | AxisSize
 
 
 def sizes_on(mesh: Mapping[str, int], dims: Mapping[str, Size]) -> dict[str, int]:
-    """The size of every dimension on this mesh. Raises KeyError for an axis that the mesh does not have."""
+    """Return the size of every dimension on this mesh. Raises KeyError for an axis that the mesh lacks."""
     return {name: size.on(mesh) if isinstance(size, AxisSize) else size for name, size in dims.items()}

@@ -1,9 +1,8 @@
-"""How sizes of a program on small arrays become those of the same program on large ones.
+"""Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-Each dimension of the small call that has another size in the large one has a prime factor of its own there, larger than
-the number of devices. So the prime factors of a size say which dimensions it is made of, and there is only one size
-that it can have in the large program: 26 = 2 * 13 becomes 2 * T where T is 13. Numbers without such a factor stay as
-they are.
+Each dimension with another size in the large call has a prime factor of its own in the small call, larger than the
+number of devices. So the prime factors of a size tell which dimensions it consists of, and its size in the large
+program is unique: 26 = 2 * 13 becomes 2 * T if 13 stands for T. Numbers without such a factor do not change.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from fractions import Fraction
 
 
 class Ambiguous(ValueError):
-    """A dimension, or an axis, has no prime factor of its own; the message names it and mends it."""
+    """A dimension or an axis has no prime factor of its own. The message names it and a remedy."""
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """``ratios``: by prime factor, the factor by which it grows."""
+    """Growth of sizes. ``ratios``: by prime factor, the factor by which it grows."""
 
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program; no whole number where it cannot be one."""
+        """Return the size in the large program; a fraction if no whole number fits."""
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():
             rest = size
@@ -38,7 +37,7 @@ class Substitution:
 def substitution(
     small: Mapping[str, int], large: Mapping[str, int], small_mesh: Mapping[str, int], large_mesh: Mapping[str, int]
 ) -> Substitution:
-    """Return what turns the dimensions and axes of one call into those of the other.
+    """Return the substitution from the dimensions and axes of one call to those of another.
 
     Args:
         small, large: sizes of dimensions by name.

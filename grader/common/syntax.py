@@ -1,4 +1,4 @@
-"""``ast.parse`` for threads."""
+"""Thread-safe ``ast.parse``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _one = threading.Lock()
 
 
 def parse(text: str) -> ast.Module:
-    """Parse one text at a time, and again when CPython lost count.
+    """Parse one text at a time, and retry if CPython miscounts the depth of the tree.
 
-    CPython up to 3.11.7 and 3.12.1 counts the depth of the tree per interpreter, not per thread: two threads at once
-    end in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock keeps us apart from
-    ourselves; the second attempt is for a library that parses at the same time (Jinja's lexer, ``inspect``).
+    CPython up to 3.11.7 and 3.12.1 counts that depth per interpreter, not per thread: two threads at once
+    end in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock separates our own
+    threads. The retry covers libraries that parse at the same time (Jinja's lexer, ``inspect``).
     """
     return _parsed(text, "exec")
 
@@ -30,7 +30,7 @@ def _parsed(text: str, mode: str) -> Any:
         try:
             with _one:
                 return ast.parse(text, mode=mode)
-        except SystemError:  # never of a text: those raise SyntaxError, ValueError, RecursionError or MemoryError
+        except SystemError:  # never the text's fault: that is a SyntaxError, ValueError, RecursionError or MemoryError
             if not left:
                 raise
     raise AssertionError

@@ -1,4 +1,4 @@
-"""The right answers to a learner's questions, by the author's own functions."""
+"""Right answers to a learner's questions, computed by the author's functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from grader.judging.answers import kind_of, wanted
 
 
 def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
-    """The right answers to a student's questions, as a learner may write them."""
+    """Return the right answers to a student's questions, by name, in the form that a learner may write."""
     return {q.name: answer_by(q, q, course.params(q, student)) for q in exercise.questions.values()}
 
 
 def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
-    """What an author's function answers to a question. Raises CourseError where it raises anything."""
+    """Return an author's function's answer to a question. Raises CourseError if it raises anything."""
     try:
         kind = kind_of(question, params)
         return kind.written(wanted(question, author.fn, params, kind))

@@ -1,4 +1,4 @@
-"""solutions/ -> exercises/: the folder of what learners are given, in which people also work."""
+"""Build exercises/ from solutions/. Learners get exercises/, and people also work in it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ KEPT = "exercises.bak"
 
 @dataclass(frozen=True)
 class Built:
-    """Paths below ``exercises/`` by what became of them.
+    """Paths below ``exercises/`` by outcome.
 
     Attributes:
         changed: written or removed.
-        left: left as they are, since they are not as ``build`` wrote them: somebody's work.
-        saved: work that ``force`` replaced, and where it is now, below the course's folder.
+        left: left alone, because they differ from what ``build`` wrote: they hold work.
+        saved: work that ``force`` replaced, and its new place below the course's folder.
     """
 
     changed: list[str]
@@ -33,12 +33,12 @@ class Built:
 
 
 def build(course: Course, *, force: bool = False) -> Built:
-    """Write ``exercises/``, in which people also work: replace and remove only files that are as ``build`` wrote them.
+    """Write ``exercises/``, in which people also work: replace and remove only unchanged files of ``build``.
 
-    ``exercises/.built`` remembers what it wrote, in the format of sha256sum. Files that it never wrote stay.
+    ``exercises/.built`` records the files that it wrote, in the format of sha256sum. Other files stay.
 
     Args:
-        force: move files that somebody worked on to ``exercises.bak/``.
+        force: move changed files to ``exercises.bak/``.
     """
     folder, made, known = course.root / "exercises", products(course), _written(course.root / "exercises")
     old = stale(course, made)
@@ -56,18 +56,18 @@ def build(course: Course, *, force: bool = False) -> Built:
 
 
 def _record(digests: Mapping[str, set[str]]) -> str:
-    """The digests by path, in the format of sha256sum."""
+    """Return the digests by path, in the format of sha256sum."""
     return "".join(f"{digest}  {path}\n" for path in sorted(digests) for digest in sorted(digests[path]))
 
 
 def _worked_on(folder: Path, paths: Iterable[str], known: Mapping[str, set[str]]) -> list[str]:
-    """The files that somebody changed since ``build`` wrote them, or that it never wrote."""
+    """Return the files that were changed since ``build`` wrote them, or that it never wrote."""
     there = [path for path in paths if os.path.lexists(folder / path)]
     return [path for path in there if _digest(folder / path) not in known.get(path, ())]
 
 
 def _write(folder: Path, made: Mapping[str, str], changed: Iterable[str]) -> None:
-    """Write the files that changed, and remove those that are made no more."""
+    """Write the changed files, and remove those that are no longer made."""
     for path in changed:
         if path in made:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def _digest_of(text: str) -> str:
 
 
 def stale(course: Course, made: dict[str, str] | None = None) -> list[str]:
-    """Paths below ``exercises/`` that differ from what ``build`` would write, or that it wrote and would no more."""
+    """Return the paths below ``exercises/`` that ``build`` would write differently or remove."""
     folder = course.root / "exercises"
     made = products(course) if made is None else made
     changed = [p for p, text in made.items() if _digest(folder / p) != _digest_of(text)]
@@ -90,7 +90,7 @@ def stale(course: Course, made: dict[str, str] | None = None) -> list[str]:
 
 
 def _written(folder: Path) -> dict[str, set[str]]:
-    """Path -> digests of what ``build`` wrote there. Two, where git merged the lists; other lines say nothing."""
+    """Return path -> digests of the files that ``build`` wrote: two if git merged the lists. Skips other lines."""
     try:
         text = (folder / BUILT).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -103,12 +103,12 @@ def _written(folder: Path) -> dict[str, set[str]]:
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file; nothing for what is none."""
+    """Return SHA-256 of a file; '' if there is no file."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _set_aside(root: Path, path: str) -> str:
-    """Move a file out of ``exercises/`` to a place of its own below ``root``; returns where it is now."""
+    """Move a file out of ``exercises/`` to an unused path below ``root``, and return that path."""
     place, number = root / KEPT / path, 1
     while os.path.lexists(place):
         place, number = (root / KEPT / path).with_name(f"{Path(path).name}.{number}"), number + 1

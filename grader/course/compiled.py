@@ -1,7 +1,6 @@
-"""What the TPU's compiler makes of the course's own programs, as numbers that learners may see: no text of a program, a digest of it.
+"""Published results of the TPU compiler on the course's own programs: numbers and a digest, without program text.
 
-A learner whose program is the very one that was compiled learns how long its step is, with no compiler installed; whoever has
-another learns nothing.
+Learners with the identical program see its step time without a compiler. For any other program they see nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ class Compiled:
     """One program on one slice; times in picoseconds.
 
     Attributes:
-        step: all of it; products: matrix products; waiting: the core stands still.
-        hidden: of each kind of collective, the time under kernels and all of its time.
-        held: bytes of a device's memory. by: who made it.
+        step: total time; products: time of matmuls; waiting: time when the core idles.
+        hidden: for each kind of collective, its overlapped time and its total time.
+        held: bytes of a device's memory. by: the compiler.
     """
 
     step: int
@@ -39,9 +38,9 @@ class Compiled:
 
 
 def published(root: Path, exercises: Mapping[str, Any]) -> str:
-    """The file that learners get, a line for each program of a reference; '' where the course ships none.
+    """Return the file for learners, a line for each program of a reference; '' if the course ships none.
 
-    Raises ValueError: what is shipped cannot be read.
+    Raises ValueError if the shipped file cannot be read.
     """
     path = root / SHIPPED
     if not path.is_file():
@@ -76,12 +75,12 @@ def _of(schedule: Schedule, on: str) -> Compiled:
 
 
 def key_of(program: str, on: str) -> str:
-    """``program``: SHA-256 of its one form."""
+    """Return the key of a program on a slice. ``program``: SHA-256 of its canonical form."""
     return f"{program} on {on}"
 
 
 def compiled_of(root: Path, program: str, on: str) -> Compiled | None:
-    """What was made of this very program for this slice; None where nobody knows, and where the file is damaged."""
+    """Return the published numbers of this exact program on this slice; None without any, or if the file is damaged."""
     for path in (root / PUBLISHED, root / "exercises" / PUBLISHED):
         try:
             one = json.loads(path.read_text(encoding="utf-8"))[key_of(program, on)]

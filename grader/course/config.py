@@ -1,4 +1,4 @@
-"""course.yaml: what may be written in it, and a mistake in it in one line."""
+"""The format of course.yaml. A mistake in the file gives a one-line error."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class CourseError(Exception):
-    """The course cannot be used as it stands; the message is one line: what, where and what to do."""
+    """The course cannot be used. The message is one line: what, where and what to do."""
 
 
 class Strict(BaseModel):
-    """A part of a file: what is not a field of it is refused."""
+    """A part of a file. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,7 +40,7 @@ class Module(Strict):
     @field_validator("exercises", mode="before")
     @classmethod
     def _nothing_is_none(cls, listed: Any) -> Any:
-        return () if listed is None else listed  # "exercises:" and nothing behind it
+        return () if listed is None else listed  # "exercises:" without a value
 
 
 class Variants(Strict):
@@ -53,13 +53,13 @@ class Tolerances(Strict):
 
 
 class LatePolicy(Strict):
-    """What work costs that is handed in after its module's deadline; without one, nothing.
+    """Penalties for submissions after their module's deadline. Without a policy there are none.
 
     Attributes:
-        grace_minutes: how much later than the deadline is still in time; days are counted from there on.
-        percent_per_day: of what the module earned, for each day that was begun.
-        at_most_percent: of what the module earned, however late.
-        free_days: late days that each student may spend in the whole course, in the order of the deadlines.
+        grace_minutes: minutes after the deadline that are still in time; days count from there.
+        percent_per_day: of the points earned in the module, for each day begun.
+        at_most_percent: of the points earned in the module, however late.
+        free_days: late days that each student may use in the whole course, in the order of the deadlines.
         trust: ``record``: only times in the staff's ``submitted.csv`` cost points. ``file-dates``: so do the times
             that a submission carries (a stamp, a zip's times, a file's date). Students can set these.
     """
@@ -72,9 +72,9 @@ class LatePolicy(Strict):
 
 
 class Config(Strict):
-    """All of course.yaml. ``seed`` is secret and absent from what learners are given.
+    """The whole course.yaml. ``seed`` is secret and absent from learners' files.
 
-    ``repository`` is where learners find ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is
+    ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is
     written by ``build``: fingerprints of untouched stubs and notebooks.
     """
 
@@ -111,7 +111,7 @@ class Config(Strict):
 
 
 def read_config(path: Path) -> Config:
-    """Raises CourseError naming the file, the line and the field."""
+    """Read course.yaml. Raises CourseError naming the file, the line and the field."""
     return read_yaml(path, Config)
 
 
@@ -123,7 +123,7 @@ class _KeyTwice(yaml.YAMLError):
 
 
 class _EachKeyOnce(yaml.SafeLoader):
-    """PyYAML's safe loader, which would keep the last of two values without a word."""
+    """PyYAML's safe loader, but a repeated key is an error; PyYAML silently keeps the last value."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -136,7 +136,7 @@ class _EachKeyOnce(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, model: type[Model]) -> Model:
-    """What a file of the course's says. Raises CourseError naming the file, the line and the field."""
+    """Return the content of one of the course's files. Raises CourseError naming the file, the line and the field."""
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, Loader=_EachKeyOnce)
@@ -159,7 +159,7 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
 
 
 def _first_problem(path: Path, text: str, model: type[BaseModel], error: ValidationError) -> str:
-    problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")  # a misspelt field, not the missing one
+    problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")  # misspelt before missing fields
     field = ".".join(str(p) for p in problem["loc"]) or "the file"
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
@@ -170,7 +170,7 @@ def _first_problem(path: Path, text: str, model: type[BaseModel], error: Validat
 
 
 def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
-    """The fields of the model at this place."""
+    """Return the fields of the model at this place."""
     for part in loc[:-1]:
         if part in model.model_fields:
             declared = model.model_fields[str(part)].annotation
@@ -180,7 +180,7 @@ def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
 
 
 def _line_of(text: str, loc: tuple) -> int:
-    """The line of a YAML node; of the nearest enclosing one when it is missing."""
+    """Return the line of a YAML node, or of its nearest enclosing node if it is missing."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     line = 1
     for part in loc:

@@ -1,6 +1,6 @@
-"""Pieces of the author's text, for what is released.
+"""Pieces of the author's text, for the release.
 
-It is copied from the author's file: text written from a syntax tree (``ast.unparse``) is another with each Python.
+They are copied from the author's file: ``ast.unparse`` writes other text with each Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grader.course.statements import Statement, lines_of
 
 
 def undecorated(statement: Statement) -> str:
-    """A function's or class's text without its decorators; a given constant without ``exercise.given``."""
+    """Return a function's or class's text without its decorators; a given constant without ``exercise.given``."""
     node = statement.node
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         lines = lines_of(statement.text)
@@ -28,14 +28,14 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """The later lines of an expression so many columns further left, where that leaves it the same."""
+    """Return the expression with its later lines moved left by ``by`` columns, unless that changes its meaning."""
     moved = text.replace("\n" + " " * by, "\n")
     same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
     return moved if same else text
 
 
 def specification(part: Statement) -> str:
-    """A function's text up to the end of its docstring; nothing that stands on the same line after it."""
+    """Return a function's text up to the end of its docstring, without later text on that line."""
     assert isinstance(part.node, ast.FunctionDef)
     name, doc = part.node.name, part.node.body[0]
     if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
@@ -48,17 +48,17 @@ def specification(part: Statement) -> str:
 
 
 def reworded(part: Statement, text: str) -> Statement:
-    """A statement of the same kind with another text."""
+    """Return a statement of the same kind with another text."""
     return Statement(part.kind, syntax.parse(text).body[0], text)
 
 
 def alone(part: Statement) -> Statement:
-    """An assignment without what else stands on its lines, such as another after a semicolon."""
+    """Return an assignment without other statements on its lines, such as one after a semicolon."""
     return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
 
 
 def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
-    """The author's text of this statement or of an expression or a keyword in it."""
+    """Return the author's text of this statement, or of an expression or keyword in it."""
     first = (part.node.end_lineno or 1) - len(lines_of(part.text)) + 1
     text = ast.get_source_segment("\n" * (first - 1) + part.text, node)
     assert text is not None
@@ -66,23 +66,23 @@ def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
 
 
 def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:
-    """A call with the author's positional arguments and these keywords."""
+    """Return a call with the author's positional arguments and these keywords."""
     arguments = [*(copied(part, a) for a in call.args), *keywords]
     return f"{copied(part, call.func)}({', '.join(arguments)})"
 
 
 def uncommented(text: str) -> str:
-    """Python text without its comments: those are for authors."""
+    """Return Python text without its comments: those are for authors."""
     lines = lines_of(text)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
-            if lines[row - 1] == "\n":  # nothing else stood there
+            if lines[row - 1] == "\n":  # the line held only the comment
                 lines[row - 1] = ""
     return "".join(lines)
 
 
 def quotable(text: str) -> str:
-    """Text as it stands between three double quotes."""
+    """Return text escaped for use between three double quotes."""
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')

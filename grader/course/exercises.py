@@ -1,4 +1,4 @@
-"""An author's file of an exercise, and the one beside it that grades, executed: out comes the ``Exercise``."""
+"""Load an ``Exercise``: execute an author's file and the grading file beside it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from grader.exercise import AuthorError, Call, Exercise
 from grader.judging.answers import render_question, units_known
 from grader.judging.units import BadAnswer
 
-_NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
+_NAMED = threading.Lock()  # held while an exercise can be imported by its name: all threads share sys.modules
 
 
 def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
-    """Execute an author's file and the one beside it that grades. Raises CourseError with the line at fault."""
+    """Execute an author's file and the grading file beside it. Raises CourseError with the faulty line."""
     try:
         source = path.read_text(encoding="utf-8")
     except OSError:
@@ -36,7 +36,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
         raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
     exercise.id, exercise.module, exercise.source = name, module, source
     exercise.spaces = [vars(space)]
-    exercise.statement = inspect.cleandoc(space.__doc__ or "").strip()  # Python 3.13 compiles it so, the others do not
+    exercise.statement = inspect.cleandoc(space.__doc__ or "").strip()  # Python before 3.13 does not dedent docstrings
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
@@ -48,7 +48,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
 
 
 def expect_devices(exercise: Exercise, devices: int) -> None:
-    """Raises CourseError where a mesh of a call that is executed has more than so many."""
+    """Raise CourseError if an executed call has a mesh of more than this many devices."""
     calls = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call) and not call.timing]
     for mesh in (m for call in calls for m in call.meshes):
         need = math.prod(mesh.values())
@@ -102,7 +102,7 @@ def _executed(path: Path, name: str, source: str) -> types.ModuleType:
 
 
 def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
-    """Execute the file of checks and misconceptions, if there is one; it imports the exercise by its name."""
+    """Execute the file of checks and misconceptions, if there is one. It imports the exercise by name."""
     try:
         exercise.grading_source = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -112,11 +112,11 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     with _importable(space, path.stem):
         second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
     exercise.spaces = [*exercise.spaces, vars(second)]
-    for name in sorted(vars(second).keys() & vars(space).keys()):  # build writes both as one file, where one would win
+    for name in sorted(vars(second).keys() & vars(space).keys()):  # build puts both into one file
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
             raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")
     for name, thing in {**exercise.tasks, **exercise.questions}.items():
-        if name not in learners:  # what learners are given is read from the exercise's own file
+        if name not in learners:  # learners' files are made from the exercise's own file
             line = _line_of_function(thing.fn)
             raise CourseError(
                 f"{path}:{line}: {name} is neither check nor misconception; declare it in {space.__file__}"
@@ -126,20 +126,20 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
 
 
 def data_in(folder: Path) -> str:
-    """SHA-256 over the files of a folder that are not Python and exercises may read; empty if there are none."""
+    """Return SHA-256 over a folder's data files, which exercises may read: all but Python; '' if there are none."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
     return hashlib.sha256(b"".join(each)).hexdigest() if each else ""
 
 
 def _proofs(exercise: Exercise) -> int:
-    """How much is declared that the second file may hold."""
+    """Return the number of declarations that the second file may make."""
     return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 
 @contextlib.contextmanager
 def _importable(space: types.ModuleType, name: str) -> Iterator[None]:
-    """``from NAME import ...`` finds this module, for as long as this lasts."""
+    """Let ``from NAME import ...`` find this module during the block."""
     with _NAMED:
         before = sys.modules.get(name)
         sys.modules[name] = space

@@ -1,4 +1,4 @@
-"""Which course it is: the one that was named, or the one around the working directory, if it is to be trusted."""
+"""Find the course: the named one, or the one around the working directory if it can be trusted."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ PACKAGED = Path(__file__).parents[1] / "_course"
 
 
 def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
-    """The course at ``start``, where one was named; else that of the working directory.
+    """Return the course at ``start`` if given, else the working directory's.
 
-    A course's files are executed by whoever looks at them, and somebody who hands in work can put a ``course.yaml``
-    beside it. So one that was merely found is used only where it is in nobody's submission: not in ``handed_in``,
-    not in the folders in which nbgrader keeps work, not inside another course, and not put there by another user.
+    Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that was
+    not named is used only outside of all submissions: not in ``handed_in``, not in the folders in which nbgrader keeps
+    submissions, not inside another course, and not owned by another user.
 
     Args:
-        start: a course.yaml, or the folder that holds it: whoever names it trusts it.
-        handed_in: what is about to be graded or checked.
-        packaged: where there is no other, take the one that was installed with the package; whoever asks says so to
-            people.
+        start: a course.yaml or its folder. It is trusted, because it was named.
+        handed_in: the submissions to be graded or checked.
+        packaged: fall back to the course installed with the package; callers must report that to the user.
 
     Raises:
-        CourseError: there is none, or the one that was found is not to be trusted unless it is named.
+        CourseError: there is no course, or it must be named to be trusted.
     """
     if start is not None:
         named = [start] if start.is_file() else [p for p in _course_files(start) if p.is_file()]
@@ -47,13 +46,13 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
 
 
 def course_around() -> Course:
-    """The course of the working directory, for a notebook that runs in it: its code is running already."""
+    """Return the working directory's course, for a notebook that runs in it: the course's code runs already."""
     found = courses_above(Path.cwd())
     return load_course(found[0]) if found else find_course(packaged=True)
 
 
 def courses_above(here: Path) -> list[Path]:
-    """The course.yaml of this folder and of those above it, innermost first."""
+    """Return the course.yaml files of this folder and its parents, innermost first."""
     return [p for folder in (here, *here.parents) for p in _course_files(folder) if p.is_file()]
 
 
@@ -62,7 +61,7 @@ def _course_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> str:
-    """Why the innermost course that was found is not used unless somebody names it; empty when it is."""
+    """Return why the innermost course must be named before it is used; '' if it can be trusted."""
     inner = found[0].parent.resolve()
     for path in handed_in:
         if inner.is_relative_to(path.resolve()):
@@ -79,6 +78,6 @@ def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> s
 
 
 def _holds_submissions(folder: Path, inner: Path) -> bool:
-    """Whether ``inner`` lies in what nbgrader keeps of students, in a course folder of its own."""
+    """Return whether ``inner`` is among the students' files in an nbgrader course folder."""
     kept = inner.relative_to(folder).parts[0] in ("submitted", "autograded", "feedback", "downloaded")
     return kept and any((folder / name).exists() for name in ("nbgrader_config.py", "gradebook.db"))

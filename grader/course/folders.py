@@ -1,4 +1,4 @@
-"""Files in a plain folder: all of them, or none."""
+"""Write files into a plain folder: all of them or none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
         raise CourseError(f"{folder} is there and is not an empty folder; name a new one")
     place = folder.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    near = place if folder.exists() else place.parent  # whoever stands in an empty folder stays in it
+    near = place if folder.exists() else place.parent  # a shell in an empty folder stays in it
     unfinished = near / f".tmp-{secrets.token_hex(8)}"
     try:
         write_files(unfinished, files)
@@ -33,7 +33,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> None:
-    """Write every file below a folder that is made for it; line ends stay as they are."""
+    """Write every file below a folder, which is created. Line ends stay unchanged."""
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(text.encode())

@@ -1,8 +1,8 @@
 """A course: its configuration, and the exercises it lists.
 
-A course is code that runs as whoever types the command: ``finding`` says which one may. In an author's checkout it has
-``solutions/``; what learners are given has only the public part of each exercise, in ``exercises/<module>/_public/``;
-an installed package carries the latter inside, for learners who have no other near.
+A course is code that runs as the user who types the command; ``finding`` decides which course may run. An author's
+checkout has ``solutions/``. Learners get only the public part of each exercise, in ``exercises/<module>/_public/``. An
+installed package contains that public course as a fallback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grader.course.naming import meant_by, only_one
 if TYPE_CHECKING:
     from grader.exercise import Exercise, Question
 
-EXAMPLE_SEED = "change-me-before-term"  # of the course as it is published
+EXAMPLE_SEED = "change-me-before-term"  # seed of the published course
 
 
 class Course:
@@ -29,8 +29,8 @@ class Course:
 
     Attributes:
         root: the folder of course.yaml.
-        solved: True when the solutions are here (author, TA, self-study), False in a release.
-        exercises: by id, in course order; loaded when first asked for.
+        solved: True if the solutions are here (author, TA, self-study), False in a release.
+        exercises: by id, in course order; loaded on first use.
     """
 
     def __init__(self, root: Path, config: Config) -> None:
@@ -41,28 +41,28 @@ class Course:
 
     @cached_property
     def module_of(self) -> dict[str, str]:
-        """Exercise id to module id, in course order."""
+        """Module id by exercise id, in course order."""
         return {e: m.id for m in self.config.modules for e in m.exercises}
 
     def module(self, name: str) -> Module:
-        """The module of this id. Raises CourseError."""
+        """Return the module with this id. Raises CourseError."""
         for module in self.config.modules:
             if module.id == name:
                 return module
         raise CourseError(f"no module {name!r}{nearest(name, [m.id for m in self.config.modules])}")
 
     def module_begun(self, name: str) -> Module:
-        """The module of this id, or the only one whose id begins so. Raises CourseError."""
+        """Return the module with this id or unique prefix. Raises CourseError."""
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def select(self, names: list[str]) -> list[str]:
-        """Return exercise ids for names of exercises and modules, or their beginnings (``c3``, ``03``, ``c3_con``).
+        """Return exercise ids for names of exercises and modules, or their prefixes (``c3``, ``03``, ``c3_con``).
 
         Args:
             names: all exercises if empty.
 
         Raises:
-            CourseError: a name is unknown (with the nearest one), or could be several (with all of them).
+            CourseError: a name is unknown (with the nearest one) or ambiguous (with all candidates).
         """
         module_of = self.module_of
         ids, modules = list(module_of), [m.id for m in self.config.modules]
@@ -77,30 +77,30 @@ class Course:
 
     @property
     def unlisted(self) -> list[Path]:
-        """Files of exercises, from the course's folder, that ``course.yaml`` does not list."""
+        """Exercise files that ``course.yaml`` does not list, relative to the course's folder."""
         listed = {(module, name) for name, module in self.module_of.items()}
         found = sorted((self.root / "solutions").glob("[!_.]*/[!_.]*.py"))
         return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
 
     def _written_alone(self, name: str) -> str:
-        """What to do about an exercise of this name or beginning that nobody listed."""
+        """Return advice for an unlisted exercise with this name or prefix; '' if there is none."""
         found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
-        """What ``select`` finds, one at least. Raises CourseError where nothing is listed yet; ``then``: so what."""
+        """Return the selected exercises. Raises CourseError if there are none; ``then`` says what follows from that."""
         if found := self.select(list(names)):
             return found
         raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """The exercises that a name means; else the one that has a part of this name or beginning, and the part's name.
+        """Return the exercises with this name; else the exercise with such a part, and the part's name. Prefixes work.
 
         Args:
-            parts: the names of an exercise's tasks, or of its questions.
+            parts: returns the names of an exercise's tasks, or of its questions.
 
         Raises:
-            CourseError: it means nothing, or could mean several.
+            CourseError: the name is unknown or ambiguous.
         """
         try:
             return self.asked([name]), None
@@ -118,10 +118,10 @@ class Course:
         return self.root / module / PUBLIC / f"{exercise}.py"
 
     def exercise(self, name: str) -> Exercise:
-        """Raises CourseError when its file is missing or declares something wrongly."""
+        """Load an exercise. Raises CourseError if its file is missing or has a wrong declaration."""
         with self._lock:  # imports inside imports, from two threads, fail
             if name not in self._loaded:
-                # Here, with NumPy and more that who reads course.yaml alone has no need of.
+                # Imported here, since it loads NumPy, which reading course.yaml does not need.
                 from grader.course.exercises import expect_devices, load_exercise
 
                 path, rtol = self.path_of(name), self.config.tolerances.numbers
@@ -131,7 +131,7 @@ class Course:
             return self._loaded[name]
 
     def usable(self, names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-        """Of these exercises those that can be used, and for each of the others one line that says why not."""
+        """Return the usable ones of these exercises, and for each of the others one line that says why not."""
         good, unusable = [], {}
         for name in names:
             try:
@@ -147,7 +147,7 @@ class Course:
 
     @property
     def handed_out(self) -> frozenset[str]:
-        """Fingerprints of untouched stubs and notebooks, which give way to work that was done."""
+        """Fingerprints of untouched stubs and notebooks. A submission's changed files take precedence over these."""
         given = self.root / "exercises" / "course.yaml"
         if self.solved and given.is_file():
             return load_course(given).handed_out
@@ -155,14 +155,14 @@ class Course:
 
     @property
     def seed_problem(self) -> str:
-        """Why hidden inputs could be drawn by anybody; empty when they cannot."""
+        """Why students could draw the hidden inputs; '' if they cannot."""
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
         what = f"is {self.config.seed}, which everybody knows" if self.config.seed else "is missing"
         return f"the seed in course.yaml {what}: hidden inputs are drawn from it; set one of your own"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """The parameters that this student's question has; where numbers are shared, everybody's."""
+        """Return the question's parameters for this student, or the shared ones."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None
@@ -172,12 +172,12 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """A digest of everything that verdicts depend on; deadlines and late penalties are not part of it."""
+        """Return a digest of everything that verdicts depend on. Deadlines and late penalties are not part of it."""
         config = self.config.model_dump_json(exclude={"late": True, "modules": {"__all__": {"deadline"}}})
         text = config + "".join(self.exercise(e).digest for e in exercises)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load_course(path: Path) -> Course:
-    """Raises CourseError naming the file, the line and the field."""
+    """Load a course. Raises CourseError naming the file, the line and the field."""
     return Course(path.parent, read_config(path))

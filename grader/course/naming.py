@@ -1,4 +1,4 @@
-"""Names as people type them: in full, or a beginning that says which one is meant."""
+"""Resolve names as people type them: full names or prefixes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from grader.common.text import near
 from grader.course.config import CourseError
 
 MANY = 20
-"""Names that one line may list; of more the first are, and where to find the others."""
+"""The most names that one line lists. Longer lists show the first ones and where to find the others."""
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
-    """Return the name itself, or names with these first words (``c3``, ``03``), or the one that begins so (``c3_con``).
+    """Return the name itself, or names with these first words (``c3``, ``03``), or the one with this prefix (``c3_c``).
 
-    ``C3``, as titles have it, is ``c3``.
+    Case is ignored: titles write ``C3`` for ``c3``.
 
     Args:
-        what: a name is of, for the message.
+        what: kind of the named things, for the message.
 
     Raises:
-        CourseError: there is none, with the nearest; or the beginning is no whole word and of several, with these.
+        CourseError: no name matches (shows the nearest), or a prefix that is no whole word is ambiguous (shows all).
     """
     if name in names:
         return [name]
@@ -36,14 +36,14 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """``; there are a, b``, of very many the first."""
+    """Return ``; there are a, b``; only the first of very many."""
     listed = sorted(names)
     more = f" and {len(listed) - MANY} more: shardlings list" if len(listed) > MANY else ""
     return f"; there are {', '.join(listed[:MANY])}{more}"
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """The one that is meant. Raises CourseError where that could be several."""
+    """Return the only name that matches. Raises CourseError if there are several or none."""
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")

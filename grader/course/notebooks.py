@@ -1,4 +1,4 @@
-"""A module's notebook: the same stubs, cell by cell."""
+"""Make a module's notebook: the same stubs as the files, cell by cell."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ COLAB = "https://colab.research.google.com"
 
 
 def notebook_format() -> ModuleType:
-    """nbformat, which commands that build nothing need not wait for."""
+    """Import and return nbformat. Only commands that build need to wait for it."""
     without_uris()
     import nbformat
 
@@ -106,7 +106,7 @@ def notebook_format() -> ModuleType:
 
 
 def notebook(course: Course, module: str) -> str:
-    """The module's notebook as JSON. Cell ids are stable, outputs empty."""
+    """Return the module's notebook as JSON. Cell ids are stable, outputs empty."""
     nbformat = notebook_format()
     listed = course.module(module)
     intro = (
@@ -133,7 +133,7 @@ def notebook(course: Course, module: str) -> str:
 
 
 def setup(course: Course) -> str:
-    """The first cell: devices, the course where it is not beside the notebook, the tool where it is missing."""
+    """Return the first cell: devices, and installation of the course and the tool if they are missing."""
     fetch = ""
     if course.config.repository:
         address, _, there = course.config.repository.partition("/tree/")
@@ -144,7 +144,7 @@ def setup(course: Course) -> str:
 
 
 def badge(course: Course, module: str) -> str:
-    """The link that opens the notebook in Colab; '' where course.yaml does not say where GitHub has it."""
+    """Return the link that opens the notebook in Colab; '' if course.yaml names no place on GitHub."""
     if not course.config.repository:
         return ""
     path = course.config.repository.removeprefix("https://github.com/").replace("/tree/", "/blob/", 1)
@@ -153,7 +153,7 @@ def badge(course: Course, module: str) -> str:
 
 
 def by_hand(devices: int) -> str:
-    """The cell for trying things: a mesh of all devices, of two axes where they can be unequal."""
+    """Return the cell for experiments: a mesh of all devices, with two axes if their sizes can differ."""
     two = devices % 2 == 0 and devices > 4
     axes = {"x": devices // 2, "y": 2} if two else {"x": devices}
     return BY_HAND.format(axes=json.dumps(axes), rows=2 * axes["x"], second='"y"' if two else "None")
@@ -178,7 +178,7 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
 
 
 def cell(kind: str, name: str, text: str) -> Any:
-    """A cell whose id stays: its name, cut to the 64 characters that nbformat allows."""
+    """Return a cell with a stable id: its name, cut to the 64 characters that nbformat allows."""
     nbformat = notebook_format()
     ident = name if len(name) <= 64 else name[:50] + hashlib.sha256(name.encode()).hexdigest()[:12]
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell

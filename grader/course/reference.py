@@ -1,4 +1,4 @@
-"""The solution as if a learner had written it, whole or with one task replaced by a misconception or an alternative."""
+"""The solution as a learner would submit it, whole or with one task replaced by a misconception or an alternative."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from grader.exercise import Alternative, Exercise, Misconception, Task
 def reference_source(
     exercise: Exercise, answers: dict[str, str], replaced: Misconception | Alternative | None = None
 ) -> str:
-    """The solution as a submission: undecorated tasks, the author's helpers, and answers to questions.
+    """Return the solution as a submission: undecorated tasks, the author's helpers, and answers to questions.
 
     Args:
-        answers: what is assigned to each question's name.
-        replaced: a misconception or an alternative of a task, which takes that task's place.
+        answers: the value for each question's name.
+        replaced: a misconception or an alternative that replaces its task.
     """
     parts = statements(exercise, grading=replaced is not None)
     chosen = [p for p in parts if p.kind in ("given", "task")]
@@ -34,7 +34,7 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """The misconception under its task's name; if it uses the task, it gets the right one by another name."""
+    """Put the misconception under its task's name. If it uses the task, it gets the right one by another name."""
     task, right = replaced.of.name, f"right_{replaced.of.name}"
     solution = next(undecorated(p) for p in parts if p.name == task)
     without_task = _renamed(wrong, {task: right})
@@ -43,7 +43,7 @@ def _in_its_place(
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    """Return the code with these global names replaced, attributes and strings left as they are."""
+    """Return the code with these global names replaced. Attributes and strings do not change."""
     lines = text.encode().splitlines(keepends=True)
     for node in sorted(ast.walk(ast.parse(text)), key=_place, reverse=True):
         name = node.id if isinstance(node, ast.Name) else node.name if isinstance(node, ast.FunctionDef) else ""
@@ -56,12 +56,12 @@ def _renamed(text: str, names: dict[str, str]) -> str:
 
 
 def _place(node: ast.AST) -> tuple[int, int]:
-    """Line, from 1, and byte in it, from 0."""
+    """Return the line, from 1, and the byte in it, from 0."""
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _helpers(chosen: list[Statement], parts: list[Statement]) -> list[str]:
-    """The private statements that the chosen ones name, directly or not."""
+    """Return the private statements that the chosen ones name, directly or not."""
     private = {p.name: p for p in parts if p.kind == "private" and p.name}
     needed = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
     return [p.text for p in private.values() if p.name in needed]

@@ -1,7 +1,7 @@
-"""Everything that learners are given, as texts: chosen by an allow-list.
+"""All texts that learners get, chosen by an allow-list.
 
-Each top-level statement of an author's file is of a kind. Every product includes the kinds it names and nothing else,
-so that what an author forgets to mark is missing rather than leaked.
+Each top-level statement of an author's file has a kind. Every product includes only the kinds that it names,
+so a statement that an author forgets to mark is missing rather than leaked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from grader.intake.submission import Chunk, Source, fingerprint
 
 
 def products(course: Course) -> dict[str, str]:
-    """Path below ``exercises/`` -> text, of everything learners are given."""
+    """Return the text of every file that learners get, by path below ``exercises/``."""
     if not course.solved:
         raise CourseError("there is no solutions/ here to build from")
     made: dict[str, str] = {}
@@ -41,7 +41,7 @@ def products(course: Course) -> dict[str, str]:
 
 
 def handed_out_texts(course: Course, module: str) -> list[str]:
-    """The code that learners are given of one module: stubs, and the cells of its notebook."""
+    """Return the code that learners get for one module: stubs, and the cells of its notebook."""
     names = course.module(module).exercises
     made = {f"{name}.py": stub_source(course, course.exercise(name)) for name in names}
     if names:
@@ -50,7 +50,7 @@ def handed_out_texts(course: Course, module: str) -> list[str]:
 
 
 def _sources(made: dict[str, str]) -> Iterator[Source]:
-    """The stubs and notebooks as they would be read from a submission."""
+    """Yield the stubs and notebooks as they would be read from a submission."""
     for path, text in made.items():
         if path.endswith(".ipynb"):
             cells = notebook_format().reads(text, as_version=4).cells

@@ -1,4 +1,4 @@
-"""Which exercise settles what a source asks: ``solutions/sources.yaml`` -> the tables of ``solutions/README.md``."""
+"""Map the points of a source to exercises: ``solutions/sources.yaml`` -> the tables of ``solutions/README.md``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from grader.course.loading import Course
 from grader.exercise import Exercise
 
 OPEN, CLOSE = "<!-- sources, by `shardlings build` -->", "<!-- end of sources -->"
-NOTHING = "nothing to settle"  # how an item says that no exercise is due
+NOTHING = "nothing to settle"  # marks an item that needs no exercise
 LETTER = re.compile(r"\b([A-Z])(\d{1,2})\b(?: to \1(\d{1,2})\b)?")  # C5, C2 to C4; not H100
 NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 
 
 class Item(Strict):
-    """A point of a source, in our words, and the exercise that settles it (C5), with names of what it declares."""
+    """A point of a source, in our words, and the exercise that covers it (C5), with names of its declarations."""
 
     item: str
     where: str
@@ -37,13 +37,13 @@ class Sources(Strict):
 
 
 def read_sources(course: Course) -> tuple[CitedSource, ...]:
-    """Those of the course, none where it has no such file. Raises CourseError."""
+    """Return the course's sources, none without the file. Raises CourseError."""
     path = _path(course)
     return read_yaml(path, Sources).sources if path.exists() else ()
 
 
 def source_problems(course: Course) -> Iterator[str]:
-    """What the tables promise and the course does not hold, and tables that are not current."""
+    """Yield promises of the tables that the course does not keep, and report tables that are out of date."""
     try:
         sources = read_sources(course)
         current = not sources or _readme(course, sources) is None
@@ -60,7 +60,7 @@ def source_problems(course: Course) -> Iterator[str]:
 
 
 def write_sources(course: Course) -> Path | None:
-    """Bring the tables of ``solutions/README.md`` up to date; where, if they were not. Raises CourseError."""
+    """Update the tables of ``solutions/README.md``. Return its path if it changed. Raises CourseError."""
     if not course.solved or not (sources := read_sources(course)):
         return None
     text, path = _readme(course, sources), _path(course).with_name("README.md")
@@ -87,7 +87,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """The exercises that a text names, as C5 or C2 to C4; letters of other things (the link W1) are passed over."""
+    """Return the exercises that a text names, as C5 or C2 to C4. Other letters (the link W1) are skipped."""
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:
@@ -101,7 +101,7 @@ def _declared(exercise: Exercise) -> set[str]:
 
 
 def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
-    """The page with current tables; None where they are current. Raises CourseError where it has no place for them."""
+    """Return the page with current tables; None if they are current. Raises CourseError if it has no place for them."""
     path = _path(course).with_name("README.md")
     try:
         text = path.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
 
 
 def tables(sources: tuple[CitedSource, ...]) -> str:
-    """A heading, a paragraph and a table of numbered items for each source, in Markdown."""
+    """Return a heading, a paragraph and a table of numbered items for each source, in Markdown."""
     parts = []
     for source in sources:
         rows = [f"| {n} | {_cell(i.item)} | {_cell(i.where)} |" for n, i in enumerate(source.items, 1)]

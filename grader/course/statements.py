@@ -1,4 +1,4 @@
-"""An author's file taken apart: its top-level statements, each of a kind; it is parsed, never executed."""
+"""Split an author's file into its top-level statements, each of a kind. The file is parsed, never executed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUESTIONS = {"number", "spec", "choice", "table", "written"}
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement of an author's file and what it is there for."""
+    """A top-level statement of an author's file, and its kind."""
 
     kind: str  # doc, import, exercise, task, given, helper, call, check, question, misconception, alternative, private
     node: ast.stmt
@@ -32,9 +32,9 @@ class Statement:
 
 
 def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
-    """Those of the exercise's file and, when asked for, of the file beside it with checks and misconceptions.
+    """Return the statements of the exercise's file, with ``grading`` also those of the grading file beside it.
 
-    They follow one another as in one file: the second's lines are counted on, and it imports nothing from the first.
+    They form one sequence, as in one file: line numbers continue, and the second imports nothing from the first.
     """
     found = [*_statements(exercise.source)]
     if grading:
@@ -44,14 +44,14 @@ def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
 
 @lru_cache(256)
 def _counted_on(source: str, after: int, exercise: str) -> tuple[Statement, ...]:
-    """The statements of the second file, which comes after so many lines of the first, the exercise's."""
+    """Return the second file's statements, with line numbers that continue after ``after`` lines of the first."""
     more = [s for s in _statements.__wrapped__(source) if not _imports_from(s.node, exercise)]
     for statement in more:
         ast.increment_lineno(statement.node, after)
     return tuple(s for s in more if s.kind != "doc")
 
 
-@lru_cache(256)  # asked for many times over, and changed by nobody
+@lru_cache(256)  # called often, and never modified
 def _statements(source: str) -> tuple[Statement, ...]:
     lines = lines_of(source)
     found = []
@@ -60,7 +60,7 @@ def _statements(source: str) -> tuple[Statement, ...]:
         start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
         text = "".join(lines[start : node.end_lineno])
         if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
-            text = f"{node.target.id} = {ast.get_source_segment(source, node.value)}\n"  # nobody needs the annotation
+            text = f"{node.target.id} = {ast.get_source_segment(source, node.value)}\n"  # the annotation is not needed
             place, node = node.lineno, syntax.parse(text).body[0]
             ast.increment_lineno(node, place - 1)
         found.append(Statement(_kind(node), node, text))
@@ -68,7 +68,7 @@ def _statements(source: str) -> tuple[Statement, ...]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines as Python counts them; ``splitlines`` also ends one at a form feed."""
+    """Return lines as Python counts them; ``splitlines`` also splits at a form feed."""
     return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
@@ -94,7 +94,7 @@ def _kind(node: ast.stmt) -> str:
 
 
 def word_of(node: ast.expr) -> str:
-    """``check`` for ``exercise.check`` and ``exercise.check(...)``, else nothing."""
+    """Return ``check`` for ``exercise.check`` and ``exercise.check(...)``, '' for anything else."""
     target = node.func if isinstance(node, ast.Call) else node
     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "exercise":
         return target.attr
@@ -106,7 +106,7 @@ def _imports_from(node: ast.stmt, package: str) -> bool:
 
 
 def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
-    """The imports a product needs: those whose names occur in its text. Never the author's words."""
+    """Return the imports that a product needs, because their names occur in its text. Never those of the grader."""
     lines = []
     for part in parts:
         if part.kind != "import" or _imports_from(part.node, "grader"):
@@ -119,12 +119,12 @@ def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
 
 
 def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]:
-    """Names in ``known`` that these statements mention, directly or through one another."""
+    """Return the names in ``known`` that these statements mention, directly or through one another."""
     reached: set[str] = set()
     queue = list(start)
     while queue:
         current = queue.pop()
-        if isinstance(current, ast.FunctionDef):  # decorators are the author's words, not the function's
+        if isinstance(current, ast.FunctionDef):  # decorators are part of the declaration, not of the function
             body = [*current.body, ast.Expr(current.args)]  # type: ignore[arg-type]
             current = ast.Module(body=body, type_ignores=[])
         for name in _free_names(current):
@@ -135,7 +135,7 @@ def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]
 
 
 def _free_names(node: ast.AST) -> set[str]:
-    """Names that are read and bound nowhere inside (as an argument, a loop variable, a target)."""
+    """Return names that are read and not bound inside (as an argument, a loop variable, a target)."""
     nodes = list(ast.walk(node))
     bound = {n.arg for n in nodes if isinstance(n, ast.arg)}
     bound |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}

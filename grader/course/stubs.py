@@ -1,4 +1,4 @@
-"""What a learner fills in: a file with the statement, what is given, and a place for each task and question."""
+"""Make the learner's file: the statement, the given code, and a place for each task and question."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def stub_source(course: Course, exercise: Exercise) -> str:
 
 
 def page(exercise: Exercise) -> str:
-    """The exercise's statement as learners read it, with what is true of all that are traced."""
+    """Return the exercise's statement as learners read it, with the note for traced tasks."""
     traced = any(task.kind != "function" for task in exercise.tasks.values())
     return f"{exercise.statement}\n\n{TRACED}" if traced else exercise.statement
 
 
 def stub(statement: Statement) -> str:
-    """Signature and docstring of a task, then the place to write."""
+    """Return a task's signature and docstring, then the place to write."""
     head = specification(Statement(statement.kind, statement.node, undecorated(statement)))
     return f'{head}\n    # TODO: write this function\n    raise NotImplementedError("{statement.name}")\n'
 
 
 def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
-    """What a learner will want: JAX for traced tasks, and whatever the given code uses."""
+    """Return the imports for a learner: JAX for traced tasks, and those of the given code."""
     used = needed_imports(parts, used_by=code).splitlines()
     usual = [] if all(t.kind == "function" for t in exercise.tasks.values()) else USUAL
     return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"
@@ -59,18 +59,18 @@ def _question_stub(question: Question, params: dict[str, Any] | None) -> str:
 
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
-    """A question as a comment above its answer; without numbers when everyone has their own."""
+    """Return a question as a comment above its answer; without numbers if each student has other ones."""
     if params is None:
         text = f"Your numbers: run `shardlings show {question.name}`."
     else:
         text = question_text(question, params)
-    paragraphs = text.split("\n\n")  # the author's line breaks mean nothing here
+    paragraphs = text.split("\n\n")  # the author's line breaks have no meaning here
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
     return "\n".join(f"# {line}".rstrip() for line in lines)
 
 
 def question_text(question: Question, params: dict[str, Any]) -> str:
-    """The rendered question. Raises CourseError when its text is no template over its parameters."""
+    """Return the rendered question. Raises CourseError if its text is no template over its parameters."""
     try:
         return render_question(question, params)
     except jinja2.TemplateError as error:
@@ -78,12 +78,12 @@ def question_text(question: Question, params: dict[str, Any]) -> str:
 
 
 def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
-    """The numbers printed in what everybody gets; None when everyone has their own."""
+    """Return the numbers that all students share; None if each student has other ones."""
     return None if course.config.variants.mode == "per_student" else course.params(question)
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """The paragraph as one line; the lines about unit, model and hardware stay apart."""
+    """Return the paragraph as one line. The lines about unit, model and hardware stay separate."""
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):
         return lines
@@ -91,5 +91,5 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 def _wrapped(text: str) -> str:
-    """A page in a comment's width; what authors wrote is as wide as they made it."""
+    """Return a page wrapped to a comment's width. The author's own lines keep their width."""
     return text.replace(TRACED, textwrap.fill(TRACED, 118, break_on_hyphens=False))

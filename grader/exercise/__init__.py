@@ -1,9 +1,8 @@
-"""What an author declares: an Exercise with its tasks, calls, checks, questions, misconceptions and alternatives.
+"""Declarations of authors: an Exercise with its tasks, calls, checks, questions, misconceptions and alternatives.
 
-An exercise is one Python file in ``solutions/NN_module/``, or two where the misconceptions stand in
-one of their own; ``CONTRIBUTING.md`` walks through one.
-Nothing here runs learner code or judges anything: these are declarations, read by ``build``
-(what is given to learners), ``grade`` (what is asked of a submission) and ``verify``.
+An exercise is one Python file in ``solutions/NN_module/``, or two if the misconceptions have their own file;
+``CONTRIBUTING.md`` walks through one. Nothing here runs learner code or judges. ``build`` (files for learners),
+``grade`` (asks of a submission) and ``verify`` read these declarations.
 """
 
 from grader.declared import AuthorError

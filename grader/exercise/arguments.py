@@ -1,4 +1,4 @@
-"""Hidden array arguments: what an author writes where a call's arrays are to be drawn."""
+"""Array arguments of a call, to be drawn with hidden values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Array:
-    """A hidden array argument: ``shape`` may name dimensions, which the call's ``dims`` give sizes.
+    """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
-    ``draw(rng, shape, **related)`` gives its values; ``needs`` are the names of what is related.
+    ``draw(rng, shape, **related)`` returns the values; ``needs`` names the related values.
     """
 
     shape: tuple[int | str, ...]
@@ -39,10 +39,10 @@ class Array:
     def sample(
         self, dims: Mapping[str, int], rng: np.random.Generator, related: Mapping[str, Any] = NOTHING
     ) -> np.ndarray:
-        """Values of this array, which nobody can write into.
+        """Return read-only values of this array.
 
         Raises:
-            AuthorError: ``draw`` raises, or what it returns is not finite, of another shape or not held by the dtype.
+            AuthorError: ``draw`` raises, or its result is not finite, has another shape or does not fit the dtype.
         """
         shape = self.sized(dims)
         chosen = {name: related[name] for name in self.needs}
@@ -54,7 +54,7 @@ class Array:
 
 
 def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The same values in this dtype: floats may be rounded, nothing else may change."""
+    """Return the values in this dtype: floats may be rounded, nothing else may change."""
     if found.dtype.kind in "OSUMm":
         raise AuthorError(f"what is drawn has dtype {found.dtype}, which is no number")
     if found.shape != shape:
@@ -69,13 +69,13 @@ def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndar
 
 
 def _cast(found: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """The same values in this dtype, or None where there are none."""
+    """Return the values in this dtype, or None if it cannot hold them."""
     with np.errstate(all="ignore"):
         cast = found.astype(dtype)
         if is_inexact(found.dtype) and is_inexact(dtype):
             return cast if np.isfinite(wide(cast)).all() else None
         back = np.real(wide(cast)) if _complex(dtype) else cast
-        signs = (wide(back) < 0) == (wide(found) < 0)  # -1 as 2**64 - 1 comes back as -1
+        signs = (wide(back) < 0) == (wide(found) < 0)  # -1 survives a cast to 2**64 - 1 and back
         return cast if np.all(signs & (back.astype(found.dtype) == found)) else None
 
 
@@ -83,30 +83,30 @@ def _complex(dtype: np.dtype) -> bool:
     return dtype.kind in "cW"
 
 
-# -- what authors write ------------------------------------------------------------------------
+# -- API for authors ---------------------------------------------------------------------------
 
 
 @declared.spelt("array")
 def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtype: str = "float32") -> Array:
-    """Values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
+    """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
     Args:
-        draw: called with a generator, the array's shape, and what its further parameters name, those without a default:
-            arguments of the call that stand before this one (as checks see them), its static keywords, its dimensions,
-            and ``mesh`` (the size of every axis). It depends on nothing else.
+        draw: called with a generator, the array's shape, and its further parameters without defaults by name: earlier
+            arguments of the call (as checks see them), its static keywords, its dimensions, and ``mesh`` (the size of
+            every axis). The values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 
 
 @declared.spelt("normal")
 def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Array:
-    """Standard normal values: ``normal("I", "J", spec=P("x", None))``."""
+    """Draw standard normal values: ``normal("I", "J", spec=P("x", None))``."""
     return _array(shape, spec, dtype, _normal)
 
 
 @declared.spelt("integers")
 def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype: str = "int32") -> Array:
-    """Integers in ``low <= n < high``."""
+    """Draw integers in ``low <= n < high``."""
     if not (isinstance(low, int) and isinstance(high, int) and low < high):
         raise AuthorError(f"integers: low is {low!r} and high {high!r}: there are none between them")
     return _array(shape, spec, dtype, _Integers(low, high))
@@ -114,7 +114,7 @@ def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype:
 
 @declared.spelt("axis")
 def axis(name: str) -> AxisSize:
-    """The size of a mesh axis, for a dimension: ``dims={"E": axis("x"), "T": 4 * axis("x") * axis("y")}``."""
+    """Return a mesh axis's size, for a dimension: ``dims={"E": axis("x"), "T": 4 * axis("x") * axis("y")}``."""
     if not isinstance(name, str) or not name.isidentifier():
         raise AuthorError(f'axis is of {declared.a(name)}, not of a name such as "x"')
     return AxisSize((name,))

@@ -14,13 +14,13 @@ from grader.exercise.questions import Answer, Question, Scenario
 
 
 class Asks:
-    """The part of an Exercise that declares questions."""
+    """The methods of an Exercise that declare questions."""
 
     questions: dict[str, Question]
 
     @abstractmethod
     def new_name(self, name: str) -> None:
-        """Raises AuthorError for a name that the exercise has."""
+        """Check that the name is new. Raises AuthorError if the exercise has it."""
 
     @declared.spelt("exercise.number")
     def number(
@@ -34,7 +34,7 @@ class Asks:
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., float]], Question]:
-        """A numeric question; the docstring is its text (Jinja2 over the parameters)."""
+        """Declare a numeric question; the docstring is its text (Jinja2 over the parameters)."""
         answer = questions.quantity(unit, rtol)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
 
@@ -49,7 +49,7 @@ class Asks:
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., Iterable]], Question]:
-        """A question whose answer is a PartitionSpec over these mesh axes: ``return P("x", None)``."""
+        """Declare a question with a PartitionSpec over these mesh axes as answer: ``return P("x", None)``."""
         answer = questions.spec(axes)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
 
@@ -64,9 +64,9 @@ class Asks:
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., str]], Question]:
-        """A question whose answer is one of the options; the function returns its key.
+        """Declare a question with several options; the function returns the key of the right one.
 
-        Each learner gets the options in an order of their own.
+        The order of the options differs between learners.
 
         Args:
             options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners see the keys.
@@ -87,11 +87,11 @@ class Asks:
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., Mapping[str, Any]]], Question]:
-        """A question whose answer is a short table of numbers, or a few numbers with names.
+        """Declare a question with a short table of numbers, or a few named numbers, as answer.
 
         Args:
             columns: the unit of each column.
-            rows: names of the rows; ``{row: {column: number}}`` is returned. None: ``{column: number}``.
+            rows: names of the rows; return ``{row: {column: number}}``. Without rows: ``{column: number}``.
         """
         answer = questions.table(columns, rows, rtol)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
@@ -106,12 +106,12 @@ class Asks:
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., str]], Question]:
-        """A question that is answered in words, which a person reads: its points are pending until one gives them.
+        """Declare a question with an answer in words; its points are pending until a person gives them.
 
-        Its function returns a good answer, for who grades.
+        The function returns a good answer, for the graders.
 
         Args:
-            rubric: what gets which points, for who grades; no learner gets it.
+            rubric: the rules for points, for the graders; learners never see it.
         """
         answer = questions.written(rubric)
         return self._ask(answer, points=points, params=params, model="", where=where, hints=hints)
@@ -133,11 +133,11 @@ class Asks:
 
         ``exercise.scenario(time, lambda chip, X, **_: Scenario(chip=chip, rings=(X,)))``
 
-        It is a statement of its own, so that learners do not get it with the question.
+        It is a separate statement, so that learners do not get it with the question.
 
         Args:
             facts: a function of the question's parameters.
-            published: answers, in the question's unit, that no draw may have, since they can be read elsewhere.
+            published: answers, in the question's unit, that no draw may have because they are published elsewhere.
         """
         if not isinstance(question, Question):
             raise AuthorError(f"scenario is given {declared.a(question)}, not a question (@exercise.number)")

@@ -1,4 +1,4 @@
-"""What a call is declared with, checked on every mesh that it is asked on."""
+"""Declare a call, and check its arguments on every mesh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from grader.wire.trees import Misfit, fitted, flat, is_tree, leaves, rebuilt
 KEYWORDS = {
     "dims", "hidden_dims", "static", "hidden_static", "meshes", "wrt", "cotangent", "returns", "steps",
 }  # fmt: skip
-"""What ``exercise.call`` takes beside the arguments of the task."""
+"""The keywords of ``exercise.call`` besides the task's arguments."""
 
 
 def declared_call(
@@ -38,7 +38,7 @@ def declared_call(
     returns: Any,
     steps: Any,
 ) -> Call:
-    """The call of these arguments. Raises AuthorError for the first of them that cannot be."""
+    """Return the call of these arguments. Raises AuthorError for the first invalid one."""
     arguments = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
     _check_arrays(task, arguments, KEYWORDS)
     result = None if returns is None else results_tree(returns, args)
@@ -58,7 +58,7 @@ def declared_call(
 
 
 def at_sizes(call: Call, meshes: Any, dims: Any, hidden_dims: Any) -> Call:
-    """The same call on these meshes with these sizes. Raises AuthorError where an array does not fit them."""
+    """Return the call on these meshes with these sizes. Raises AuthorError if an array does not fit them."""
     shown = declared.dims("dims", dims)
     hidden = declared.dims("hidden_dims", hidden_dims) or shown
     _same_names(call.task, "dims", "sizes", "dimensions", shown, hidden)
@@ -77,7 +77,7 @@ def _fit_arrays(arrays: Mapping[str, Array], sizes: Mapping[str, Mapping[str, Si
 
 
 def _check_arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> None:
-    """Raise AuthorError for an argument that is no array, and no tree of them."""
+    """Raise AuthorError for an argument that is not an array or a tree of arrays."""
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):
             if argument == "cotangent" and array is None:
@@ -139,7 +139,7 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
 
 
 def _of_a_loss(result: Any) -> Any:
-    """1 for the first result. It is an argument of the program, so what waits for it is the backward pass."""
+    """Return cotangent 1 for the first result, as a program argument: all that depends on it is the backward pass."""
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])
 
@@ -157,7 +157,7 @@ def _same_names(
 
 
 def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
-    """What an array is drawn from is known when it is drawn."""
+    """Check that each array is drawn only from earlier arguments, static keywords and dimensions."""
     before: list[str] = []
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):

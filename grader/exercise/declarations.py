@@ -1,4 +1,4 @@
-"""What is declared beside questions: tasks, calls, cases, checks, misconceptions and alternatives."""
+"""All declarations except questions: tasks, calls, cases, checks, misconceptions and alternatives."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from grader.wire.trees import flat, leaves
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Something the learner writes. ``kind`` says how it is asked:
+    """Something the learner writes. ``kind`` says how the grader asks for it:
 
     function: pure Python, called with plain arguments;
     array: a global JAX function that takes ``mesh`` as a keyword, traced;
-    body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced.
+    body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced, with each ``check_vma`` of ``modes``.
 
-    A body is asked with each ``check_vma`` of ``modes``.
-    ``axis_types``: what the axes of the mesh are, "auto" or "explicit".
+    ``axis_types``: type of the mesh axes, "auto" or "explicit".
     """
 
     name: str
@@ -40,7 +39,7 @@ class Task:
 
     @property
     def modes(self) -> tuple[bool, ...]:
-        """With which ``check_vma`` a body is wrapped, one after the other."""
+        """The values of ``check_vma`` to wrap a body with, in order."""
         return (True, False) if self.check_vma == "both" else (bool(self.check_vma),)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -49,15 +48,18 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What is asked of a task: array arguments, static keywords, dimensions and meshes.
+    """A request to a task.
 
-    ``dims`` and ``static`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still
-    unequal sizes) with ``hidden_static`` (None: as ``static``). ``args`` may be trees of arrays. ``returns`` is the
-    tree of the result, None where nobody says; ``wrt`` asks for the vjp as well, with ``cotangent`` as the result's, of
-    its structure (None: its first leaf is a loss, whose is one). The task is run ``steps`` times; what it returns under
-    an argument's name is that argument of the next step. ``timing`` is of calls that are traced and laid out in time,
-    never run: their arrays hold no data. ``timed`` is the call whose values are judged: the same program at sizes that
-    can be run.
+    Attributes:
+        args: array arguments by name; trees of arrays are allowed.
+        dims, static: sizes and keywords that learners can try; ``grade`` asks for them and for the hidden ones.
+        hidden_dims, hidden_static: other sizes, unequal to each other, and keywords (None: ``static``).
+        wrt, cotangent: arguments to differentiate, and the result's cotangent, a tree of its structure (None: the first
+            leaf is a loss, with cotangent 1).
+        returns: the tree of the result; None if not declared.
+        steps: number of runs; a result named like an argument becomes that argument of the next step.
+        timing: set if the program is only traced and laid out in time, never run; its arrays hold no data.
+        timed: the call with the judged values: the same program at sizes that can be run.
     """
 
     task: Task
@@ -76,56 +78,56 @@ class Call:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """The arguments by name and the cotangent, in the order in which they are drawn."""
+        """The arguments by name and the cotangent, in drawing order."""
         return dict(self.args) | ({} if self.cotangent is None else {"cotangent": self.cotangent})
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """All that is drawn, leaf by leaf."""
+        """All drawn arrays, leaf by leaf."""
         return {name: a for of, tree in self.drawn.items() for name, a in leaves(tree, of) if a is not None}
 
     @property
     def results(self) -> list[CallResult] | None:
-        """The arrays of the result, in order; None where nobody says how many there are."""
+        """The arrays of the result, in order; None if their number is not declared."""
         if self.returns is None:
             return [CallResult("")] if self.wrt else None
         return flat(self.returns)
 
     @property
     def names(self) -> Any:
-        """The tree of the result with the name of each array; None where nobody says."""
+        """The tree of the result with the name of each array; None if not declared."""
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
     @property
     def arrays_due(self) -> int | None:
-        """How many arrays a program of it gives, results and gradients; None where nobody says."""
+        """Number of arrays that a program returns, results and gradients; None if not declared."""
         results = self.results
         return None if results is None else len(results) + sum(len(flat(self.args[name])) for name in self.wrt)
 
     @property
     def pulled(self) -> list[int]:
-        """Positions of the results that have a cotangent of their own."""
+        """Positions of the results that have a cotangent."""
         return [i for i, a in enumerate(flat(self.cotangent)) if a is not None]
 
     @property
     def fed(self) -> set[str]:
-        """Arguments that are results of the step before."""
+        """Arguments that are results of the previous step."""
         names = {result.name.split("[")[0] for result in self.results or () if result.feeds is not None}
         return names if self.steps > 1 else set()
 
     def sizes(self, mesh: Mapping[str, int], *, hidden: bool) -> dict[str, int]:
-        """The size of every dimension on this mesh."""
+        """Return the size of every dimension on this mesh."""
         return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
 
     def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
-        """The static keywords."""
+        """Return the static keywords."""
         return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property
     def dtype(self) -> np.dtype | None:
-        """What a result has unless its check says otherwise: the arguments' dtype, floats before integers.
+        """The dtype due of a result unless its check names one: the arguments' dtype, floats before integers.
 
-        None where the arguments do not settle it, as float32 and bfloat16 together.
+        None if the arguments do not determine it, such as float32 and bfloat16 together.
         """
         dtypes = {dtype_of(a.dtype) for a in flat(list(self.args.values()))}
         widest = max(map(_rank, dtypes), default=0)
@@ -134,7 +136,7 @@ class Call:
 
 
 def _rank(dtype: np.dtype) -> int:
-    """Which kind of numbers swallows which in JAX: bool, integers, floats, complex numbers."""
+    """Return the rank in JAX's promotion: bool, integers, floats, complex numbers."""
     return 3 if dtype.kind in "cW" else 2 if is_inexact(dtype) else 0 if dtype.kind == "b" else 1
 
 
@@ -142,7 +144,7 @@ def _rank(dtype: np.dtype) -> int:
 class Cases:
     """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``).
 
-    ``expected`` holds the outcomes of the public ones, encoded, where the reference is not at hand.
+    ``expected`` holds the encoded outcomes of the public ones, for releases without the reference.
     """
 
     task: Task
@@ -153,10 +155,10 @@ class Cases:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One judged property. ``label`` (the docstring) is what the learner reads.
+    """One judged property. ``label`` (the docstring) is shown to learners.
 
-    ``fn`` gets a ``Seen`` for each of ``calls``, of the same mesh and run; with ``every_mesh`` a list of them, one for
-    every mesh, in place of each.
+    ``fn`` gets a ``Seen`` for each of ``calls``, of the same mesh and run; with ``every_mesh`` a list instead, with one
+    ``Seen`` per mesh.
     """
 
     name: str
@@ -175,16 +177,16 @@ class Check:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Whose results it judges, the first call's first, each once."""
+        """The tasks that it judges, in the order of its calls, each once."""
         return tuple(dict.fromkeys(call.task for call in self.calls))
 
 
 @dataclass(frozen=True, eq=False)
 class Misconception:
-    """A known wrong answer: its docstring is the hint, its body the mutant that proves the checks.
+    """A known wrong answer: the docstring is the hint, the body the mutant that proves the checks.
 
-    ``form_of`` names the misconception that this is another form of. ``gives`` gets what its first check gets, and
-    fails unless a program comes to what this mistake comes to.
+    ``form_of`` names the misconception that this is another form of. ``gives`` gets the arguments of its first check,
+    and raises Failure unless a program's results are those of this mistake.
     """
 
     name: str
@@ -197,13 +199,13 @@ class Misconception:
 
     @property
     def known_as(self) -> str:
-        """The name that reports give it."""
+        """The name in reports."""
         return self.form_of or self.name
 
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """Another right solution of a task, written otherwise, which has to pass every check; its docstring says how."""
+    """Another right solution of a task, which must pass every check; its docstring says how it differs."""
 
     name: str
     fn: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""The Exercise of an author's file: each method declares one thing and adds it."""
+"""The Exercise of an author's file; each method declares one item and adds it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Exercise(Asks):
     """One exercise. Assigned to the name ``exercise`` at the top of its file.
 
     Args:
-        meshes: the meshes every call runs on, unless the call names its own.
+        meshes: the default meshes of calls.
         stars: difficulty, 1 to 3.
         extension: not counted in the module's total.
-        hidden_points: what checks are worth that are not here; written by ``build`` into what learners get.
+        hidden_points: points of checks that this file lacks; ``build`` writes it into the files for learners.
 
     Attributes:
         source: the text of its file.
@@ -51,7 +51,7 @@ class Exercise(Asks):
     source: str = ""
     grading_source: str = ""
     data: str = ""
-    spaces: Sequence[Mapping[str, Any]] = ()  # what its files declare, by name
+    spaces: Sequence[Mapping[str, Any]] = ()  # all that its files declare, by name
     tasks: dict[str, Task] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.task")
     def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
-        """A global JAX function: array arguments by position, ``mesh`` and static keywords by name.
+        """Declare a global JAX function: array arguments by position, ``mesh`` and static keywords by name.
 
         ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types say how arrays are
         sharded.
@@ -84,11 +84,11 @@ class Exercise(Asks):
         axis_types: str = "auto",
         hints: Sequence[str] = (),
     ) -> Any:
-        """A per-device function; ``in_specs`` are the specs of the call's arguments.
+        """Declare a per-device function; its ``in_specs`` are the specs of the call's arguments.
 
         Args:
             check_vma: as for ``jax.shard_map``; "both" asks and judges everything in both modes.
-            axis_types: as of a task.
+            axis_types: as for a task.
         """
         types = declared.axis_types(axis_types)
         if not isinstance(check_vma, bool) and check_vma != "both":
@@ -97,7 +97,7 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.function")
     def function(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
-        """A pure Python function, called by keyword with plain values."""
+        """Declare a pure Python function, called by keyword with plain values."""
         return self._declare(fn, "function", hints=hints)
 
     def _declare(self, fn: Callable | None, kind: Any, *, hints: Sequence[str], **options: Any) -> Any:
@@ -115,14 +115,14 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.given")
     def given(self, thing: F) -> F:
-        """A helper function or a literal constant that learners get as it stands."""
+        """Give learners a helper function or a literal constant, unchanged."""
         return thing
 
     def helper(self, thing: F) -> F:
-        """A function or class that public checks use: learners get it beside the checks, not in their file."""
+        """Declare a function or class for public checks: learners get it beside the checks, not in their file."""
         return thing
 
-    # what is asked
+    # calls and cases
 
     @declared.spelt("exercise.call")
     def call(
@@ -143,14 +143,14 @@ class Exercise(Asks):
         """Ask a traced task for its result: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``.
 
         Args:
-            dims, hidden_dims: the size of every dimension: a number, or what depends on the mesh, as ``4 * axis("x")``.
+            dims, hidden_dims: the size of every dimension: a number, or mesh-dependent, as ``4 * axis("x")``.
             static, hidden_static: plain keywords of the task; hidden ones go with ``hidden_dims``.
-            wrt: arguments whose gradients are asked as well, of the results that have a ``cotangent``.
-            cotangent: of the result, None for auxiliary ones; where there is none, the first result is a loss.
+            wrt: arguments to differentiate with respect to, for the results that have a ``cotangent``.
+            cotangent: the result's; None for auxiliary results. Without it, the first result is a loss.
             returns: the structure of the result: ``("loss", like("params", "grads"))``.
-            steps: how often the task is run; what is returned under an argument's name is that argument of the next
-                step, all others are drawn anew.
-            args: an array, or a tree of them, for each argument of the task.
+            steps: number of runs; a result named like an argument becomes that argument of the next step, all others
+                are drawn anew.
+            args: an array, or a tree of arrays, for each argument of the task.
         """
         self._own_task(task, "call")
         return declared_call(
@@ -173,21 +173,20 @@ class Exercise(Asks):
         """Ask for the time of a call's program at other sizes.
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
-        The program is traced and laid out in time (``seen.timeline``), never run, so arrays may have the sizes of
-        papers.
-        It is judged only if it equals the program of ``call`` operation by operation: what is timed is what was judged.
+        The program is traced and laid out in time (``seen.timeline``), never run, so arrays may have realistic sizes.
+        It is judged only if it equals the program of ``call`` operation by operation, so the judged program is timed.
 
         Args:
-            call: the call whose values are judged. Each dimension that has another size here has a prime factor of its
-                own there, larger than the number of devices.
-            on: a slice; every mesh has as many devices as it has chips.
+            call: the call with the judged values. Each dimension with another size here needs a prime factor of its own
+                there, larger than the number of devices.
+            on: a slice; every mesh has as many devices as the slice has chips.
             dims, hidden_dims: the sizes of the same dimensions.
-            meshes: meshes of the same axes, where those of ``call`` have too few devices.
-            axes: the slice's axes (0, 1, ...) under each mesh axis; the first that fit unless given.
-            profile: which collectives run beside the core: "ideal", all of them, or those of a chip, by its name.
+            meshes: meshes of the same axes, if those of ``call`` have too few devices.
+            axes: the slice's axes (0, 1, ...) under each mesh axis; by default the first that fit.
+            profile: the collectives that overlap with the core: all ("ideal"), or those of a chip, by its name.
 
         Raises:
-            AuthorError: sizes of ``call`` do not tell which dimensions they are made of.
+            AuthorError: sizes of ``call`` do not determine the dimensions they are made of.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
@@ -202,8 +201,8 @@ class Exercise(Asks):
         """Ask a function task for many values.
 
         Args:
-            public: argument sets shown to learners (or, in what ``build`` writes, JSON of them with outcomes).
-            hidden: draws more of them; left out of what learners are given.
+            public: argument sets shown to learners (in files of ``build``: JSON of them with outcomes).
+            hidden: draws more argument sets; left out of the files for learners.
         """
         self._own_task(task, "cases")
         if hidden is not None:
@@ -221,7 +220,7 @@ class Exercise(Asks):
             declared.takes(task.name, task.fn, given)
         return Cases(task, tuple(public), hidden)
 
-    # what is judged
+    # checks, misconceptions and alternatives
 
     @declared.spelt("exercise.check")
     def check(
@@ -233,12 +232,12 @@ class Exercise(Asks):
         after: Check | Sequence[Check] = (),
         every_mesh: bool = False,
     ) -> Callable[[Callable[..., None]], Check]:
-        """Judge a call, or how several are related. The function raises through the words in ``expect``.
+        """Judge a call, or how several are related. The function raises Failure through the functions of ``expect``.
 
         Args:
             call: the function gets a ``Seen`` for each call, of the same mesh and run.
-            after: checks that must pass first. For a timing call the first check of its values is one of them.
-            every_mesh: it gets a list of them for each call, one for every mesh in order.
+            after: checks that must pass first. For a timing call the first check of its values is added.
+            every_mesh: the function gets a list for each call, with one ``Seen`` per mesh in order.
         """
         calls = related(call, every_mesh)
         worth, before = declared.points(points), self._names_of("after", after)
@@ -262,14 +261,14 @@ class Exercise(Asks):
         form_of: Misconception | None = None,
         gives: Callable[..., None] | None = None,
     ) -> Callable[[Callable[..., Any]], Misconception]:
-        """A known wrong solution of a task (``fails`` names the checks it must fail) or answer.
+        """Declare a known wrong answer, or wrong solution of a task (``fails`` names the checks it must fail).
 
         Args:
-            form_of: the same mistake as this one, written otherwise: it has its task, checks and hint. Where its
-                results differ from the first's, the mistake leaves them open, and no submission is compared there.
-            gives: a function of what the first of these checks gets. It compares the results with those of this
-                mistake, and raises Failure where they differ. A task that draws numbers by itself needs it: no other
-                program comes to the same.
+            form_of: another form of this misconception, with its task, checks and hint. Places where the forms' results
+                differ are undefined, and submissions are not compared there.
+            gives: gets the arguments of the first of these checks. It compares the results with those of this mistake,
+                and raises Failure if they differ. A task that draws random numbers needs it: no two programs have equal
+                results.
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
@@ -303,7 +302,7 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.alternative")
     def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:
-        """Another right solution of a task: ``verify`` proves that it passes every check. No learner gets it."""
+        """Declare another right solution of a task, for ``verify`` to prove that it passes. Learners do not get it."""
         if of is not None and (not isinstance(of, Task) or self.tasks.get(of.name) is not of):
             raise AuthorError(f"of is {declared.a(of)}, not a task of this exercise: write its name without quotes")
 
@@ -321,12 +320,12 @@ class Exercise(Asks):
 
     @property
     def points(self) -> float:
-        """What all checks and questions are worth, those that only graders have included."""
+        """The points of all checks and questions, including checks that only graders have."""
         here = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.questions.values())
         return here + self.hidden_points
 
     def checks_of(self, task: Task | Question) -> list[Check]:
-        """The checks that judge this task, alone or together with others."""
+        """Return the checks that judge this task, alone or together with others."""
         return [check for check in self.checks.values() if task in check.tasks]
 
     @property
@@ -336,7 +335,7 @@ class Exercise(Asks):
 
     @property
     def digest(self) -> str:
-        """Changes when anything about the exercise changes."""
+        """A hash that changes when anything about the exercise changes."""
         return hashlib.sha256(f"{self.source}\0{self.grading_source}{self.data}".encode()).hexdigest()
 
     def _own_task(self, task: Any, word: str) -> None:
@@ -347,7 +346,7 @@ class Exercise(Asks):
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}: ask it with {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
-        """The names of the checks that ``after`` or ``fails`` was given."""
+        """Return the names of the checks that ``after`` or ``fails`` was given."""
         found = declared.kinds(word, checks, Check, "a check: write its name without quotes")
         for check in found:
             if self.checks.get(check.name) is not check:
@@ -355,7 +354,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return the name of the first check of each call that these time: it judges the values."""
+        """Return the first check of each call that these calls time: it judges the values."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]
@@ -366,7 +365,7 @@ class Exercise(Asks):
         return next(iter(self.tasks.values()))
 
     def new_name(self, name: str) -> None:
-        """Raises AuthorError for a name that it has."""
+        """Check that the name is new. Raises AuthorError if the exercise has it."""
         for kind in (self.tasks, self.questions, self.checks, self.misconceptions, self.alternatives):
             if name in kind:
                 raise AuthorError(f"the name {name} is declared twice")

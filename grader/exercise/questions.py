@@ -1,4 +1,4 @@
-"""A question, the kind of answer that it asks for, and the scenario of each draw."""
+"""Questions, kinds of answers, and scenarios."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ LEAST_OPTIONS = 3
 LONGEST_OPTION = 160
 MOST_ENTRIES = 24
 ORDER = "order"
-"""What is drawn for a learner's choice beside its parameters: the keys of its options in the order they are shown."""
+"""The parameter that holds a choice's option keys in the order shown to a learner."""
 TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "incorrect"}
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """The chip, mesh and arrays of one draw of a question. ``verify`` proves for every draw that they can exist.
+    """The chip, mesh and arrays of one draw of a question. ``verify`` checks for every draw that they can exist.
 
     Attributes:
         mesh: the size of every axis of the mesh.
         arrays: (shape, spec) of each array; axes that a question divides a dimension by count as its spec.
-        chip: whose slices the mesh (or ``slice``) must be one of.
-        slice: chips along each axis of the slice, where the question says so.
-        rings, lines: sizes of axes that wrap around, or do not, as the question or its answer takes them.
+        chip: the chip; the mesh (or ``slice``) must be one of its slices.
+        slice: chips along each axis of the slice, if the question names it.
+        rings, lines: sizes of axes that wrap around, or do not, as the question or its answer assumes.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
         least, most: bounds on the answer, such as the hops' latency and the hardware's bandwidth.
-        branches: which of its alternatives a "longer of two" takes here, by name (``larger``).
+        branches: for answers like "the longer of two": the names of those chosen in this draw (``larger``).
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Scenario:
 
 
 def larger(**named: float) -> str:
-    """The name of the largest: ``larger(hops=7e-6, bytes=2e-6)`` is "hops"."""
+    """Return the name of the largest: ``larger(hops=7e-6, bytes=2e-6)`` is "hops"."""
     return max(named, key=named.__getitem__)
 
 
@@ -61,7 +61,7 @@ def larger(**named: float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number. ``unit``: of a bare one. ``rtol``: relative tolerance; None: the course's."""
+    """A number. ``unit``: the unit of a bare number. ``rtol``: relative tolerance; None: the course's."""
 
     unit: str
     rtol: float | None = None
@@ -76,14 +76,14 @@ class Spec:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several. ``options``: text by key; the author's function returns a key, and learners get every key."""
+    """One of several options. ``options``: text by key; the function returns a key, and learners see all keys."""
 
     options: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers by name: each column's unit, for every row; without rows there is one number to each column."""
+    """Numbers by name. ``columns``: the unit of each column, for every row; without rows, one number per column."""
 
     columns: Mapping[str, str]
     rows: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Written:
-    """A text that a person reads. ``rubric``: what it gets points for; for who grades, and nobody else."""
+    """A text for a person to read. ``rubric``: the rules for points, only for the graders."""
 
     rubric: str
 
@@ -102,11 +102,10 @@ Answer = Quantity | Spec | Choice | Table | Written
 
 @dataclass(eq=False)
 class Question:
-    """A question. ``fn(**params)`` is the answer: of numbers in SI (seconds, bytes, FLOP, ...).
+    """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
-    ``usual_rtol``, the course's tolerance, holds where the author named none.
-    ``scenario`` gives the chip, mesh and arrays of a draw. ``published`` are answers, in the question's unit, that
-    can be read elsewhere.
+    ``usual_rtol``, the course's tolerance, holds unless the author names one. ``scenario`` returns the chip, mesh and
+    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere.
     """
 
     name: str
@@ -126,34 +125,34 @@ class Question:
         return self.answered_by(self.fn, params)
 
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
-        """What this function, the author's or a misconception's, answers to what was drawn for a learner.
+        """Return the answer of the author's or a misconception's function to a learner's draw.
 
-        Of a choice that holds the order of its options too, which no function is called with.
+        A choice's draw also holds the order of its options, which is not passed to the function.
         """
         return fn(**{name: drawn[name] for name in self.params})
 
     @property
     def rtol(self) -> float:
-        """The relative tolerance; 0 of what is right or wrong."""
+        """The relative tolerance; 0 for answers that are not numbers."""
         if isinstance(self.answer, Quantity | Table):
             return self.usual_rtol if self.answer.rtol is None else self.answer.rtol
         return 0.0
 
     def variants(self) -> Iterator[dict[str, Any]]:
-        """Every combination of parameters that ``where`` admits, in a fixed order."""
+        """Yield every combination of parameters that ``where`` admits, in a fixed order."""
         for values in itertools.product(*self.params.values()):
             chosen = dict(zip(self.params, values, strict=True))
             if self.where is None or self.where(**chosen):
                 yield chosen
 
 
-# -- what is declared --------------------------------------------------------------------------
+# -- declarations ------------------------------------------------------------------------------
 
 
 def declared_question(
     answer: Answer, *, points: Any, params: Any, model: str, where: Any, hints: Any
 ) -> Callable[[Callable[..., Any]], Question]:
-    """What makes a question of its function. Raises AuthorError for what cannot be."""
+    """Return a decorator that makes a question of its function. Raises AuthorError for invalid arguments."""
     worth, choices, shown = declared.points(points), declared.params(params), declared.texts("hints", hints)
     if isinstance(answer, Choice) and ORDER in choices:
         raise AuthorError(f"params has {ORDER!r}, which is the order of the options: name it otherwise")
@@ -222,5 +221,5 @@ def written(rubric: Any) -> Written:
 
 
 def plain_name(name: str) -> str:
-    """A name as learners may write it: ``All-gather``, ``all gather`` and ``all_gather`` are one."""
+    """Normalize a name that learners write: ``All-gather``, ``all gather`` and ``all_gather`` become equal."""
     return " ".join(re.split(r"[\s_-]+", name.strip().casefold()))

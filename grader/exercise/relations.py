@@ -1,4 +1,4 @@
-"""What one check is of: a call, or several that it relates."""
+"""The call or calls that one check judges."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from grader.exercise.declarations import Call, Cases
 
 
 def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
-    """The calls that ``exercise.check`` was given.
+    """Return the calls that ``exercise.check`` was given.
 
     Raises:
-        AuthorError: something else was given, or calls that cannot be looked at side by side.
+        AuthorError: the argument is not a call, or the calls cannot be judged together.
     """
     if isinstance(call, Cases):
         if every_mesh:

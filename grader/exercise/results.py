@@ -1,4 +1,4 @@
-"""What a call returns, declared: a tree of names, parts of which are like an argument; and what is fed back."""
+"""Declared results of a call: a tree of names, with parts like an argument, and results that are fed back."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Like:
 
 @declared.spelt("like")
 def like(argument: str, name: str = "") -> Like:
-    """A result with the structure of an argument: ``returns=("loss", like("params", "grads"))``.
+    """Declare a result with the structure of an argument: ``returns=("loss", like("params", "grads"))``.
 
     Args:
         argument: the name of the argument.
-        name: what the result is called, in messages and where steps feed it back; as the argument, unless it is given.
+        name: the result's name, in messages and where steps feed it back; by default the argument's name.
     """
     for word, value in (("argument", argument), ("name", name)):
         if not isinstance(value, str) or not (value or "_").isidentifier():
@@ -39,9 +39,9 @@ class CallResult:
     """One array of a call's result.
 
     Attributes:
-        name: what it is called, ``grads['w1']``.
-        dtype: that of the leaf of an argument that it is like; empty where the call's arguments together say it.
-        feeds: position of the argument that it is in the next step, among the leaves of all; None for most.
+        name: its name, such as ``grads['w1']``.
+        dtype: dtype of the argument's leaf that it is like; empty if the call's arguments together determine it.
+        feeds: position, among the leaves of all arguments, of the one that it becomes in the next step; or None.
     """
 
     name: str
@@ -50,10 +50,10 @@ class CallResult:
 
 
 def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
-    """The declared tree with a ``CallResult`` for each leaf.
+    """Return the declared tree with a ``CallResult`` for each leaf.
 
-    Raises AuthorError where it names something twice, is like what is no argument, or bears an argument's name and
-    has another structure.
+    Raises AuthorError if a name occurs twice, if ``like`` names no argument, or if a result with an argument's name has
+    another structure.
     """
     place = {name: at for at, (name, _) in enumerate(leaf for a in args for leaf in leaves(args[a], a))}
 
@@ -88,10 +88,7 @@ def _like(tree: Any, name: str, place: Mapping[str, int]) -> Any:
 
 
 def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
-    """``found``, if every argument that a result is named after can be fed back with all of its leaves.
-
-    Raises AuthorError otherwise.
-    """
+    """Return ``found``. Raises AuthorError unless each argument named by a result can be fed back with all leaves."""
     names = {result.name for result in flat(found)}
     for argument, tree in args.items():
         due = {name for name, _ in leaves(tree, argument)}
@@ -103,5 +100,5 @@ def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
 
 
 def names_of(tree: Any) -> Any:
-    """The same tree with the name of each result."""
+    """Return the tree with the name of each result."""
     return mapped(lambda result: result.name, tree)

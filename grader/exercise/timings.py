@@ -1,4 +1,4 @@
-"""What a timing call is declared with: a call whose values are judged, and the sizes at which its program is timed."""
+"""Declare a timing call: a call with judged values, and the sizes at which its program is timed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.exercise.declarations import Call
 
 
 def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, axes: Any, profile: Any) -> Call:
-    """Return the timing call. Raises AuthorError for the first argument that cannot be."""
+    """Return the timing call. Raises AuthorError for the first invalid argument."""
     if not isinstance(call, Call) or call.timing is not None:
         raise AuthorError(
             f"exercise.timing times {declared.a(call)}, not a call: first write call = exercise.call(...)"
@@ -31,12 +31,12 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
 
 
 def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the mesh of the value call that stands for this one: the same, else the first."""
+    """Return the value call's mesh that corresponds to this one: an equal one, else the first."""
     return next((m for m in values.meshes if dict(m) == dict(mesh)), values.meshes[0])
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError where the sizes of the value call do not tell which sizes are due on this mesh."""
+    """Raise AuthorError if the value call's sizes do not determine the sizes due on this mesh."""
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(

@@ -1,8 +1,8 @@
-"""The words of a check. Each compares what was seen with what was asked and raises Failure with data.
+"""Functions for checks. Each compares observations with a requirement and raises Failure with data.
 
-NumPy only. The reference sets the terms: shape and dtype are compared before values, and the tolerance
-follows from what was due, so that nothing a program returns is more than a wrong result: no error of
-ours, and no wider bound. NaN never passes: every comparison is ``difference <= bound``.
+NumPy only. The reference sets the terms: shape and dtype are compared before values, and the tolerance follows from the
+expected values. So whatever a program returns is at most a wrong result: it causes no grader error and no wider bound.
+NaN never passes: every comparison is ``difference <= bound``.
 """
 
 from grader.common.budget import between

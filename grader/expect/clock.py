@@ -17,7 +17,7 @@ from grader.wire.operations import KINDS, Operations
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A program, by which object it is, and where it runs."""
+    """Key of a timeline: the program's id, and its slice, axes and profile."""
 
     program: int
     on: str
@@ -26,7 +26,7 @@ class _Wanted:
 
 
 class _Kept:
-    """A cache of timelines: several checks ask for one. Each keeps its program alive, so that its id stays unique."""
+    """A cache of timelines, as several checks ask for one. Entries keep their program alive, so its id stays unique."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -34,7 +34,7 @@ class _Kept:
         self.lock = threading.Lock()  # several submissions are judged at a time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Raises what ``timeline`` does."""
+        """Return the timeline. Raises what ``timeline`` raises."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _Wanted(id(operations), on, places, profile)
         with self.lock:
@@ -63,11 +63,11 @@ def laid_out(
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str | None = None,
 ) -> Timeline:
-    """A program's timeline, where its timing call says or where named.
+    """Return a program's timeline, on the slice of its timing call or the named one.
 
     Raises:
-        Failure: the program is too large for it, or has parts of which only a compiler knows what they are.
-        ValueError: no slice is named, or the mesh does not lie on it.
+        Failure: the program is too large, or has parts that only a compiler can interpret.
+        ValueError: no slice is named, or the mesh does not fit on it.
     """
     if on is None and timing is None:
         raise ValueError('name the slice, on="v5e:2x4": only exercise.timing says where a program runs')
@@ -84,21 +84,21 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | None = None) -> None:
-    """At least this part of the time of all collectives of a kind lies under kernels.
+    """Check that at least this part of the time of all collectives of a kind overlaps with kernels.
 
-    The part is of the collectives' whole time. Choose sizes at which the work takes longer than they do, or ask for the
-    part that the sizes leave: a program with less work to hide them under fails, and the message says what both take.
+    The part is relative to the collectives' whole time. Choose sizes at which compute takes longer than they do, or ask
+    for the part that the sizes allow: a program with too little work to overlap fails, and the message shows both
+    times.
 
-    Where the compiler of the timing call's slice was asked (``--backend tpu:v5e:2x4``), its order decides and its
-    cycles say how long kernels take; not for a kind that never runs beside the core on this chip, which
-    ``profile="ideal"`` takes to do so.
+    If the compiler of the timing call's slice ran (``--backend tpu:v5e:2x4``), its order and its kernel cycles decide.
+    This excludes kinds that never run beside the core on this chip, although ``profile="ideal"`` overlaps them.
 
-    Work that no result needs overlaps with collectives, too, and takes time: give the step a budget
+    Work that no result needs also overlaps with collectives, and takes time: give the step a budget
     (``expect_step_time``).
 
     Args:
         kind: "permute", "all_gather", ...
-        on: a slice, "v5e:2x4"; that of the timing call unless given.
+        on: a slice, "v5e:2x4"; by default that of the timing call.
     """
     if kind not in KINDS or not 0 < at_least <= 1:
         raise ValueError(f"expect_overlap: {kind!r} is one of {', '.join(KINDS)}, at_least is over 0 and up to 1")
@@ -131,7 +131,7 @@ def expect_overlap(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | No
 
 
 def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
-    """The step takes at most this many seconds, on the slice of the timing call or the one named (``on="v5e:2x4"``)."""
+    """Check the step's time in seconds, on the slice of the timing call or the named one (``on="v5e:2x4"``)."""
     line = seen.clock(on=on)
     seen.spent.append(BudgetUse("expect_step_time", line.step / 1e12, at_most))
     if line.step <= at_most * 1e12:
@@ -150,14 +150,14 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """At most this part of what all devices compute is thrown away, and no less is computed than is useful.
+    """Check that at most this part of the FLOPs of all devices is wasted, and that they do all useful FLOPs.
 
-    In an SPMD program every device computes in every tick, so a pipeline's bubble is no idle time but work on nothing.
-    Arithmetic besides matrix products may cost as much as the products may, as for ``expect_flops``.
+    In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but work on nothing.
+    Arithmetic besides matmuls may cost as much as the matmuls may, as in ``expect_flops``.
 
     Args:
-        useful: FLOPs of the matrix products of the whole program on one device.
-        at_most: 0 to 1; of GPipe with P stages and M microbatches (P - 1)/(M + P - 1).
+        useful: FLOPs of the matmuls of the whole program on one device.
+        at_most: 0 to 1; for GPipe with P stages and M microbatches (P - 1)/(M + P - 1).
     """
     devices = 1
     for size in seen.mesh.values():
@@ -202,7 +202,7 @@ def _percent(part: float, digits: int) -> str:
 
 
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
-    """Say how long a collective is exposed; with ``waits`` also what it waits for and what waits for it."""
+    """Describe how long a collective is exposed; with ``waits`` also what it waits for and what waits for it."""
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0
@@ -219,7 +219,7 @@ def _place(file: str | None, line: int | None) -> str:
 
 
 def show_time(picoseconds: float, digits: int = 5) -> str:
-    """``298.97 us``: the unit that leaves one to three digits before the point, with so many digits in all."""
+    """Return ``298.97 us``: in the unit with one to three digits before the point, and ``digits`` digits in all."""
     for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
         if picoseconds >= size:
             return f"{picoseconds / size:.{digits}g} {unit}"

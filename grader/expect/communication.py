@@ -1,4 +1,4 @@
-"""Collectives and traffic: what devices say to each other, against a budget."""
+"""Check collectives and traffic against a budget."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Key = tuple[str, tuple[str, ...], bool]
 
 
 def expect_collectives(seen: Seen, **wanted: Counts) -> None:
-    """Exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
+    """Check for exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
-    Keys are kinds (see ``Collective.kind``), values map an axis (or a tuple of axes) to a count,
-    loops multiplied out, on every path. Axes of size 1 move nothing and are ignored on both sides. All that run count
-    against the budget; for it only those that matter (``mattering``).
-    Each group is all devices along its axes: groups of some of them, such as pairs, are another collective.
+    Keys are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to a count, with loops multiplied
+    out, on every path. Axes of size 1 move nothing and are ignored on both sides. All collectives that run count
+    against the limit; only those that matter (``mattering``) count as done. Each group must hold all devices along its
+    axes: groups of some of them, such as pairs, are another collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _no_more(seen, want, found)
@@ -39,9 +39,9 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 
 
 def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float]) -> None:
-    """These collectives or fewer, and no others: ``expect_at_most(seen, all_gather={"x": 2})``.
+    """Check for these collectives or fewer, and no others: ``expect_at_most(seen, all_gather={"x": 2})``.
 
-    Use it where a right program can do with fewer. Keys are those of ``expect_collectives``, values are counts or
+    Use it if a right program may need fewer. Keys are those of ``expect_collectives``, values are counts or
     ``between(right, wrong, at=count)``.
     """
     want, found = _wanted(seen, allowed), _found(seen)
@@ -60,7 +60,7 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 
 
 def _found(seen: Seen) -> dict[Key, Interval]:
-    """How often each kind of collective runs over the same axes. Raises Failure where a loop's rounds are unknown."""
+    """Return how often each kind of collective runs per axes. Raises Failure if a loop's rounds are unknown."""
     by_kind: dict[Key, list[Collective]] = {}
     for c in seen.collectives:
         if not c.rounds.known:
@@ -85,7 +85,7 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
 
 
 def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
-    """So many of them matter: what they return changes what the task returns."""
+    """Check that enough collectives matter: their results change the task's results."""
     matters = collectives_that_matter(seen)
     for key, count in want.items():
         done = total((c for c in matters if _key(c) == key), lambda c: Interval.of(1))
@@ -110,12 +110,12 @@ def _matter(done: Interval) -> str:
 
 
 def expect_no_collectives(seen: Seen) -> None:
-    """Devices do not talk."""
+    """Check that devices do not communicate."""
     expect_collectives(seen)
 
 
 def expect_only(seen: Seen, *kinds: str) -> None:
-    """No collective of another kind than these, whatever their number; one that never runs is none."""
+    """Check that no other kinds of collectives run, whatever their number."""
     for c in seen.collectives:
         if c.kind not in kinds and c.count.most:
             raise Failure(
@@ -127,10 +127,10 @@ def expect_only(seen: Seen, *kinds: str) -> None:
 
 
 def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> None:
-    """No device sends more than this many bytes (over ``axis``, or in all), on any path.
+    """Check that no device sends more than this many bytes (over ``axis``, or in total), on any path.
 
     Args:
-        axis: a collective counts under each axis that one of its groups crosses, also where these are no whole axes.
+        axis: a collective counts for each axis that one of its groups crosses, even if it does not span the axis.
     """
     counted = [c for c in seen.collectives if axis is None or axis in c.axes]
     sent = seen.sends(counted)

@@ -1,4 +1,4 @@
-"""Memory and FLOPs, against a budget; how an amount is shown."""
+"""Check memory and FLOPs against a budget; format amounts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Reckoner = Literal["compiler", "program", "clock"]
 
 
 def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", arguments: bool = True) -> None:
-    """At most this many bytes per device.
+    """Check the memory per device, in bytes.
 
     Args:
-        at_most: ``between(right, wrong)``, in bytes: ``verify`` names any other budget.
-        by: "compiler": temporary bytes of the compiled program, as XLA says. "program": arguments, results and
-            temporaries at the worst point, by liveness, one operation after another as they are written. "clock": the
-            same in the order of a timing call's timeline, in which a collective's result lives from its start.
-        arguments: False leaves out the arguments, which every program holds. The compiler's figure never has them.
+        at_most: ``between(right, wrong)``, in bytes; ``verify`` reports any other budget.
+        by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": arguments, results and
+            temporaries at the peak, by liveness, in the program's order. "clock": the same in the order of a timing
+            call's timeline, in which a collective's result lives from its start.
+        arguments: False leaves out the arguments, which every program holds. XLA's number never includes them.
     """
     if by not in get_args(Reckoner):
         raise ValueError(f"memory by {by!r}: there are {', '.join(get_args(Reckoner))}")
@@ -52,7 +52,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
 
 def memory_of(seen: Seen) -> LiveMemory:
-    """Arguments, results and temporaries at the program's worst point, by liveness in the order it is written in."""
+    """Return arguments, results and temporaries at the program's peak, by liveness in the program's order."""
     if seen.operations is None:
         raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
     return live_memory(seen.operations)
@@ -74,15 +74,15 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
 
 
 def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 0) -> None:
-    """Matrix products cost at most this many FLOPs per device, on any path; all other arithmetic no more than that.
+    """Check that matmuls, and separately all other arithmetic, cost at most this many FLOPs per device, on any path.
 
-    Products written out as multiplications and sums are products. The other arithmetic has a budget of its own, so
-    that nothing is gained by a product that is written so that nobody knows it for one.
+    Matmuls written as multiplications and sums count as matmuls. The other arithmetic has the same budget, so
+    disguising a matmul gains nothing.
 
     Args:
-        at_most: per device; without it there is no budget.
-        at_least: of matmuls that matter (``mattering``) per device, on every path: of a timing call, whose values
-            nobody sees, this shows that the work is done.
+        at_most: per device; None: no budget.
+        at_least: FLOPs of matmuls that matter (``mattering``) per device, on every path. For a timing call, which has
+            no values, this shows that the work is done.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")
@@ -103,7 +103,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
 
 
 def expect_other_flops(seen: Seen, *, at_most: float) -> None:
-    """All arithmetic besides matrix products costs at most this many FLOPs per device, on any path."""
+    """Check that arithmetic besides matmuls costs at most this many FLOPs per device, on any path."""
     flops, dots = seen.flops.most, seen.dot_flops.most
     _expect_at_most(math.inf if flops == math.inf else max(0, flops - dots), at_most, "besides matrix products")
 
@@ -135,10 +135,10 @@ def _show_number(n: float) -> str:
 
 
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
-    """Both amounts with so many digits, or as many more as tell them apart.
+    """Format both amounts with ``digits`` digits, or as many more as it takes until they differ.
 
     Args:
-        show: what writes an amount with so many digits.
+        show: formats an amount with a number of digits.
     """
     while True:
         shown = show(one, digits), show(other, digits)
@@ -148,7 +148,7 @@ def told_apart(show: Callable[[float, int], str], one: float, other: float, digi
 
 
 def show_bytes(n: float, digits: int = 1) -> str:
-    """``1.5 KiB``: powers of 1024, at most one decimal, or so many."""
+    """Return ``1.5 KiB``: powers of 1024, at most ``digits`` decimals."""
     if not math.isfinite(n):
         return str(n)
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -1,4 +1,4 @@
-"""What a check raises that is not met."""
+"""The exception of a failed check."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """A result and what was due, device by device.
+    """A result and the expected values, device by device.
 
     Attributes:
-        held, due: the values of each device; what is due as float64 or complex128.
-        good: which values are right.
-        bound: how far a right value may be off.
-        informative: which values depend on their cause; None: all.
+        held, due: the values of each device; ``due`` as float64 or complex128.
+        good: masks of the right values.
+        bound: largest allowed error.
+        informative: masks of the values that depend on their cause; None: all.
     """
 
     held: Sequence[np.ndarray]
@@ -28,20 +28,20 @@ class Compared:
 
 
 class Failure(Exception):
-    """A check that was not met.
+    """A failed check.
 
     Attributes:
-        reason: one line, lower case, for the learner; no hidden expected value in it.
-        expected, actual: data for the renderer (None when there is nothing to show).
+        reason: one line, lower case, for the learner; it reveals no hidden expected value.
+        expected, actual: data for the renderer (None if there is nothing to show).
         where: device, index or source line.
-        staff: one line for staff only, such as the arguments; of secret inputs only ``grade --why`` tells it.
-        layouts: ``(mesh, shape, slices)`` to draw, the learner's and, where it differs, the expected one.
-        values: ``(expected, actual)``, some of the values where they first differ; told of public checks on public data
-            alone.
-        wrong: the devices that are marked in the learner's; none where all of them are wrong.
-        compared: the values that are wrong, of checks on values; it never leaves the judge.
-        spread: by which part the data of two programs that make the same mistake may differ.
-        of: the name of the result that it is about.
+        staff: one line for staff only, such as the arguments; for secret inputs only ``grade --why`` shows it.
+        layouts: ``(mesh, shape, slices)`` to draw, the learner's and, if it differs, the expected one.
+        values: ``(expected, actual)``, some values where they first differ; shown only for public checks on public
+            data.
+        wrong: the devices to mark in the learner's layout; empty if all are wrong.
+        compared: the compared values, for checks on values; it never leaves the judge.
+        spread: relative difference allowed between the data of two programs with the same mistake.
+        of: the name of the result.
         others: the failures of the other results that were compared at once.
     """
 
@@ -69,7 +69,7 @@ class Failure(Exception):
         self.wrong = list(wrong) if len(wrong) < count else []
 
     def about(self, name: str) -> Failure:
-        """The same failure, of the result with this name."""
+        """Add the result's name to this failure, and return it."""
         if name:
             self.of = name
             self.reason = f"{name}: {self.reason}"

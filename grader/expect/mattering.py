@@ -1,6 +1,6 @@
-"""Which operations count as done: those of which a result of the task changes when what they return is changed.
+"""Which operations matter, and so count as done: changing what they return changes a result of the task.
 
-A timing call has the answer of the call that it times. Without a run those count that a result waits for.
+A timing call uses the answer of the call that it times. Without a run, operations that a result depends on matter.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class CannotSay(Exception):
 
 
 def collectives_that_matter(seen: Seen) -> list[Collective]:
-    """Without those whose results change no result of the task; what the compiler adds moves data that is needed."""
+    """Return the collectives that matter; the compiler's own always do, as they move data that is needed."""
     found = _matter(seen, poison.COLLECTIVES)
     return [c for c in seen.collectives if c.number is None or found is None or found[c.number]]
 
 
 def those_that_matter(seen: Seen, what: str) -> set[int] | None:
-    """The numbers of operations of this kind, in the order of ``walk``, that matter; None where nobody can know."""
+    """Return the indices, in the order of ``walk``, of this kind's operations that matter; None if unknown."""
     found = _matter(seen, what)
     if found is None or seen.operations is None:
         return None
@@ -36,7 +36,7 @@ def those_that_matter(seen: Seen, what: str) -> set[int] | None:
 
 
 def idle_ones(seen: Seen, name: str) -> set[int]:
-    """The matmuls or collectives of this name that do not matter, by their numbers in the order of ``walk``."""
+    """Return the indices, in the order of ``walk``, of the matmuls or collectives of this name that do not matter."""
     found: set[int] = set()
     for what, named in ((poison.PRODUCTS, (PRODUCTS, *MATMULS)), (poison.COLLECTIVES, KINDS)):
         chosen = those_that_matter(seen, what) if name in named else None
@@ -46,7 +46,7 @@ def idle_ones(seen: Seen, name: str) -> set[int]:
 
 
 def flops_that_matter(seen: Seen) -> Interval:
-    """FLOPs that each device spends on matmuls that matter. A matmul written as multiplications and sums has none."""
+    """Return the FLOPs of each device on matmuls that matter. A matmul written as multiplications and sums has none."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return seen.dot_flops
@@ -61,7 +61,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
 
 def idle_note(seen: Seen) -> str:
-    """Return where the first matmul is that is not counted, and why; '' if all count."""
+    """Return where the first matmul is that does not count, and why; '' if all count."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return ""
@@ -72,13 +72,13 @@ def idle_note(seen: Seen) -> str:
 
 
 def place_of(op: Operation) -> str:
-    """``line 7: ``, as far as it is known."""
+    """Return ``line 7: ``, as far as it is known."""
     cell = f"{op.file}, " if op.file and op.file.startswith("cell") else ""
     return f"{cell}line {op.line}: " if op.line else ""
 
 
 def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:
-    """FLOPs of matmuls over all paths, loops multiplied out. ``chosen``: only these, by their numbers in ``walk``."""
+    """Return the FLOPs of matmuls over all paths, loops multiplied out. ``chosen``: only these indices in ``walk``."""
     numbers = {id(op): n for n, op in enumerate(program.walk())}
 
     def of_body(body: Body) -> Interval:

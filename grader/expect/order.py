@@ -1,7 +1,7 @@
-"""What must be done before an operation can start, and what does not wait for it.
+"""Check what an operation waits for, and what can run beside it.
 
-Operations go by StableHLO's names ("dot_general"), the kinds of collectives ("permute"), or "product", which is
-every operation that multiplies matrices. What no result needs is left out: the compiler drops it.
+Operations go by StableHLO's names ("dot_general"), the kinds of collectives ("permute"), or "product" for every matmul.
+Operations that no result needs are left out, as the compiler drops them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ MAX_PAIRS = 1_000_000
 
 
 def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Literal["any", "same"] = "any") -> None:
-    """No ``what`` needs the result of an ``on``, on any path: ``expect_not_waiting(seen, "permute", on="product")``.
+    """Check that no ``what`` needs an ``on``: ``expect_not_waiting(seen, "permute", on="product")``. Covers all paths.
 
-    ``rounds="same"``: of those in the same round of the loop that it stands in; what the loop carries may come from
-    any.
+    ``rounds="same"``: only an ``on`` in the same round of the innermost loop; carried values may depend on any.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, on)
@@ -34,10 +33,10 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Lit
 
 
 def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
-    """For every ``what`` there is an ``of``, in the same round of the same loop, and neither waits for the other.
+    """Check that every ``what`` has an ``of`` in the same round of the same loop, and neither waits for the other.
 
-    So they can run at the same time: ``expect_beside(seen, "permute")`` is a ring that can hide its permutes.
-    An ``of`` of which no result changes when what it returns is changed is none (``mattering``).
+    So they can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its permutes. An
+    ``of`` that does not matter (``mattering``) does not count.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)
@@ -47,7 +46,7 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
         loop = _loop(graph, number)
         near = {n for n in sources - {number} if _runs_with(graph, n, number)}
         tied = near & (graph.before(number, within=loop) | graph.may(graph.results({number}), within=loop))
-        again = {_made_of(graph, n) for n in tied}  # the compiler makes once what is written twice
+        again = {_made_of(graph, n) for n in tied}  # the compiler merges duplicates into one operation
         if not any(_made_of(graph, n) not in again for n in near - tied):
             where = "in its round of the loop" if loop is not None else "in the program"
             why = f"has no {of} beside it: each one {where} waits for it, or it waits for that one"
@@ -57,7 +56,7 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
 
 
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
-    """The operations of this name; of collectives those that ``seen`` has. Raises Failure if there are none."""
+    """Return the operations of this name (collectives: those in ``seen``). Raises Failure if there are none."""
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")
     graph = Dependency(seen.operations)
@@ -82,12 +81,12 @@ def _sources(graph: Dependency, name: str) -> set[int]:
 
 
 def _loop(graph: Dependency, number: int) -> int | None:
-    """The innermost loop around an operation."""
+    """Return the innermost loop around an operation, or None."""
     return graph.places[number].loops[-1] if graph.places[number].loops else None
 
 
 def _runs_with(graph: Dependency, other: int, number: int) -> bool:
-    """Whether one operation runs in every round of the innermost loop around another in which that one runs."""
+    """Return True if ``other`` runs in each round, of the innermost loop around ``number``, that runs ``number``."""
     loop, place = _loop(graph, number), graph.places[other]
     return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
 
@@ -103,7 +102,7 @@ def _fail(graph: Dependency, number: int, why: str) -> NoReturn:
 
 
 def _name(graph: Dependency, number: int, *, line: bool = True) -> str:
-    """``permute of float32[16, 24] over x`` and its line."""
+    """Return ``permute of float32[16, 24] over x`` and its line."""
     op = graph.places[number].op
     arrays = [graph.program.values[v] for v in op.operands[:1]]
     about = op.communication

@@ -1,4 +1,4 @@
-"""What pure functions returned or raised, against the reference."""
+"""Check what pure functions returned or raised against the reference."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from grader.expect.failure import Failure
 from grader.wire.frames import NOT_PLAIN, is_spec
 
 UNTOLD = "it is wrong for arguments that are not shown here"
-SHOWN = 300  # characters of a value
+SHOWN = 300  # characters of a value that are shown
 
 
 def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: bool = False) -> None:
-    """The function returned (or raised) what the reference does, for every argument set ``where`` admits.
+    """Check that the function returned (or raised) what the reference does, for every argument set in ``where``.
 
-    Of arguments that are secret a learner is told one sentence, always the same.
+    For secret arguments learners get one fixed sentence.
 
     Args:
-        where: ``where(args) -> bool`` keeps a part of the cases.
-        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. What is equal
-            is equal: a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
-        ints: 3.0 is no 3, as in a shape. The bounds of a slice are always ints.
+        where: ``where(args) -> bool`` selects cases.
+        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Equal values count as
+            equal: a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
+        ints: 3.0 does not equal 3, as in a shape. The bounds of a slice are always ints.
     """
     cases = [c for c in seen.outcomes if where is None or where(c[0])]
     if not cases:
@@ -41,7 +41,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
 
 
 def _why(got: Outcome, want: Outcome, ints: bool) -> str:
-    """What a reader of the two values may overlook."""
+    """Return a note on what a reader of the two values may overlook."""
     if got.error or want.error:
         return ""
     if got.value is None:
@@ -55,7 +55,7 @@ def _at_line(outcome: Outcome) -> str:
 
 
 def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = False) -> bool:
-    """True when both returned the same value, or both raised the same kind of error."""
+    """Return True if both returned the same value, or both raised the same kind of error."""
     if want.error or got.error:
         return want.error is not None and want.error in (got.error, *got.kinds)
     return _same(got.value, want.value, rtol, ints)
@@ -88,16 +88,16 @@ def _same_number(got: Any, want: float, rtol: float, ints: bool) -> bool:
         return False
     if got == want:  # infinities, too
         return True
-    if rtol == 0:  # Python compares integers beyond 2**53 with floats exactly, and subtracts them roughly
+    if rtol == 0:  # Python compares integers beyond 2**53 with floats exactly, but subtracts them inexactly
         return False
     try:
         return math.isfinite(got) and math.isfinite(want) and abs(got - want) <= rtol * abs(want)
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # an integer too large for a float
         return False
 
 
 def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
-    """The first float that stands where an int is needed."""
+    """Return the first float where an int is needed."""
     if isinstance(want, slice) and isinstance(got, slice):
         return _float_for_int(_bounds(got), _bounds(want), True)
     if isinstance(want, list | tuple) and isinstance(got, list | tuple):
@@ -110,13 +110,13 @@ def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
 
 
 def _bounds(part: slice) -> tuple[Any, Any, Any]:
-    """Start, stop and step, with what Python takes where nothing is said."""
+    """Return start, stop and step, with Python's defaults filled in."""
     step = 1 if part.step is None else part.step
     return 0 if part.start is None and step == 1 else part.start, part.stop, step
 
 
 def _trimmed(spec: Any) -> list:
-    """Entries without trailing None: P('x') and P('x', None) say the same of a two-dimensional array."""
+    """Return entries without trailing None: P('x') and P('x', None) mean the same for a two-dimensional array."""
     entries = list(spec.partitions)
     while entries and entries[-1] is None:
         entries.pop()
@@ -124,7 +124,7 @@ def _trimmed(spec: Any) -> list:
 
 
 def show_value(value: Any) -> str:
-    """A value as a learner would type it, cut where it is long."""
+    """Return a value as a learner would type it, cut if long."""
     text = show_spec(value) if is_spec(value) else repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 

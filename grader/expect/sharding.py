@@ -1,4 +1,4 @@
-"""Who holds which part of a result, and who laid it out."""
+"""Check the layout of results, and that the learner laid them out."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from grader.expect.values import one_array
 
 
 def expect_spec(got: Any, spec: Any) -> None:
-    """The devices hold the parts that ``spec`` gives them.
+    """Check that each device holds the part that ``spec`` gives it.
 
-    Layouts are compared, not texts: P('x') and P('x', None) are one layout, P(('x', 'y')) and
-    P(('y', 'x')) are two. Of a tree every leaf has this spec, or each its own in a tree of specs.
+    Layouts are compared, not texts: P('x') and P('x', None) are one layout, P(('x', 'y')) and P(('y', 'x')) are two.
+    For a tree, ``spec`` holds for every leaf, or is a tree of specs.
     """
     leaf_by_leaf(_laid_out, got, spec, prefix=True)
 
@@ -25,7 +25,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
     one_array(got)
     try:
         wanted = owner_slices(got.shape, spec, got.mesh)
-    except ValueError:  # not an author's mistake: another check has the right shape, or the reference fails it too
+    except ValueError:  # not an author's mistake: another check compares the shape, or the reference fails, too
         full = show_spec(spec)
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
     if got.laid == wanted:
@@ -46,10 +46,10 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
 
 
 def expect_shard_map(seen: Seen) -> None:
-    """The arithmetic stands in the body of ``jax.shard_map``: the learner laid it out, not the compiler.
+    """Check that the arithmetic is in the body of ``jax.shard_map``: the learner laid it out, not the compiler.
 
-    Outside of it a program may spend one operation for each element of its arguments and results: to scale a result, to
-    add two arrays, to take a mean. What counts is arithmetic of any name on data, as far as the results depend on it.
+    Outside of it a program may spend one operation per element of its arguments and results: to scale a result, add two
+    arrays or take a mean. All arithmetic on data that the results depend on counts.
     """
     if not seen.mapped:
         raise Failure(

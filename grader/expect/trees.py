@@ -1,4 +1,4 @@
-"""Words that look at arrays look at trees of them, leaf by leaf; a failure says which leaf it is."""
+"""Compare trees of arrays leaf by leaf; a failure names the leaf."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from grader.wire.trees import Misfit, fitted, flat, is_tree, mapped
 
 
 def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, prefix: bool = False) -> None:
-    """``expect(got, want)`` for every result in ``got``, with what stands in the same place of ``want``.
+    """Call ``expect(got, want)`` for every result in ``got``, with the part of ``want`` at the same place.
 
     Args:
-        prefix: a leaf of ``want`` may stand for all leaves below its place.
+        prefix: a leaf of ``want`` may apply to all leaves below its place.
 
     Raises:
-        Failure: of the first leaf that fails, with its name in front; it has those of other leaves with it.
-        ValueError: the trees have not the same branches, which is the check's mistake.
+        Failure: for the first leaf that fails, with its name in front; ``others`` has the other leaves' failures.
+        ValueError: the trees' structures differ, which is the check's mistake.
     """
     failures: list[Failure] = []
     for one, wanted in _pairs(got, want, prefix):
@@ -42,6 +42,6 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
 
 
 def _declared(got: Any) -> bool:
-    """Whether this is a tree of the structure that its call declares; of several results, these alone have names."""
+    """Return True if this tree has the structure that its call declares; only then results have names."""
     results = flat(got) if is_tree(got) else []
     return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

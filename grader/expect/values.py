@@ -1,4 +1,4 @@
-"""Values, shape and dtype of a result, against the reference."""
+"""Check values, shape and dtype of a result against the reference."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from grader.expect.trees import leaf_by_leaf
 from grader.wire.frames import dtype_of, is_inexact, wide
 
 AS_ARGUMENTS = "as the arguments"
-SHOWN = 4  # values of a result that is wrong
+SHOWN = 4  # values of a wrong result that are shown
 FACTORS = 4
 TERMS = 1024
-COARSE = 0.5  # a tolerance of this part of the largest value lets nearly everything pass
+COARSE = 0.5  # a tolerance of this fraction of the largest value lets nearly everything pass
 
 
 def expect_close(
@@ -31,22 +31,22 @@ def expect_close(
     scale: float | None = None,
     dtype: str | None = AS_ARGUMENTS,
 ) -> None:
-    """Every device holds its part of ``want``, in the dtype that is due.
+    """Check that every device holds its part of ``want``, in the expected dtype.
 
-    The bound follows from the due dtype's epsilon and the number of terms summed per element: ``eps * (4 +
-    2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types accumulate in float32; what is
-    rounded to them is at most a sum over devices, 8 terms. Nothing of it comes from what was returned. Where factors of
-    products are rounded to less than the due dtype (``Sharded.factors``), the bound is at least FACTORS times their
-    epsilon, however many terms there are: errors grow as the sum does. One product comes to half an epsilon, chains of
-    a few to three; what is further off is looked at in float32.
+    The bound follows from the expected dtype's epsilon and the number of terms summed per element: ``eps * (4 +
+    2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types accumulate in float32; only a sum
+    over devices, at most 8 terms, is rounded to them. The bound never depends on the returned values. If matmul
+    operands are rounded to less than the expected dtype (``Sharded.factors``), the bound is at least FACTORS times
+    their epsilon for any number of terms, as errors grow with the sum. One matmul is off by half an epsilon, chains of
+    a few by up to three; results further off are looked at in float32.
 
     Args:
         got: an output array, or a tree of them.
         want: reference, best computed in float64; for a tree, the same tree of references.
         terms: length of the longest reduction behind one element.
         scale: replaces ``max|want|``.
-        dtype: what the result must be, by name; that of the call's arguments unless it is given.
-            None: any dtype will do, if it is as accurate as the arguments'.
+        dtype: name of the result's dtype; by default that of the call's arguments. None: any dtype that is as accurate
+            as the arguments'.
     """
     leaf_by_leaf(lambda g, w: _close(g, w, terms, scale, dtype), got, want)
 
@@ -63,7 +63,7 @@ def _close(got: Sharded, want: np.ndarray, terms: int, scale: float | None, dtyp
 
 
 def expect_equal(got: Any, want: Any, *, dtype: str | None = AS_ARGUMENTS) -> None:
-    """Every device holds exactly its part of ``want``, in the dtype that is due (see ``expect_close``)."""
+    """Check that every device holds exactly its part of ``want``, in the expected dtype (see ``expect_close``)."""
     leaf_by_leaf(lambda g, w: _equal(g, w, dtype), got, want)
 
 
@@ -75,7 +75,7 @@ def _equal(got: Sharded, want: np.ndarray, dtype: str | None) -> None:
 
 
 def _held(shard: np.ndarray) -> np.ndarray:
-    return shard if shard.dtype.kind in "biu" else wide(shard)  # integers beyond 2**53 are no floats
+    return shard if shard.dtype.kind in "biu" else wide(shard)  # floats cannot hold integers beyond 2**53
 
 
 def _part(whole: np.ndarray, where: Slices) -> np.ndarray:
@@ -83,7 +83,7 @@ def _part(whole: np.ndarray, where: Slices) -> np.ndarray:
 
 
 def one_array(got: Any) -> None:
-    """The result is one array."""
+    """Check that the result is one array."""
     if isinstance(got, Sharded):
         return
     if isinstance(got, list | tuple) and not got:
@@ -93,12 +93,12 @@ def one_array(got: Any) -> None:
 
 
 def lets_pass(dtype: np.dtype) -> float:
-    """The tolerance of ``expect_close`` where nothing else is said, as a part of the largest value."""
+    """Return the default tolerance of ``expect_close``, relative to the largest value."""
     return _tolerance(dtype, TERMS, 1.0, 0.0)
 
 
 def _tolerance(due: np.dtype, terms: int, scale: float | None, factors: float) -> float:
-    """The tolerance as a part of the largest value."""
+    """Return the tolerance relative to the largest value."""
     if not is_inexact(due):
         return 0.0
     rounded = terms if due.itemsize >= 4 else min(terms, 8)
@@ -110,11 +110,11 @@ def _tolerance(due: np.dtype, terms: int, scale: float | None, factors: float) -
 
 
 def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dtype, np.ndarray]:
-    """The dtype that is due and the reference as float64 (or complex128), once shape and dtype are right."""
+    """Check shape and dtype; return the expected dtype, and the reference as float64 (or complex128)."""
     one_array(got)
     want = wide(np.asarray(want))
     if not np.isfinite(want).all():
-        if got.step > 1:  # it was computed from results
+        if got.step > 1:  # the reference was computed from earlier results
             raise Failure("what the step before returned leads to NaN or infinite values")
         raise ValueError("the reference of this check is not finite")
     due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
@@ -130,7 +130,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 
 
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
-    """Of a body a learner sees what each device returns, not what ``out_specs`` makes of it."""
+    """Describe a wrong shape; for a body, what each device returns, not what ``out_specs`` makes of it."""
     if not got.per_device:
         return f"the result has shape {got.shape}, expected {want}"
     local = got.shards[0].shape
@@ -144,12 +144,12 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure for the first device that holds wrong values, and show some; draw a picture if others are right.
+    """Raise Failure for the first device with wrong values, and show some; draw a picture if others are right.
 
     Args:
         want: the reference as float64 or complex128.
-        due: the reference in its own dtype, for integers that no float holds.
-        good: for each device, which of its values are right.
+        due: the reference in its own dtype, for integers that floats cannot hold.
+        good: for each device, the mask of right values.
     """
     wrong = [device for device, of_device in enumerate(good) if not np.all(of_device)]
     if not wrong:
@@ -175,7 +175,7 @@ def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: flo
 
 
 def _some(values: np.ndarray, first: tuple[int, ...]) -> str:
-    """A few values from the first wrong one on, along the last dimension: ``2.5, -1, nan, ...``."""
+    """Return a few values from the first wrong one on, along the last dimension: ``2.5, -1, nan, ...``."""
     row = values[first[:-1]][first[-1] :] if first else values.reshape(1)
     shown = [str(v) if values.dtype.kind in "biu" else f"{v:.5g}" for v in row[:SHOWN].tolist()]
     return ", ".join([*shown, *(["..."] if len(row) > SHOWN else [])])

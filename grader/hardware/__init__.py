@@ -1,6 +1,6 @@
-"""An author's words about hardware: the frozen table of chips, the time formulas of communication, and rooflines.
+"""Hardware for authors: the frozen table of chips, the time formulas of communication, and rooflines.
 
-Everything is in SI: bytes, seconds, bytes per second, FLOP per second.
+All values are in bytes, seconds, bytes per second and FLOP per second.
 """
 
 from grader.hardware.chips import (

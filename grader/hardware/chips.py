@@ -1,7 +1,7 @@
-"""The hardware table every question is computed from: its rows, looked up and described.
+"""The hardware table that every question is computed from, with lookup and description of its rows.
 
-The table is frozen and versioned: vendors' pages differ from it by about 10 % and change, so a
-question prints the row it means. Change a number only together with ``TABLE_VERSION``.
+The table is frozen and versioned: vendors' pages differ from it by about 10 % and change, so a question prints the row
+it uses. Change a number only together with ``TABLE_VERSION``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HOP_TIME = 1e-6
 """Seconds for one hop between neighbouring chips (T_min), whatever the message's size."""
 
 VMEM_FACTOR = 22
-"""VMEM bandwidth over HBM bandwidth of a TPU, roughly."""
+"""Approximate ratio of a TPU's VMEM bandwidth to its HBM bandwidth."""
 
 BOOK_TPUS = ("How To Scale Your Model, chapter 'How to Think About TPUs'", "2025-02-04")
 BOOK_GPUS = ("How To Scale Your Model, chapter 'How to Think About GPUs'", "2025-08-18")
@@ -30,11 +30,11 @@ class Chip:
 
     Attributes:
         pod: chips along each axis of a full pod. host: chips along each axis of one host.
-        hbm: bytes. hbm_bw: bytes/s. bf16, int8: dense FLOP/s (OP/s); 7x: int8 is also its fp8 rate.
-        ici: bytes/s of one link in one direction (W1); a link carries as much the other way at once.
+        hbm: bytes. hbm_bw: bytes/s. bf16, int8: dense FLOP/s (OP/s); for 7x, int8 is also its fp8 rate.
+        ici: one-way bandwidth W1 of a link, bytes/s; the other direction has as much at the same time.
         pcie: bytes/s between host and chip. dcn: bytes/s of data-centre network per chip.
-        wrap_whole: an axis wraps around only when it has exactly this size.
-        wrap_cube: an axis wraps around when it is a multiple of this, in slices made of full cubes of this side.
+        wrap_whole: an axis wraps around only if it has exactly this size.
+        wrap_cube: an axis wraps around if it is a multiple of this, in slices made of full cubes of this side.
         source: title. date: of the source.
     """
 
@@ -55,7 +55,7 @@ class Chip:
 
     @property
     def ici_both(self) -> float:
-        """Bytes/s of one link, both directions together (W = 2·W1)."""
+        """Both-way bandwidth of a link, bytes/s (W = 2·W1)."""
         return 2 * self.ici
 
     @property
@@ -66,13 +66,13 @@ class Chip:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU generation, per GPU; None where the table has no number.
+    """One GPU generation, per GPU; None if the table has no number.
 
     Attributes:
         hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s at one byte per number.
-        low_dtype: what ``low`` is for. egress: bytes/s out of one GPU into its node's switch (W1).
-        node_egress: bytes/s out of one node. node: GPUs in one node. note: what to know about the row.
-        assumed: what is printed where ``node_egress`` is not the source's.
+        low_dtype: dtype of ``low``. egress: bytes/s out of one GPU into its node's switch (W1).
+        node_egress: bytes/s out of one node. node: GPUs in one node. note: remarks on the row.
+        assumed: note to print if ``node_egress`` is not from the source.
     """
 
     name: str
@@ -134,10 +134,10 @@ GPUS: dict[str, Gpu] = {
 
 
 def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
-    """A row of the table by name ("v5e", "TPU v5e", "h100"); a row passes through.
+    """Return a row of the table by name ("v5e", "TPU v5e", "h100"); a row is returned unchanged.
 
     Raises:
-        ValueError: no such row; the message names the nearest one.
+        ValueError: the table has no such row; the message names the nearest one.
     """
     if isinstance(chip, Chip | Gpu):
         return chip
@@ -150,7 +150,7 @@ def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
 
 
 def tpu(chip: str | Chip) -> Chip:
-    """A row of a TPU; ValueError for a GPU, which has no torus."""
+    """Return a TPU's row. Raises ValueError for a GPU, which has no torus."""
     row = lookup(chip)
     if not isinstance(row, Chip):
         raise ValueError(f"{row.name} is a GPU: it has a switch, not a torus")
@@ -158,7 +158,7 @@ def tpu(chip: str | Chip) -> Chip:
 
 
 def is_known(name: object) -> bool:
-    """True when the table has a row of this name."""
+    """Return True if the table has a row of this name."""
     try:
         return isinstance(name, str | Chip | Gpu) and bool(lookup(name))
     except ValueError:
@@ -166,7 +166,7 @@ def is_known(name: object) -> bool:
 
 
 def describe(chip: str | Chip | Gpu) -> str:
-    """The hardware row as one line, printed under every question."""
+    """Return the hardware row as one line, printed under every question."""
     row = lookup(chip)
     return _describe_chip(row) if isinstance(row, Chip) else _describe_gpu(row)
 
@@ -199,19 +199,19 @@ def _describe_gpu(g: Gpu) -> str:
 
 
 def _provenance(row: Chip | Gpu) -> str:
-    """``table 2026-11, from How To Scale Your Model of 2025-02-04``: our version, and the date of its source."""
+    """Return ``table 2026-11, from How To Scale Your Model of 2025-02-04``: table version, source and its date."""
     return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 
 def _e(value: float) -> str:
-    """``4.5e10``: as the field writes it."""
+    """Format a number in the field's notation: ``4.5e10``."""
     mantissa, exponent = f"{value:.2e}".split("e")
     mantissa = mantissa.rstrip("0")
     return f"{mantissa}0e{int(exponent)}" if mantissa.endswith(".") else f"{mantissa}e{int(exponent)}"
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> str:
-    """``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``, of names whose case does not count."""
+    """Return ``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``; the case of names is ignored."""
     lower = {k.lower(): k for k in known}
     near = closest(str(name).lower(), lower, 0.4)
     guess = f"; did you mean {lower[near]!r}?" if near else ""

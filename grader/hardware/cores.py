@@ -1,4 +1,4 @@
-"""How fast the cores of a chip tick, and how libtpu names the chip: what turns the compiler's cycles into seconds."""
+"""Clock rates of chips' cores, to convert the compiler's cycles to seconds, and libtpu's names of chips."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Core:
 
     Attributes:
         hz: cycles per second.
-        units: matrix units. side: each multiplies side x side numbers in a cycle.
-        libtpu: what libtpu calls the chip. options: what it must be told, so that a chip is one device.
-        source: of ``hz``.
-        devices: what libtpu takes a chip for: 2 where each of its two cores is a device, with half of everything.
-        between: bytes/s from one of these to the other; 0 where a chip is one device.
+        units: number of matrix units. side: each multiplies side x side numbers in a cycle.
+        libtpu: libtpu's name of the chip. options: libtpu options that make a chip one device.
+        source: source of ``hz``.
+        devices: devices per chip in libtpu: 2 if each of its two cores is a device, with half of everything.
+        between: bytes/s from one of these devices to the other; 0 if a chip is one device.
     """
 
     hz: float
@@ -32,7 +32,7 @@ class Core:
 
     @property
     def flops(self) -> float:
-        """FLOP/s of all units: two for each of their multiplications. ``Chip.bf16`` is the same, to a hundredth."""
+        """FLOP/s of all units, two per multiplication. Equals ``Chip.bf16`` to within one percent."""
         return 2.0 * self.units * self.side**2 * self.hz
 
 
@@ -46,7 +46,7 @@ CORES: dict[str, Core] = {
     "v5p": Core(1.75e9, 8, 128, "v5p", (), SCALING_BOOK),
     "v5e": Core(1.5e9, 4, 128, "v5e", (), SCALING_BOOK),
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
-    # Units: a product of 8192^3 has 3.2 times 2 * 256^2 FLOPs for each cycle of one core, so a core has more than two.
+    # Units: a matmul of 8192^3 has 3.2 times 2 * 256^2 FLOPs for each cycle of one core, so a core has more than two.
     # Between its cores: Google Cloud documentation, 'TPU7x', six times a link.
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
@@ -61,7 +61,7 @@ OTHER_NAMES = {"v4": "v4p", "tpu7x": "7x", "v7x": "7x"}
 
 
 def core_of(chip: str | Chip) -> Core:
-    """The cores of a chip. Raises ValueError for one whose clock nobody knows."""
+    """Return the cores of a chip. Raises ValueError if its clock rate is unknown."""
     row = tpu(chip)
     if row.name not in CORES:
         why = WITHOUT_CLOCK.get(row.name, "nobody knows its clock")
@@ -70,14 +70,14 @@ def core_of(chip: str | Chip) -> Core:
 
 
 def core_row(chip: Chip) -> Chip:
-    """The row of one of a chip's devices: its part of everything, of links, too, which the devices of a chip share."""
+    """Return the row of one of a chip's devices: its part of everything, also of the links that the devices share."""
     parts = core_of(chip).devices
     rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")
     return replace(chip, **{name: getattr(chip, name) / parts for name in rates})
 
 
 def slice_name(text: str) -> str:
-    """``TPU v4:2x2x2`` as ``v4p:2x2x2``: a slice by the names of the table. Raises ValueError for an unknown chip."""
+    """Return a slice by the table's names: ``TPU v4:2x2x2`` as ``v4p:2x2x2``. Raises ValueError for unknown chips."""
     name, colon, sizes = text.strip().partition(":")
     plain = name.strip().lower().removeprefix("tpu ").strip()
     plain = OTHER_NAMES.get(plain, plain)

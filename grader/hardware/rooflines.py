@@ -1,4 +1,4 @@
-"""Rooflines: what arithmetic and memory take at their peak rates, and the intensities where one outweighs the other."""
+"""Rooflines: times of arithmetic and memory at their peak rates, and the intensities where the two are equal."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from grader.hardware.chips import Chip, Gpu, lookup
 
 
 def matmul_time(flops: float, chip: str | Chip | Gpu, *, dtype: str = "bfloat16") -> float:
-    """Seconds of pure arithmetic at the peak dense rate. Model: FLOP / C."""
+    """Return seconds of pure arithmetic at the peak dense rate. Model: FLOP / C."""
     return flops / peak_flops(chip, dtype)
 
 
 def hbm_time(bytes: float, chip: str | Chip | Gpu) -> float:
-    """Seconds to read or write ``bytes`` of HBM at the peak rate. Model: bytes / W_hbm."""
+    """Return seconds to read or write ``bytes`` of HBM at the peak rate. Model: bytes / W_hbm."""
     row = lookup(chip)
     return bytes / _known(row.hbm_bw, row, "HBM bandwidth")
 
 
 def peak_flops(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
-    """Peak dense FLOP/s for "bfloat16", "int8" or "fp8"."""
+    """Return peak dense FLOP/s for "bfloat16", "int8" or "fp8"."""
     row = lookup(chip)
     low = {"int8": row.int8} if isinstance(row, Chip) else {row.low_dtype: row.low}
     if isinstance(row, Chip) and row.name == "7x":
@@ -29,7 +29,7 @@ def peak_flops(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 
 
 def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
-    """FLOP per HBM byte above which the chip is compute-bound: C / W_hbm (240 on v5e).
+    """Return the FLOP per HBM byte above which the chip is compute-bound: C / W_hbm (240 on v5e).
 
     Source: How To Scale Your Model, 'All About Rooflines'.
     """
@@ -37,7 +37,7 @@ def hbm_intensity(chip: str | Chip | Gpu, dtype: str = "bfloat16") -> float:
 
 
 def link_intensity(chip: str | Chip | Gpu) -> float:
-    """FLOP per communicated byte above which a collective hides behind bf16 arithmetic.
+    """Return the FLOP per communicated byte above which a collective can overlap fully with bf16 arithmetic.
 
     C / W with both directions of a link on a TPU ring (2550 on v5p), C / egress on a GPU (2200 on H100).
     Source: How To Scale Your Model, 'How to Parallelize a Transformer for Training'.

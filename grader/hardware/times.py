@@ -1,7 +1,7 @@
-"""The time formulas of communication, from bytes and devices to seconds.
+"""Time formulas of communication, from bytes and devices to seconds.
 
-``bytes`` is always V, the bytes of the *full logical array over the axis group that talks* (what is left
-after dividing by the shards over other mesh axes), never one device's shard.
+``bytes`` is always V, the bytes of the *full logical array over the axis group that communicates* (after dividing by
+the shards over other mesh axes), never one device's shard.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Model = Literal["book", "exact"]
 
 
 def hop_time() -> float:
-    """Seconds for one hop (T_min), about 1 µs on every TPU. Source: How To Scale Your Model, 'Sharding'."""
+    """Return seconds of one hop (T_min), about 1 µs on every TPU. Source: How To Scale Your Model, 'Sharding'."""
     return HOP_TIME
 
 
 def latency(n: int | Sequence[int], topology: str = "ring") -> float:
-    """Seconds an all-gather or reduce-scatter takes for next to no data: hops × 1 µs (an all-reduce twice that).
+    """Return seconds of an all-gather or reduce-scatter of almost no data: hops × 1 µs (an all-reduce: twice that).
 
     Model: latency only. The time of a collective is ``max(latency, bandwidth time)``, never their sum.
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
@@ -31,7 +31,7 @@ def latency(n: int | Sequence[int], topology: str = "ring") -> float:
 
 
 def latency_bound_bytes(chip: str | Chip) -> float:
-    """Bytes of one shard below which a hop's latency, not the link, sets the time: W1·T_min (45 kB on v5e).
+    """Return bytes of a shard below which a hop's latency, not the link, sets the time: W1·T_min (45 kB on v5e).
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
@@ -41,10 +41,10 @@ def latency_bound_bytes(chip: str | Chip) -> float:
 def all_gather_time(
     bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
-    """Seconds to all-gather an array of ``bytes`` over ``n`` devices, bandwidth only.
+    """Return seconds to all-gather an array of ``bytes`` over ``n`` devices, bandwidth only.
 
-    ring, "book": V/W, with W both directions of a link. This is what whole shards take on an even ring:
-        ⌊N/2⌋ steps of V/N over W1 (the last step carries the same shard round both sides).
+    ring, "book": V/W, with W both directions of a link. Exact for whole shards on an even ring: ⌊N/2⌋ steps of V/N
+        over W1 (the last step carries the same shard round both sides).
     ring, "exact": (N-1)/N·V/W, the optimum: every device receives (N-1)/N of V over two incoming links.
     one_way_ring, line, switch: V·(N-1)/(N·W1) in both models. On a line the end device receives everything
         over its one link; behind a switch W1 is the device's egress.
@@ -52,8 +52,8 @@ def all_gather_time(
     Args:
         bytes: V, the full logical array over this axis group.
         n: devices in the group, over all its axes.
-        axes: mesh axes used at once; each adds its links (V/(axes·W)). For axes of equal size "exact" is what
-            rotating the order of the axes takes; for unequal ones it is a lower bound.
+        axes: mesh axes used at once; each adds its links (V/(axes·W)). For axes of equal size, rotating the order of
+            the axes achieves "exact"; for unequal ones it is a lower bound.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """
@@ -70,10 +70,10 @@ def all_gather_time(
 def reduce_scatter_time(
     bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
-    """Seconds to reduce-scatter an array of ``bytes`` (unreduced on each of ``n`` devices), bandwidth only.
+    """Return seconds to reduce-scatter an array of ``bytes`` (unreduced on each of ``n`` devices), bandwidth only.
 
-    The same as the all-gather, of which it is the transpose: partial sums as large as the shards take the
-    same ways backwards. Arguments, models and source as ``all_gather_time``.
+    Equal to the all-gather, its transpose: partial sums as large as the shards take the same routes backwards.
+    Arguments, models and source as ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
 
@@ -88,7 +88,7 @@ def all_reduce_time(
     axes: int = 1,
     sharp: bool = False,
 ) -> float:
-    """Seconds to all-reduce an array of ``bytes``, bandwidth only: a reduce-scatter, then an all-gather.
+    """Return seconds to all-reduce an array of ``bytes``, bandwidth only: a reduce-scatter, then an all-gather.
 
     Args:
         sharp: the switch adds (SHARP): each device sends its array once, V/W1. Topology "switch" only.
@@ -112,7 +112,7 @@ def all_to_all_time(
     topology: str = "ring",
     model: str = "book",
 ) -> float:
-    """Seconds for an all-to-all of an array of ``bytes`` (V/N² from each device to each), bandwidth only.
+    """Return seconds for an all-to-all of an array of ``bytes`` (V/N² from each device to each), bandwidth only.
 
     ring: V/(4·W). Exact for an even N, where the chunk for the opposite device goes half each way;
         "exact" for an odd N: times 1 - 1/N².
@@ -152,9 +152,9 @@ def _all_to_all_axes(bytes: float, sizes: Sequence[int], w1: float, topology: st
 
 
 def tree_time(bytes: float, levels: Sequence[tuple[int, float]]) -> float:
-    """Seconds to all-gather (or reduce-scatter) ``bytes`` over a tree of switches: the slowest level decides.
+    """Return seconds to all-gather (or reduce-scatter) ``bytes`` over a tree of switches: the slowest level decides.
 
-    Model: V·max over levels of (D-1)/(D·W), where D units of egress W bytes/s each hang on one switch.
+    Model: V·max over levels of (D-1)/(D·W), for D units of egress W bytes/s each under one switch.
     Source: How To Scale Your Model, 'How to Think About GPUs'.
 
     Args:
@@ -169,7 +169,7 @@ def _model(model: str) -> None:
 
 
 def _bandwidth(chip: str | Chip | Gpu, topology: str, axes: int) -> float:
-    """Bytes/s out of one device in one direction, over all axes used (W1·axes)."""
+    """Return bytes/s out of one device in one direction, over all axes used (W1·axes)."""
     check_topology(topology)
     row = lookup(chip)
     if isinstance(row, Gpu):

@@ -1,4 +1,4 @@
-"""Slices of a torus: which can be had, which of their axes wrap around, and how many hops a shard travels."""
+"""Slices of a torus: the available ones, the axes that wrap around, and the hops that a shard travels."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from grader.hardware.chips import Chip, tpu, unknown
 Topology = Literal["ring", "one_way_ring", "line", "switch"]
 
 RING_SLICES: tuple[tuple[int, ...], ...] = ((2, 2),)
-"""Slices whose chips form one physical ring although no axis wraps around: in 2x2 each chip has both neighbours."""
+"""Slices with one ring through all chips although no axis wraps around: in 2x2 each chip has both neighbours."""
 
 FLAT_SLICES: tuple[tuple[int, ...], ...] = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
-"""Slices of a 16x16 pod on offer (v5e, v6e), the shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
+"""Available slices of a 16x16 pod (v5e, v6e), shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
 
 SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 """Slices of a 3D torus smaller than a cube, shortest side first. Source: Cloud TPU documentation, 'TPU v4', 'v5p'."""
 
 
 def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None) -> bool:
-    """Whether an axis of this size has wraparound links, so that it is a ring and not a line.
+    """Return True if an axis of this size has wraparound links: a ring, not a line.
 
     Args:
         chip: a TPU.
         axis_size: chips along the axis.
-        slice_shape: chips along each axis of the slice. Without it a 3D-torus axis is taken to lie in full cubes.
+        slice_shape: chips along each axis of the slice. Without it a 3D-torus axis is assumed to be in full cubes.
 
     Source: How To Scale Your Model, chapter 'How to Think About TPUs'.
     """
@@ -46,14 +46,14 @@ def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = 
 def axis_topology(
     chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None
 ) -> Literal["ring", "line"]:
-    """The ``topology`` of one axis: "ring" where it wraps around, else "line"."""
+    """Return the ``topology`` of one axis: "ring" if it wraps around, else "line"."""
     return "ring" if wraps(chip, axis_size, slice_shape) else "line"
 
 
 def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
-    """Whether all chips of a slice, taken as one group, form a ring of neighbours.
+    """Return True if all chips of a slice, as one group, form a ring of neighbours.
 
-    A slice of 2x2 does on every TPU (see ``RING_SLICES``), a single axis does where it wraps around.
+    On every TPU a slice of 2x2 does (see ``RING_SLICES``); a single axis does if it wraps around.
     """
     real = tuple(n for n in slice_shape if n > 1)
     if real in RING_SLICES:
@@ -63,7 +63,7 @@ def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
 
 @functools.cache
 def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
-    """Every slice that can be had, chips along each axis, the shortest first.
+    """Return every available slice as the number of chips along each axis, sorted.
 
     On a 3D torus: one of ``SMALL_SLICES``, or as many full cubes along each axis as fit into a pod.
     """
@@ -77,10 +77,10 @@ def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
 def slice_problem(
     chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
 ) -> str:
-    """Why there is no such slice; nothing when there is one.
+    """Return why no such slice exists; '' if one does.
 
     Args:
-        shape: chips along each of its axes, in any order. count: chips in all, where the shape is not given.
+        shape: chips along each of its axes, in any order. count: total chips, if the shape is not given.
         rings, lines: sizes of axes that must, or must not, wrap around.
     """
     row = tpu(chip)
@@ -99,7 +99,7 @@ def slice_problem(
 
 
 def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
-    """Whether a slice has axes of these sizes, each of its axes taken once, that wrap around or do not."""
+    """Return True if a slice has distinct axes of these sizes: ``rings`` that wrap around, ``lines`` that do not."""
     left = Counter(shape)
     left.subtract([*rings, *lines])
     return (
@@ -110,9 +110,9 @@ def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int]
 
 
 def hops(n: int | Sequence[int], topology: str = "ring") -> int:
-    """Hops of the longest way a shard travels: ⌊N/2⌋ on a ring, N-1 on a one-way ring or a line, 1 through a switch.
+    """Return the hops of a shard's longest route: ⌊N/2⌋ on a ring, N-1 on a one-way ring or line, 1 through a switch.
 
-    Several axes (``n`` is their sizes) are walked one after the other.
+    Several axes (``n`` holds their sizes) are traversed one after another.
     """
     check_topology(topology)
     if not isinstance(n, int):
@@ -122,12 +122,12 @@ def hops(n: int | Sequence[int], topology: str = "ring") -> int:
 
 
 def check_topology(topology: str) -> None:
-    """Raises ValueError for what is no ``Topology``."""
+    """Raise ValueError if this is not a ``Topology``."""
     if topology not in get_args(Topology):
         raise ValueError(unknown("topology", topology, get_args(Topology)))
 
 
 def check_group(n: int) -> None:
-    """Raises ValueError for a group of no devices."""
+    """Raise ValueError for a group without devices."""
     if n < 1:
         raise ValueError(f"a group has at least one device, not {n}")

@@ -1,4 +1,5 @@
-"""What was handed in, as a ``Submission``: folders, archives, notebooks, names, students.
+"""Read submissions: folders, archives, notebooks, names, students.
 
-In: a path. Out: text by exercise. Executes nothing; may import neither JAX nor the course nor what judges.
+Takes a path, returns a ``Submission`` with text by exercise. Executes nothing; may not import JAX, the course or the
+judge.
 """

@@ -1,4 +1,4 @@
-"""Whether code could give another answer next time, read from its text: nothing is executed."""
+"""Find out from its text, without executing it, if code could give another answer next time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import ast
 from grader.common.syntax import parse
 from grader.intake.submission import Source
 
-# Names by which code gets at chance, the clock, the machine or an object's address, and those by which it gets at any
-# name.
+# Names that give code access to chance, the clock, the machine, an object's address, or to any other name.
 NAMES = frozenset({
     "random", "randint", "shuffle", "urandom", "getrandbits", "secrets", "uuid", "uuid1", "uuid4", "default_rng",
     "rand", "randn", "SystemRandom", "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
@@ -19,16 +18,16 @@ NAMES = frozenset({
     "dir", "eval", "exec", "compile", "__import__", "importlib", "builtins", "operator", "attrgetter", "methodcaller",
     "pickle", "breakpoint", "input", "process_index", "devices", "live_arrays", "memory_stats",
 })  # fmt: skip
-SEEDED = {"random"}  # of jax: ``jax.random`` has no state
+SEEDED = {"random"}  # jax.random has no state
 PLAIN = frozenset(
     ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
 )
 
 
 def repeatable(source: Source) -> bool:
-    """Whether nothing in it names what could give another answer next time; False where that cannot be read.
+    """Return True if the source names nothing that could give another answer next time; False if it cannot be parsed.
 
-    For honest code: who wants to hide chance can, and gains by it what anybody gains who hands in twice.
+    For honest code: a student can hide chance, but gains no more by it than by handing in twice.
     """
     try:
         return all(_named(parse(chunk.text)).isdisjoint(NAMES) for chunk in source.chunks)
@@ -37,7 +36,7 @@ def repeatable(source: Source) -> bool:
 
 
 def _named(tree: ast.Module) -> set[str]:
-    """The names that a module uses: variables, attributes, imports. All of NAMES if a private name may hide others."""
+    """Return the names in a module: variables, attributes, imports. All of NAMES if a private name may hide others."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -58,7 +57,7 @@ def _named(tree: ast.Module) -> set[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """The parts of the names that are imported, but for what is seeded in JAX."""
+    """Return the parts of imported names, except JAX modules with seeded randomness."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     found = set(module.split("."))
     for alias in node.names:

@@ -1,4 +1,4 @@
-"""From bytes to text, and from text to Python: encodings, line ends, the tree."""
+"""Decode bytes to text, and parse text: encodings, line ends, syntax trees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_FORMATS = {
 
 
 def text_of(data: bytes) -> str:
-    """What a file says, with Unix lines. Raises Refused where it is no text that Python could read."""
+    """Return a file's text with Unix line ends. Raises Refused if Python could not read it as text."""
     for first, kind in OTHER_FORMATS.items():
         if data.startswith(first):
             raise Refused(f"is {kind}; save it as plain UTF-8 text")
@@ -39,11 +39,11 @@ def text_of(data: bytes) -> str:
 
 
 _COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
-_ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")  # no codec that does more
+_ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")  # no other codecs
 
 
 def _as_it_says(data: bytes) -> str | None:
-    """Text in the encoding that its ``# coding: latin-1`` names, as Python reads it; None where it names none."""
+    """Decode by the file's own ``# coding: latin-1`` line, as Python does; None if it names no known encoding."""
     cookie = _COOKIE.match(data)
     try:
         name = codecs.lookup(cookie[1].decode()).name if cookie else ""
@@ -53,15 +53,15 @@ def _as_it_says(data: bytes) -> str | None:
 
 
 def unix_lines(text: str) -> str:
-    """Lines that end in a line feed alone, whatever ended them."""
+    """Replace all line ends by line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The text as Python; None where it is none."""
+    """Return the text's syntax tree; None if it is not Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in a learner's string does not concern us
+            warnings.simplefilter("ignore")  # warnings such as for "\d" in a learner's string are not ours to show
             return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -1,4 +1,4 @@
-"""One file or folder that was handed in: its bytes, within limits, and why there are none."""
+"""Read one submitted file or folder within limits, and describe why one cannot be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.intake.submission import Refused, Unreadable
 from grader.wire import limits
 
 SUFFIXES = (".py", ".ipynb")
-ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be
+ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # may hold submissions
 MACHINE_FAULTS = {
     errno.EACCES,
     errno.EPERM,
@@ -31,7 +31,7 @@ SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-p
 
 @dataclass(frozen=True)
 class File:
-    """A ``.py`` file or notebook that was found. ``read`` raises ``Refused``."""
+    """A ``.py`` file or notebook in a submission. ``read`` raises ``Refused``."""
 
     name: str
     read: Callable[[], bytes]
@@ -50,7 +50,7 @@ class File:
 
 
 def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
-    """What a folder holds, by name, without what is never a learner's work."""
+    """Return a folder's entries by name, without those that are never part of a submission."""
     try:
         with os.scandir(folder) as entries:
             return sorted((e for e in entries if not is_skipped(e.name)), key=lambda e: e.name)
@@ -60,12 +60,12 @@ def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
 
 
 def is_skipped(part: str) -> bool:
-    """A part of a path that is never a learner's work."""
+    """Return True for a part of a path that is never part of a submission."""
     return (part.startswith(".") and part not in (".", "..")) or part in SKIPPED_FOLDERS
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """Read a plain file of at most ``most`` bytes; a pipe or device is neither waited for nor read.
+    """Read a plain file of at most ``most`` bytes; never reads a pipe or device, or waits for one.
 
     Raises Refused.
     """
@@ -82,12 +82,12 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def limit_of(suffix: str) -> int:
-    """How many bytes of one such file are read at most."""
+    """Return the most bytes that are read of a file with this suffix."""
     return limits.MAX_NOTEBOOK if suffix.lower() == ".ipynb" else limits.MAX_FILE
 
 
 def within_limit(data: bytes, suffix: str, most: int) -> bytes:
-    """The bytes themselves. Raises Refused where they are more than ``most``."""
+    """Return the bytes. Raises Refused if there are more than ``most``."""
     if len(data) <= most:
         return data
     what = "clear its outputs" if suffix.lower() == ".ipynb" else "make it smaller"
@@ -95,7 +95,7 @@ def within_limit(data: bytes, suffix: str, most: int) -> bytes:
 
 
 def why_unread(error: Exception) -> str:
-    """Say why a file or folder of a submission was not read. Raises Unreadable if the machine is the reason."""
+    """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine is the reason."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)

@@ -1,6 +1,6 @@
-"""The ``.py`` files and notebooks at a path: a file, a folder or a ``.zip``.
+"""List the ``.py`` files and notebooks at a path: a file, a folder or a ``.zip``.
 
-An archive is read in memory. Nothing is unpacked to disk, and the sizes that an archive states are not believed.
+Archives are read in memory and never unpacked to disk. The sizes that an archive states are not trusted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grader.wire import limits
 
 
 def files_in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[File]:
-    """The files in an archive, in memory; names start with ``prefix``."""
+    """Return the files of an archive, read in memory; their names start with ``prefix``."""
     shown = printable(name)
     try:
         archive = _open_zip(bytes_of(path, limits.MAX_READ))
@@ -50,7 +50,7 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[F
 
 
 def _open_zip(data: bytes) -> zipfile.ZipFile:
-    # The directory's own count can lie, and ZipFile builds an object per member before it can be asked.
+    # The directory's own count can be wrong, and ZipFile builds an object per member before any check is possible.
     if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
         raise Refused(f"holds more than {limits.MAX_ENTRIES} files and was not read; hand in only your work")
     try:
@@ -60,7 +60,7 @@ def _open_zip(data: bytes) -> zipfile.ZipFile:
 
 
 def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
-    """Why a member is not read; empty when it may be."""
+    """Return why a member is not read; '' if it may be."""
     if parts[0] == "" or ".." in parts or ":" in parts[0]:
         return "points outside the archive and was not read"
     if len(member.filename) > limits.MAX_NAME or len(parts) > limits.MAX_FOLDERS_DEEP + 1:
@@ -70,27 +70,27 @@ def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
         return "is not a plain file and was not read"
     if member.flag_bits & 1:
         return "is encrypted and was not read; hand it in without a password"
-    # bzip2 and lzma let an archive choose how much memory it takes to open it.
+    # bzip2 and lzma let an archive choose how much memory decompression takes.
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is compressed in an unusual way and was not read; make a plain .zip"
     return ""
 
 
 def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Decompress no more than the limit; the sizes an archive states are not believed."""
+    """Decompress at most the limit, whatever size the archive states."""
     suffix = Path(member.filename).suffix
     try:
         with archive.open(member) as file:
             data = file.read(limit_of(suffix) + 1)
-    except Exception as error:  # zlib, struct, EOF, CRC, ... : all mean one thing
+    except Exception as error:  # zlib, struct, EOF, CRC, ... : all mean a damaged archive
         raise Refused("is damaged in the archive; make the .zip again") from error
     return within_limit(data, suffix, limit_of(suffix))
 
 
 def listing(path: Path, notes: list[str]) -> list[File]:
-    """The files at ``path`` by name, the least deep first; what is refused is noted."""
+    """Return the files at ``path``, shallowest first, then by name; refused files are noted."""
     try:
-        # A link that the person typed is followed, one that a learner handed in is not.
+        # Follow a link that staff typed, but not one that a learner handed in.
         real = path.resolve(strict=True)
         is_folder = real.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
@@ -111,7 +111,7 @@ def listing(path: Path, notes: list[str]) -> list[File]:
 
 
 def files_in_folder(root: Path, notes: list[str]) -> Iterator[File]:
-    """Walk breadth first, so that a limit cuts off what lies deepest."""
+    """Walk breadth first, so that a limit cuts off the deepest files."""
     folders, seen, zips = [(root, "")], 0, 0
     for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []

@@ -1,4 +1,4 @@
-"""Which exercise or module a file is named after, and which student."""
+"""Match file names to exercises, modules and students."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (
 _DELIMITERS = " _-.,+()"
 # Canvas: a student's name and number, and a number of the file.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
-OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # as our courses name them
+OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # as modules of our courses are named
 _OLD = {
     "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
     "deprecated", "trash", "scratch", "wip",
@@ -23,7 +23,7 @@ _FINAL = {"final", "finished", "submit", "submission", "submitted", "handin"}
 
 
 class Quality(IntEnum):
-    """How well a file name fits an id, the best first."""
+    """The quality of a file name's match with an id, best first."""
 
     EXACT = 0
     CONTAINS = 1
@@ -34,14 +34,14 @@ class Quality(IntEnum):
 
 @dataclass(frozen=True)
 class Match:
-    """What a file is named after; ``targets`` (exercise or module ids) are several when it is ambiguous."""
+    """The match of a file name; ``targets`` (exercise or module ids) has several entries if it is ambiguous."""
 
     quality: Quality
     targets: tuple[str, ...] = ()
 
 
 def best_match(stem: str, exercises: Mapping[str, str]) -> Match:
-    """What a file of this name is work on."""
+    """Return the exercise or module that a file is named after."""
     modules = tuple(dict.fromkeys(exercises.values()))
     if stem in exercises or stem in modules:
         return Match(Quality.EXACT, (stem,))
@@ -66,7 +66,7 @@ def _without_copy_mark(stem: str) -> str:
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
-    """Where an id stands between other words, upper and lower case being one."""
+    """Return the match of an id between other words, ignoring case."""
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
 
 
@@ -83,9 +83,9 @@ def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def owner(stem: str, exercises: Mapping[str, str]) -> str:
-    """The student's name in a file name: "alice_c3_contracting (1)" is alice's.
+    """Return the student's name in a file name: "alice" for "alice_c3_contracting (1)".
 
-    The id itself where the file name holds nothing else.
+    Returns the id itself if the file name holds nothing else.
     """
     name = _without_copy_mark(stem)
     while (match := best_match(name, exercises)).quality in (Quality.EXACT, Quality.CONTAINS):
@@ -100,13 +100,13 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 
 
 def looked_for(exercises: Mapping[str, str]) -> str:
-    """Which names would have done, for a note."""
+    """List the names that would have matched, for a note."""
     modules = dict.fromkeys(exercises.values())
     return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
 
 
 def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
-    """A file name that is an exercise or module and no student's name besides."""
+    """Return True if a file name holds an exercise or module but no student's name."""
     match = best_match(stem, exercises)
     return (
         match.quality in (Quality.EXACT, Quality.BEGINS, Quality.NEAR)
@@ -115,12 +115,12 @@ def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
 
 
 def is_called_old(path: str) -> bool:
-    """Whether a word of the path says that the work is no longer the learner's last."""
+    """Return True if a word of the path marks the submission as superseded."""
     return bool(_words(path) & _OLD)
 
 
 def is_called_final(path: str) -> bool:
-    """Whether a word of the path says that this is the work to grade."""
+    """Return True if a word of the path marks the submission as final."""
     return bool(_words(path) & _FINAL)
 
 

@@ -1,9 +1,9 @@
-"""The code of a notebook of any version, cell by cell, however damaged.
+"""Extract the code of a notebook of any version, cell by cell, even if it is damaged.
 
-IPython's syntax is replaced by Python, so that a cell means what it does and its lines keep their numbers. IPython's
-own TransformerManager (9.18) is not used: it turns magics into calls of ``get_ipython``, which no traced process has,
-turns a ``%%time`` cell into one string without its functions, drops leading blank and continued lines, and takes 12 s
-for 400 magics (here 2 ms).
+IPython's syntax is replaced by Python, so that a cell keeps its meaning and line numbers. IPython's own
+TransformerManager (9.18) is not used: it turns magics into calls of ``get_ipython``, which traced processes lack, turns
+a ``%%time`` cell into one string without its functions, drops leading blank and continued lines, and takes 12 s for 400
+magics (here 2 ms).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from grader.wire import limits
 
 
 def notebook_cells(text: str) -> list[Any]:
-    """The cells of a notebook of any version; validation would refuse what can still be graded.
+    """Return the cells of a notebook of any version; no validation, as it would refuse notebooks that can be graded.
 
-    Raises Refused where there is no list of cells.
+    Raises Refused if there is no list of cells.
     """
     try:
-        # No whole number is needed, and huge ones would raise.
+        # Integers are not needed, and huge ones would raise.
         document = json.loads(without_outputs(text), parse_int=lambda digits: 0)
     except json.JSONDecodeError as error:
         raise Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
@@ -47,9 +47,9 @@ _OPENS = re.compile(r"\s*:\s*[\[{]")
 
 
 def without_outputs(text: str) -> str:
-    """The JSON of a notebook with empty outputs and attachments: plots take many times what the code takes.
+    """Empty the outputs and attachments in a notebook's JSON: plots are many times larger than the code.
 
-    Raises Refused where the outputs would take long to skip.
+    Raises Refused if skipping the outputs would take too long.
     """
     if len(text) <= limits.MAX_FILE:
         return text
@@ -74,7 +74,7 @@ def without_outputs(text: str) -> str:
 
 
 def code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterator[Chunk]:
-    """The learner's code, cells counted from 1 over all cells, as a person counts them in Jupyter."""
+    """Yield the learner's code; cell numbers start at 1 and count all cells, as Jupyter shows them."""
     damaged: list[str] = []
     for number, cell in enumerate(cells, start=1):
         kind = cell.get("cell_type") if isinstance(cell, dict) else None
@@ -93,14 +93,14 @@ def code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterato
 
 
 def _is_test_cell(cell: Any) -> bool:
-    """An nbgrader cell of tests: it is ours, not the learner's."""
+    """Return True for an nbgrader test cell, which is not the learner's."""
     metadata = cell.get("metadata") if isinstance(cell, dict) else None
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     return isinstance(marks, dict) and marks.get("grade") is True and marks.get("solution") is False
 
 
 def cell_text(cell: Mapping[str, Any]) -> str | None:
-    """A cell's code, None when it is not text that Python could read."""
+    """Return a cell's code; None if Python could not read it as text."""
     text = cell.get("source", cell.get("input"))  # "input" in version 3
     if isinstance(text, list) and all(isinstance(line, str) for line in text):
         text = "".join(text)
@@ -113,7 +113,7 @@ _CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)
 
 
 def checked_after(cells: Sequence[Any], chunks: Sequence[Chunk], exercises: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """After which chunk each exercise of a notebook is checked: where ``check("c3")`` is called last."""
+    """Yield, for each exercise, the chunk after which it is checked: at the last call of ``check("c3")``."""
     ends: dict[str, str] = {}
     exercises = tuple(exercises)
     names = {c.name for c in chunks}
@@ -128,13 +128,13 @@ def checked_after(cells: Sequence[Any], chunks: Sequence[Chunk], exercises: Iter
     yield from ends.items()
 
 
-_KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # their cell is Python
+_KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # the cell's body is Python
 _INSTALL = re.compile(r"(?:pip3?|conda|mamba|uv)[ \t]+(?:install|list|show|pip)\b")  # works without a "%"
 _HELP = re.compile(r"%{0,2}[A-Za-z_*][\w.*\[\]]*\?{1,2}[ \t]*(?=\n|\Z)")
 _TARGET = r"\*?[^\W\d]\w*(?:\.\w+|\[[^\[\],=\n]*\])*[ \t]*"
 _ASSIGN = re.compile(rf"(?P<names>{_TARGET}(?:,[ \t]*{_TARGET})*(?:,[ \t]*)?)=[ \t]*[!%]")
 _BLANKS = re.compile(r"[ \t]*")
-_TO_LINE_END = re.compile(r"(?:\\\n|[^\n])*")  # a backslash at its end continues a magic, as in IPython
+_TO_LINE_END = re.compile(r"(?:\\\n|[^\n])*")  # a trailing backslash continues a magic, as in IPython
 _SKIP = re.compile(
     r"""
     \#[^\n]*                                  # a comment
@@ -149,10 +149,10 @@ _SKIP = re.compile(
 
 
 def neutralise(text: str) -> tuple[str, list[str]]:
-    """Replace what only IPython understands; also returns the lines that were left out.
+    """Replace IPython syntax; also return the lines that were left out.
 
-    A cell that is Python is not touched. Line numbers stay, unless the whole cell is of another
-    language: then it is empty.
+    A cell that is valid Python is unchanged. Line numbers stay, unless the cell is in another language: then it becomes
+    empty.
     """
     if len(text) > limits.MAX_CELL or parsed(text) is not None:
         return text, []
@@ -171,7 +171,7 @@ def neutralise(text: str) -> tuple[str, list[str]]:
 
 
 def without_line_magics(text: str, left_out: list[str]) -> str:
-    """Only where a statement starts can a magic stand: not in a string, brackets or a continued line."""
+    """Replace line magics. They start statements, so strings, brackets and continued lines are skipped."""
     done: list[str] = []
     at = 0
     while at < len(text):
@@ -198,7 +198,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _replacement(text: str, start: int) -> str | None:
-    """Python to stand in for the magic that starts here; None when there is none."""
+    """Return the Python that replaces the magic at this position; None if there is no magic."""
     assignment = _ASSIGN.match(text, start)
     is_magic = text[start : start + 1] in ("%", "!", "?") or _HELP.match(text, start) or _INSTALL.match(text, start)
     if not assignment and not is_magic:
@@ -206,7 +206,7 @@ def _replacement(text: str, start: int) -> str | None:
     whole = text[start : _end_of(_TO_LINE_END, text, start)]
     first, *more = whole.split("\n")
     if re.match(r"%time[ \t]+\S", first):
-        return whole[len("%time") :].lstrip(" \t")  # it runs the statement after it
+        return whole[len("%time") :].lstrip(" \t")  # %time runs the statement after it
     stand_in = "pass"
     if assignment:
         names = [name.strip(" \t*") for name in assignment["names"].split(",")]
@@ -215,7 +215,7 @@ def _replacement(text: str, start: int) -> str | None:
 
 
 def _statement_end(text: str, start: int) -> int:
-    """Just after the newline that ends the statement that starts here."""
+    """Return the position just after the newline that ends the statement at ``start``."""
     depth = 0
     for token in _SKIP.finditer(text, start):
         if token.group() in "([{":

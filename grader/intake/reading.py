@@ -1,12 +1,11 @@
-"""One submission, read as text: nothing is imported, executed or unpickled here.
+"""Read one submission as text; nothing is imported, executed or unpickled here.
 
-Whatever the bytes are, ``read`` raises nothing: what cannot be used is left out and named in a note. Only where the
-grader may not or cannot read what is there (permissions, a damaged disk, too many open files) it raises, so that nobody
-loses points by that.
+``read`` accepts any bytes: unusable files are left out and named in a note. It raises only if the grader cannot read
+existing files (permissions, a damaged disk, too many open files), so that students lose no points by that.
 
-Which file is graded, when several could be, in this order:
+If several files could be graded, the choice follows these rules, in this order:
 
-1. a file that was changed before one that is as it was handed out or in which nothing is written;
+1. a changed file before one that is as handed out or has nothing written in it;
 2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
    "03_matmuls-alice"); then the first words of one id ("c3"); then one that differs by a typo
    ("c3_contracing");
@@ -14,12 +13,10 @@ Which file is graded, when several could be, in this order:
 4. a ``.py`` file before a notebook;
 5. a file named after the exercise before one named after its whole module;
 6. one called final before another;
-7. the least deep, then the shortest, then the alphabetically first path.
+7. the shallowest, then the shortest, then the alphabetically first path.
 
-Where others were passed over, a note names them and what was used.
-
-A ``.py`` file or notebook may be named after an exercise or after a module; a module's serves all its
-exercises.
+A note names the files that were passed over and the one that was used. A ``.py`` file or notebook may be named after an
+exercise, or after a module to serve all its exercises.
 """
 
 from __future__ import annotations
@@ -45,14 +42,13 @@ from grader.wire import limits
 def read(
     place: Place, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
 ) -> Submission:
-    """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises Unreadable and nothing else; see ``notes``.
+    """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises only Unreadable; see ``notes`` for problems.
 
     Args:
         place: the file or folder, or several files.
         student: the learner's name.
         exercises: exercise id -> module id.
-        handed_out: fingerprints of what learners were given. A file that nobody
-            changed is graded only where there is no other.
+        handed_out: fingerprints of the files given to learners. An unchanged file is graded only if there is no other.
     """
     notes: list[str] = []
     candidates, digest = _candidates(place, exercises, notes)
@@ -86,15 +82,15 @@ class _Candidate:
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
-    """Work that somebody changed before files as they were handed out, then by rank; the rest stays in order."""
-    if len(rivals) < 2:  # as in most cases; then nothing is parsed
+    """Move the best rival to the front: changed files before unchanged ones, then by rank; the rest keeps its order."""
+    if len(rivals) < 2:  # the usual case; saves parsing
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
     return [best, *(c for c in rivals if c is not best)]
 
 
 def _candidates(place: Place, exercises: Mapping[str, str], notes: list[str]) -> tuple[list[_Candidate], Any]:
-    """All sources that were read, best first, and the running digest of the files they were read from."""
+    """Return all sources that were read, best first, and the running digest of their files."""
     found: list[_Candidate] = []
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ
@@ -118,7 +114,7 @@ def _candidates(place: Place, exercises: Mapping[str, str], notes: list[str]) ->
 
 
 def _work_in(place: Place, exercises: Mapping[str, str], notes: list[str]) -> list[tuple[File, Match]]:
-    """The files that are named after one exercise or module; the others are noted."""
+    """Return the files that are named after exactly one exercise or module; the others are noted."""
     matched: list[tuple[File, Match]] = []
     strangers: list[str] = []
     for file in (f for path in paths_of(place) for f in listing(Path(path), notes)):
@@ -129,7 +125,7 @@ def _work_in(place: Place, exercises: Mapping[str, str], notes: list[str]) -> li
             notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
         else:
             strangers.append(file.shown)
-    if matched:  # a course of one module, as nbgrader releases it, does not know the others' names
+    if matched:  # a course of one module, as nbgrader releases it, does not know the other modules' names
         strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
     if strangers:
         notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
@@ -157,7 +153,7 @@ def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
 
 
 def _source(file: File, data: bytes, notes: list[str], exercises: Collection[str]) -> Source:
-    """Raises Refused when nothing of the file can be used."""
+    """Return the file's source. Raises Refused if nothing in it can be used."""
     text = text_of(data)
     if not text.strip():
         raise Refused("is empty")
@@ -173,7 +169,7 @@ def _source(file: File, data: bytes, notes: list[str], exercises: Collection[str
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Lengths go first, so that no two sets of files give the same stream."""
+    """Add a file to the digest, lengths first, so that different sets of files never give the same stream."""
     for part in (name.encode("utf-8", "surrogatepass"), data):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

@@ -1,4 +1,4 @@
-"""Whether a learner wrote anything."""
+"""Detect stubs in which the learner wrote nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.wire import limits
 
 
 def nothing_written(source: Source) -> bool:
-    """Whether all tasks and answers are still to be written, in a stub of whatever edition of the course."""
+    """Return True if all tasks and answers are still unwritten, in a stub of any edition of the course."""
     left = 0
     for chunk in source.chunks:
         tree = parsed(chunk.text) if len(chunk.text) <= limits.MAX_CELL else None
@@ -29,7 +29,7 @@ def nothing_written(source: Source) -> bool:
 
 
 def _is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """A body of nothing but words and ``raise NotImplementedError(...)``."""
+    """Return True for a body of only docstrings and ``raise NotImplementedError(...)``."""
     *words, last = node.body
     raised = last.exc if isinstance(last, ast.Raise) else None
     raised = raised.func if isinstance(raised, ast.Call) else raised

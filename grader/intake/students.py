@@ -1,4 +1,4 @@
-"""Who handed in what: the students in the folders and files that were named on the command line."""
+"""Find the students and their submissions in the folders and files from the command line."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class FoundSubmissions(NamedTuple):
 
     Attributes:
         students: (student, place), by student.
-        notes: what was skipped.
-        set_aside: who cannot be graded as things stand, and why: the others are.
+        notes: files that were skipped.
+        set_aside: reasons by student or file that cannot be graded as it is; the others are graded.
     """
 
     students: list[tuple[str, Place]]
@@ -37,16 +37,18 @@ class FoundSubmissions(NamedTuple):
 def find_submissions(
     paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str
 ) -> FoundSubmissions:
-    """Who handed in what.
+    """Find the students and their submissions.
 
-    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several files
-    of one name are one submission. A folder is one student's when it directly holds work under its own name, a module's
-    folder or ``exercises/``, and no two other folders with work in them (but for "old", "final" ...), beside which a
-    file without a student's name is set aside; else every sub-folder, ``.zip`` and file with a student's name in it is
+    A file belongs to the student in its name ("alice_c3_contracting.py", without the exercise or module); several files
+    with one student's name are one submission.
+
+    A folder is one student's if it directly holds a module's folder, ``exercises/`` or a file without a student's name,
+    or only files of one student. Beside two or more folders with work (except "old", "final" ...), a file without a
+    student's name is set aside instead. In other folders, every sub-folder, ``.zip`` and file with a student's name is
     a student's.
 
     Args:
-        login: the student behind a name, where names are somebody else's (Canvas's, say).
+        login: returns the student for a name of another system (such as Canvas).
 
     Raises:
         NothingToGrade: a path does not exist, or nothing was found.
@@ -82,13 +84,16 @@ def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
 
 
 def _is_a_name(student: str) -> bool:
-    """Return whether a student can have this name: any that reads the same on a page, on a screen and in a file."""
+    """Return True if a student can have this name: it must read the same on a page, on a screen and in a file."""
     visible = all(c.isprintable() or c in _JOINERS for c in student)
     return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """The students whose names look like no other's, in any case: reports are files. The others go ``aside``."""
+    """Return students with unique names; the others go ``aside``.
+
+    Reports are files, so names that differ only in case are not unique. Nor are names that look alike on a page.
+    """
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
         groups.setdefault(_looks(student), []).extend((student, place) for place in _submitted(list(found.values())))
@@ -107,7 +112,7 @@ def _looks(student: str) -> str:
 
 
 def _submitted(paths: list[Path]) -> list[Place]:
-    """One submission of several files if all are files that can be graded; else one per path."""
+    """Return one submission of several files if all are files that can be graded; else one per path."""
     are_parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
     return [tuple(paths)] if are_parts else list(paths)
 
@@ -148,7 +153,7 @@ def _students_at(
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises) for folder in folders):
         _tell_others(entries, exercises, notes, aside)
-        # A student whose folder holds no work is graded too: zero with a reason, not forgotten.
+        # A student with a folder without submitted files is graded too: zero with a reason, not forgotten.
         return [*((folder.name, folder) for folder in folders), *loose]
     example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
     notes.append(f"nothing to grade in {printable(str(path))}: {looked_for(exercises)}, as in {example}")
@@ -157,7 +162,7 @@ def _students_at(
 
 @dataclass(frozen=True)
 class _InFolder:
-    """What a folder holds: ``named`` files are named after an exercise or module, ``others`` are not."""
+    """A folder's entries: ``named`` files are named after an exercise or module, ``others`` are not."""
 
     folders: list[Path]
     zips: list[Path]
@@ -184,7 +189,7 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 
 def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
-    """Of what lies beside the students' folders, that which may be somebody's work."""
+    """Report entries beside the students' folders that may be a submission."""
     for link in entries.links:
         _set_aside(aside, link.name, f"{printable(str(link))} {A_LINK}; put the work itself there")
     passed_over: list[str] = []
@@ -214,9 +219,9 @@ def _is_one_student(
 
 
 def _strays(folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]) -> list[Path]:
-    """Files without a student's name, where several folders beside them hold work that is nobody's old one.
+    """Return files without a student's name, if several folders (not called old or final) hold submitted files.
 
-    Else one of them would make everybody's folders parts of one student's work.
+    Otherwise such a file would turn all students' folders into parts of one submission.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
@@ -229,4 +234,4 @@ def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:
     try:
         return any(best_match(file.stem, exercises).quality != Quality.NONE for file in files_in_folder(folder, []))
     except Unreadable:
-        return True  # ``read`` says so, of this student alone
+        return True  # ``read`` reports it, for this student alone

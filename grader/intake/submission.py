@@ -1,4 +1,4 @@
-"""One learner's work as text: a ``Submission`` of sources, in chunks. And the errors that reading one may end in."""
+"""One learner's submission as text: sources, in chunks. Also the errors of reading one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from grader.common.syntax import parse
 
-Place = Path | tuple[Path, ...]  # of one student's work
+Place = Path | tuple[Path, ...]  # of one submission
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Source:
-    """What is executed in one namespace: one ``.py`` file or one notebook.
+    """Code that runs in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission. ``ends`` says after which chunk of a notebook an exercise is checked,
-    as (exercise, chunk's name): a run from top to bottom would check it there, whatever later cells define anew.
+    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name): a notebook's
+    exercise is checked after this chunk, as in a run from top to bottom, whatever later cells redefine.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Submission:
-    """One learner's work.
+    """One learner's submission.
 
     Attributes:
-        sources: exercise id -> the source in which its tasks are looked for.
-        notes: what was found that a person may want to know.
-        digest: SHA-256 over names and bytes of all files that were read, and over what was chosen and
-            noted: of equal digests, sources and notes are equal.
+        sources: exercise id -> the source that holds its tasks.
+        notes: remarks for the student and the staff.
+        digest: SHA-256 over names and bytes of all files that were read, and over the choices and notes: equal digests
+            mean equal sources and notes.
     """
 
     student: str
@@ -59,24 +59,24 @@ class SubmissionError(Exception):
 
 
 class Unreadable(SubmissionError):
-    """The machine failed while work was read: nothing can be said about it, good or bad."""
+    """The machine failed while it read a submission, which therefore cannot be judged."""
 
 
 class NothingToGrade(SubmissionError):
-    """No work was found."""
+    """No submission was found."""
 
 
 class Refused(Exception):
-    """A file is not used; the message goes on after its name."""
+    """A file is not used; the message continues a sentence that starts with the file's name."""
 
 
 def paths_of(place: Place) -> tuple[Path, ...]:
-    """The files or folders that a place is."""
+    """Return the files or folders of a place."""
     return place if isinstance(place, tuple) else (place,)
 
 
 def fingerprint(source: Source) -> str:
-    """SHA-256 of the code; blanks at line ends, empty cells, file and cell names do not count."""
+    """Return SHA-256 of the code, ignoring white space at line ends, empty cells, and file and cell names."""
     chunks = ["\n".join(line.rstrip() for line in c.text.split("\n")).strip("\n") for c in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
 
@@ -95,7 +95,7 @@ LONGEST = 80
 
 
 def pseudonym_of(source: Source) -> str:
-    """The text of the last ``leaderboard_name = "..."`` in a source; "" if there is none, or it is not a literal."""
+    """Return the text of the last ``leaderboard_name = "..."`` in a source; "" if missing or not a literal."""
     name = ""
     for chunk in source.chunks:
         if VARIABLE not in chunk.text:

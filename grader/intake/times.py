@@ -1,7 +1,7 @@
-"""When work was handed in, as far as what was handed in tells it: a stamp, a zip's own times, a file's date.
+"""Find the submission time in the submission itself: a stamp, a zip's own times, or a file's date.
 
-All three are the student's to set, so whoever takes points for lateness keeps a record of its own; these are for where
-there is none. Nothing is executed, and nothing that cannot be read is an error.
+Students can set all three, so staff who take points for lateness need their own record; these times are for courses
+without one. Nothing is executed, and unreadable data is not an error.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ STATED = "submitted.csv"  # the staff's own record, beside students' folders
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 16
 STAMP, ZIPPED, DATED = "the stamp of shardlings submit", "the zip's own times", "the file's date"
-NO_TIME = 1980  # the year of a zip's members that have none
+NO_TIME = 1980  # year of zip members without a time
 
 
 def handed_in_at(place: Place, names: Iterable[str]) -> tuple[datetime, str] | None:
-    """When the newest of these sources was handed in, with its time zone, and what says so; None where nothing does.
+    """Return when the newest of these sources was handed in, with time zone, and what states it; None if unknown.
 
     Args:
-        place: where the student's work is.
+        place: the student's submission.
         names: of the sources, relative to it, as ``reading.read`` names them.
     """
     found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name))]
@@ -38,7 +38,7 @@ def handed_in_at(place: Place, names: Iterable[str]) -> tuple[datetime, str] | N
 
 
 def _time_of(place: Path, name: str) -> tuple[datetime, str] | None:
-    """Of one source: of a file, of a member of a zip, or of a file or zip in a folder."""
+    """Return the time of one source: a file, a member of a zip, or a file or zip in a folder."""
     if not place.is_dir():
         if place.suffix.lower() == ".zip":
             return _in_zip(place, name) or _dated(place)
@@ -68,7 +68,7 @@ def _in_zip(path: Path, name: str) -> tuple[datetime, str] | None:
         return (datetime(*times[-1]).astimezone(), ZIPPED) if times and times[-1][0] > NO_TIME else None
     except (Refused, Unreadable):
         return None
-    except Exception:  # zipfile raises half a dozen types for damaged archives; dates in one may be no dates
+    except Exception:  # zipfile raises half a dozen types for damaged archives; dates in one may be invalid
         return None
 
 
@@ -80,7 +80,7 @@ def _manifest_bytes(path: Path) -> bytes:
 
 
 def _stamped(manifest: bytes) -> tuple[datetime, str] | None:
-    """The time that a manifest states, where it states one with its zone."""
+    """Return the time that a manifest states; None if it states none with a time zone."""
     try:
         time = datetime.fromisoformat(json.loads(manifest)["submitted"])
         return (time.astimezone(UTC), STAMP) if time.tzinfo else None

@@ -1,1 +1,1 @@
-"""One optional dependency, one place that imports it: gradebooks and upload formats of others."""
+"""Gradebooks and upload formats of other systems. Each optional dependency is imported in one place."""

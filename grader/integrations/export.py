@@ -1,6 +1,6 @@
-"""Graded reports in the formats of others: a long CSV, and a CSV that Canvas imports.
+"""Export graded reports as a long CSV, or as a CSV that Canvas imports.
 
-Every text may come from a learner; ``csv_cell`` sees to it that no spreadsheet takes it for a formula.
+Any text may come from a learner; ``csv_cell`` keeps spreadsheets from reading it as a formula.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from grader.reports.wording import by_hand_text
 COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception", "by_hand")  # fmt: skip
 Line = tuple[object, ...]
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
-CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # about the student, in the order of Canvas's export
+CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # columns about the student, in the order of Canvas's export
 
 
 def load(folder: Path) -> Iterator[Report]:
-    """The reports that ``grade`` wrote there, by student. One is in memory at a time. Raises CourseError."""
+    """Yield a folder's reports, by student. One is in memory at a time. Raises CourseError."""
     students_in(folder)
     return _each(folder)
 
@@ -34,10 +34,10 @@ def _each(folder: Path) -> Iterator[Report]:
 
 
 def students_in(folder: Path) -> list[str]:
-    """The students who have a report there. Raises CourseError where there is none, or one that cannot be read."""
+    """Return the students with a report. Raises CourseError if there is none, or one is unreadable."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # in a folder of an older version, which has no database
+    if damaged := sorted({*names_in(folder)} - {*students}):  # an older version's folder, without a database
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is no whole report of {damaged[0]}; grade again to mend it, or move it "
             "out of that folder"
@@ -48,7 +48,7 @@ def students_in(folder: Path) -> list[str]:
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:
-    """One line per result; then what lateness costs and what a person gave, so that a student's lines add up to the score."""
+    """Write one line per result, then late penalties and points by hand: a student's lines add up to the score."""
     _write(path, _lines(reports))
 
 
@@ -79,10 +79,10 @@ def _lines(reports: Iterable[Report]) -> Iterator[Line]:
 def write_canvas(
     reports: Iterable[Report], path: Path, extensions: frozenset[str] = frozenset(), roster: Roster | None = None
 ) -> list[str]:
-    """Canvas's gradebook import: a column per module. Returns who is not in the roster, and so not in the file.
+    """Write Canvas's gradebook import, a column per module. Return the students left out: they are not in the roster.
 
-    Canvas knows a student by its own ID, and an assignment by the number in its column's name: both come from the
-    roster. Without one, students are known by their login, and columns become new assignments.
+    Canvas identifies a student by its own ID, and an assignment by the number in its column's name. Both come from the
+    roster. Without one, students are identified by their login, and columns become new assignments.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -119,13 +119,13 @@ def _possible_in(report: Report, module: str, extensions: frozenset[str]) -> flo
 
 
 def _earned_in(report: Report, module: str) -> float:
-    """What a module earned, less what lateness cost there."""
+    """Return the points earned in a module, less its late penalty."""
     earned = sum(e.earned for e in report.exercises if e.module == module)
     return round(earned - sum(one.penalty for one in report.hand_ins if one.module == module), 6)
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Our own headings are kept as they are: Canvas knows a line by its leading blanks."""
+    """Write the lines. Our own headings are not escaped: Canvas recognises a line by its leading blanks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

@@ -1,4 +1,4 @@
-"""This package as files: what else runs the grader is given them, wherever it was installed from."""
+"""This package's own files, for other systems that run the grader, wherever it was installed from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ packages = ["grader"]
 
 
 def package_files() -> dict[str, Path]:
-    """``grader/...`` -> file, of this package without the course that was installed with it."""
+    """Return ``grader/...`` -> file, for this package without the course that was installed with it."""
     return {
         f"grader/{path.relative_to(PACKAGE).as_posix()}": path
         for path in files_below(PACKAGE)
@@ -41,14 +41,14 @@ def package_files() -> dict[str, Path]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The files in a folder, without hidden ones and caches."""
+    """Yield the files in a folder, without hidden ones and caches."""
     for path in folder.rglob("*"):
         if path.is_file() and not any(p.startswith((".", "__pycache__")) for p in path.relative_to(folder).parts):
             yield path
 
 
 def dependencies() -> list[str]:
-    """What this package needs, as its own project says. Raises CourseError."""
+    """Return this package's dependencies, from its own project file or metadata. Raises CourseError."""
     if (project := PACKAGE.parent / "pyproject.toml").is_file():
         return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
     try:
@@ -59,7 +59,7 @@ def dependencies() -> list[str]:
 
 
 def version() -> str:
-    """The version that is installed. Raises CourseError where none is."""
+    """Return the installed version. Raises CourseError if there is none."""
     try:
         return importlib.metadata.version("shardlings")
     except importlib.metadata.PackageNotFoundError:
@@ -67,7 +67,7 @@ def version() -> str:
 
 
 def project_file() -> str:
-    """A pyproject.toml with which ``package_files`` can be installed from the folder that they are in."""
+    """Return a pyproject.toml that makes ``package_files`` installable from their folder."""
     return TOOL.format(
         version=json.dumps(version()),
         python=json.dumps(importlib.metadata.metadata("shardlings")["Requires-Python"] or ">=3.11"),

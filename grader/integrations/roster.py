@@ -1,4 +1,4 @@
-"""Who is in the class: a gradebook that Canvas exported, or a plain CSV of one's own, told apart by their header."""
+"""The class roster: a gradebook exported from Canvas, or a plain CSV, distinguished by the header."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from grader.batch.late import Extension, extension_of
 from grader.common.text import composed
 from grader.course.config import CourseError
 
-PLAIN = ("id", "name", "email", "section", "extension")  # of a roster of one's own; all but id may be missing
+PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain roster; only id is required
 
 
 class Roster:
-    """Who is who: a gradebook of Canvas or any CSV with its first columns, or a plain CSV with a column ``id``.
+    """A class: a gradebook of Canvas or any CSV with its first columns, or a plain CSV with a column ``id``.
 
-    The latter's columns are ``PLAIN``; its rows are kept under Canvas's names for them.
+    A plain roster's columns are ``PLAIN``; its rows are stored under Canvas's column names.
 
     Attributes:
-        plain: whether it is one's own.
-        header: the columns, as Canvas names them; those of assignments are named "TITLE (NUMBER)".
+        plain: whether it is a plain roster.
+        header: the columns, as Canvas names them; columns of assignments are named "TITLE (NUMBER)".
         rows: a line per student, by column.
-        points: the line of points possible, where there is one.
+        points: the line of points possible, if there is one.
         data: the file as it was read.
     """
 
@@ -56,7 +56,7 @@ class Roster:
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-        """The columns and rows of a plain roster under Canvas's names. Raises CourseError naming the line."""
+        """Return a plain roster's columns and rows under Canvas's names. Raises CourseError naming the line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
             raise CourseError(
                 f"the roster {self.path} has a column {unknown[0]}; the one that is read is called extension"
@@ -78,7 +78,7 @@ class Roster:
         return ["Student", "ID", "SIS Login ID", "Email", "Section"], list(rows.values())
 
     def without(self, students: Iterable[str]) -> list[str]:
-        """The names that all but these are graded under."""
+        """Return the login names of all students except these."""
         there = [self.row_of(student) for student in students]
         return [row.get("SIS Login ID", "").strip() or row["ID"].strip() for row in self.rows if row not in there]
 
@@ -87,16 +87,16 @@ class Roster:
         return any(cell for _, _, cell in self._extensions)
 
     def extensions(self, modules: Sequence[str]) -> Callable[[str], Extension]:
-        """A student's extension. Raises CourseError naming the line of one that cannot be read."""
+        """Return a function from student to extension. Raises CourseError naming the line of an unreadable one."""
         found = {
             student: extension_of(cell, f"{self.path}:{number}", modules) for number, student, cell in self._extensions
         }
         return lambda student: found.get((self.row_of(student) or {}).get("ID", ""), {})
 
     def row_of(self, student: str) -> dict[str, str] | None:
-        """By login, SIS id, address or what an address begins with, Canvas's number, or as Canvas names downloads: "liddellalice_12_34_...", or "liddellalice_12".
+        """Find a student by login, SIS id, address, the beginning of an address, Canvas's number, or a download's name.
 
-        None for a name that is not in it, and for one that could be two students'.
+        Canvas names downloads "liddellalice_12_34_..." or "liddellalice_12". None for an unknown or ambiguous name.
         """
         name = composed(student).lower()
         download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", name)
@@ -106,18 +106,18 @@ class Roster:
         return found[0] if found and len(found) == 1 else None
 
     def login(self, student: str) -> str:
-        """The name to grade a student under; what is no known student's stays as it is."""
+        """Return the name to grade a student under; an unknown name is returned unchanged."""
         row = self.row_of(student) or {}
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
 
     def column(self, module: str) -> str:
-        """Canvas's own name of a module's column, where the assignment is there already."""
+        """Return Canvas's own name of a module's column if the assignment exists, else the module's id."""
         own = [name for name in self.header if re.fullmatch(rf"{re.escape(module)} \(\d+\)", name)]
         return own[0] if own else module
 
 
 def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[str]]]:
-    """The file's bytes, its columns and its other lines. Raises CourseError."""
+    """Return the file's bytes, its columns and its other lines. Raises CourseError."""
     try:
         data = path.read_bytes() if data is None else data
         text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,4 +1,4 @@
-"""Verdicts. In: an exercise and what was observed. Out: results with a reason each.
+"""Verdicts: takes an exercise and what was observed, and returns results with a reason each.
 
-Sees no learner code, only data; JAX may not be imported.
+Handles only data, never learner code. Must not import JAX.
 """

@@ -31,18 +31,18 @@ from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
 
 TELLING = ("number", "table")
-"""Kinds of answers that nobody guesses."""
+"""Kinds of answers that a student cannot guess."""
 
 
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
-    """Draw one variant of a question, and of a choice the order of its options.
+    """Draw one variant of a question and, for a choice, the order of its options.
 
-    The draw is SHA-256 over (seed, question name, student), so it is the same in every process, on
-    every platform and for every order of students; it changes only with the question's parameters.
+    The draw is SHA-256 over (seed, question name, student), so it does not depend on the process, the platform or the
+    order of students. It changes only with the question's parameters.
 
     Args:
-        seed: the course's, changed once per term.
-        student: whose question; None: one variant that everybody shares.
+        seed: the course's seed, changed once per term.
+        student: the student; None draws one variant that all students share.
     """
     variants = _variants(question)
     if not variants:
@@ -56,39 +56,39 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
 
 
 class OfAClass:
-    """What everybody in a class drew of one question, and whose question a wrong answer is right for.
+    """A question as drawn by each student of a class, to find students for whom a wrong answer would be right.
 
-    Many drew alike: an answer is read once and held against each draw, not against each student.
+    Students with equal draws are grouped, so an answer is compared once per draw, not once per student.
     """
 
     def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
-        """Draws, of which nothing is worked out yet.
+        """Group the students by draw; no right answer is computed yet.
 
         Args:
-            params: by student.
+            params: drawn parameters by student.
         """
         self.question = question
-        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # a draw and whose it is
+        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # by repr of the draw: it and its students
         self._draw_of = {student: repr(drawn) for student, drawn in params.items()}
         for student in sorted(params):
             self._alike.setdefault(self._draw_of[student], (params[student], []))[1].append(student)
         self._right: dict[str, Any] = {}
 
     def fits_others(self, student: str, text: str) -> list[str]:
-        """Others whose question a wrong answer is right for: something for the staff to look at, never a verdict.
+        """Return the other students for whom a wrong answer would be right. Staff look at these; it is never a verdict.
 
         Args:
-            student: who gave it.
+            student: the student who gave the answer.
             text: the answer, as it was shown back.
 
         Returns:
-            Their names, sorted; empty when the answer is right for who gave it or cannot be read, and where a right one
-            may be luck, as of a choice.
+            Names, sorted. Empty if the answer is right for this student, if it cannot be read, or if a right answer may
+            be luck, as for a choice.
         """
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        kind = kind_of(self.question, own)  # of those that tell, the same for every draw
+        kind = kind_of(self.question, own)  # kinds in TELLING do not depend on the draw
         try:
             given = kind.read(text)
         except BadAnswer:
@@ -107,12 +107,12 @@ class OfAClass:
 
 @cache
 def _variants(question: Question) -> list[dict[str, Any]]:
-    """All that can be drawn; a question stays as it was declared."""
+    """Return all variants; cached, as a question never changes after it is declared."""
     return list(question.variants())
 
 
 def render_text(question: Question, params: Mapping[str, Any]) -> str:
-    """The question's own text with its parameters filled in.
+    """Return the question's own text with its parameters filled in.
 
     Raises:
         jinja2.TemplateError: the text is not a template or names a parameter that does not exist.
@@ -122,13 +122,13 @@ def render_text(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def _flowing(paragraph: str) -> str:
-    """One line, for whoever shows it to break; lists, tables and code keep their lines."""
+    """Join a paragraph into one line, for the display to wrap; lists, tables and code keep their lines."""
     lines = paragraph.splitlines()
     return paragraph if any(re.match(r"[-*|\s]|```|\d+\.\s", line) for line in lines) else " ".join(lines)
 
 
 def render_question(question: Question, params: Mapping[str, Any]) -> str:
-    """All a learner gets: the text, what an answer looks like, the time model and the row of the hardware table."""
+    """Return all that a learner sees: text, form of the answer, time model and the row of the hardware table."""
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:
         lines.append(f"Model: {question.model}.")
@@ -137,10 +137,10 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
-    """The name of the variable that holds the answer, and what is asked: ``flops: How many FLOPs has ...?``.
+    """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
 
-    What is asked is the first sentence of the rendered text that is a question, else its first sentence. Where the text
-    cannot be rendered, it is the name alone.
+    The question asked is the first sentence of the rendered text that ends in a question mark, else its first sentence.
+    If the text cannot be rendered, return the name alone.
     """
     try:
         text = " ".join(render_text(question, params).split())
@@ -162,12 +162,12 @@ NAMES: dict[type, Name] = {
 
 
 def kind_name(question: Question) -> Name:
-    """``number``, ``spec``, ``choice``, ``table`` or ``written``: as reports name it, and the word that declares it."""
+    """Return ``number``, ``spec``, ``choice``, ``table`` or ``written``: the name in reports and in declarations."""
     return NAMES[type(question.answer)]
 
 
 def heading(question: Question) -> str:
-    """What is to be answered, in a few words, for everybody: ``us``, ``a PartitionSpec``."""
+    """Return in a few words what form the answer has, for all students: ``us``, ``a PartitionSpec``."""
     match question.answer:
         case Quantity(unit=unit):
             return unit or "a number"
@@ -182,7 +182,7 @@ def heading(question: Question) -> str:
 
 
 def units_known(question: Question) -> None:
-    """Raises BadAnswer for a unit that nobody knows."""
+    """Check the units of a question. Raises BadAnswer for an unknown unit."""
     match question.answer:
         case Quantity(unit=unit):
             unit_of(unit)
@@ -192,7 +192,7 @@ def units_known(question: Question) -> None:
 
 
 def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any]:
-    """How answers to this question, with what was drawn for a learner, are read and judged.
+    """Return the reader and judge of answers to this question, given the parameters drawn for a learner.
 
     Raises:
         jinja2.TemplateError: an option's text does not render.
@@ -221,16 +221,16 @@ AN_ANSWER = "this is the answer a known misconception leads to"
 
 
 def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], raw: Any) -> Result:
-    """The verdict on one answer to one variant of a question.
+    """Judge one answer to one variant of a question.
 
     Args:
-        params: what was drawn for the learner (``params_for``).
-        misconceptions: the exercise's; those of other questions are passed over.
-        raw: the plain JSON value from the submission; None or blank: not answered.
+        params: the parameters drawn for the learner (``params_for``).
+        misconceptions: the exercise's; those of other questions are ignored.
+        raw: the plain JSON value from the submission; None or blank if not answered.
 
     Returns:
-        A Result whose ``reason`` and ``hint`` never tell the expected value; ``expected`` (for the staff) does.
-        A question of ours that gives no answer of its kind is ``broken``.
+        A Result. Its ``reason`` and ``hint`` never reveal the expected value; ``expected`` (for the staff) does. If the
+        author's function gives no valid answer, the status is ``broken``.
     """
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -265,7 +265,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without knowing the right one: ``blocked``, or ``failed`` if no right answer can be like it."""
+    """Read an answer without the right one: ``blocked``, or ``failed`` if it cannot be read or no right answer fits."""
     kind = kind_of(question, params)
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -286,20 +286,20 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 def wanted(
     question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
 ) -> Any:
-    """Return the answer of the question's or a misconception's function. Raises ValueError and what that raises."""
+    """Return the checked answer of a question's or misconception's function. Raises ValueError, and its errors."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
 def nearest_misconception(
     question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], given: Any
 ) -> Misconception | None:
-    """The misconception of this question whose answer is nearest to what was read, within tolerance."""
+    """Return the misconception of this question with the answer nearest to the given one, within tolerance."""
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []
     for misconception in misconceptions_of(question, misconceptions):
         try:
             distance = kind.distance(given, wanted(question, misconception.fn, params, kind))
-        except Exception:  # a misconception that has no answer for these parameters (verify reports it) matches nothing
+        except Exception:  # a misconception without an answer for these parameters (verify reports it) matches nothing
             continue
         if distance is not None:
             near.append((distance, misconception.name, misconception))
@@ -307,10 +307,10 @@ def nearest_misconception(
 
 
 def misconceptions_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:
-    """The misconceptions that are of this question."""
+    """Return the misconceptions of this question."""
     return (m for m in misconceptions if isinstance(m.of, Question) and m.of.name == question.name)
 
 
 def type_and_text(error: BaseException) -> str:
-    """``ValueError: 0.0 is not ...``, on one line and capped; of an author's error, so paths are kept."""
+    """Return ``ValueError: 0.0 is not ...`` on one line and capped; it is an author's error, so paths are kept."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

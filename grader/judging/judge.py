@@ -1,4 +1,4 @@
-"""RESULTS ARE JUDGED HERE: findings and checks in, results out. NumPy and plain values, no JAX."""
+"""Judge results: takes findings and checks, returns results. NumPy and plain values, no JAX."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from grader.expect import Failure, laid_out, show_value
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, by_compiler, paired, seen_of
 
-# The same for everybody, whatever the secret inputs are and whatever came of them.
+# These texts must not depend on the secret inputs or on their results.
 WRONG_IN_SECRET = (
     "right on all inputs that can be shown, wrong on hidden ones: what it does depends on more than it should"
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; a person must look"
-MAX_SPANS = 1000  # of a timeline that a report holds
-MAX_ROUTES = 2  # that a report shows; ``explain`` shows all
-MAX_HELD = 600  # devices times rounds of one route
+MAX_SPANS = 1000  # most bars in a timeline of a report
+MAX_ROUTES = 2  # most routes that a report shows; ``explain`` shows all
+MAX_HELD = 600  # most devices times rounds of one route
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
-    """A result for every check (every public one when ``public``), in the exercise's order."""
+    """Return a result for every check (only public ones when ``public``), in the exercise's order."""
     results: dict[str, Result] = {}
     answered = paired([by_compiler(a) for a in answered])
     for check in exercise.checks.values():
@@ -41,7 +41,7 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Several checks look at one program: the first that fails shows its timeline and what goes round."""
+    """Drop repeated timelines and rounds: of checks of one program only the first that fails shows them."""
     drawn: list[dict[str, Any]] = []
     found = []
     for result in results:
@@ -53,7 +53,7 @@ def _drawn_once(results: Iterable[Result]) -> list[Result]:
 
 def _blocked(check: Check, before: list[Result]) -> Result | None:
     for result in before:
-        if result.unjudged:  # right on simulated devices, so that what follows from it can be told
+        if result.unjudged:  # right on simulated devices, so checks that depend on it can still be judged
             continue
         if result.status == "broken":
             return _result(check, "broken", f"waits for {result.name!r}, which the grader could not judge")
@@ -64,7 +64,7 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """Answers that a check looks at together: for each of its calls one, or one for every mesh."""
+    """Answers that a check looks at together: for each of its calls one answer, or one per mesh."""
 
     check: Check
     answers: tuple[tuple[Answered, ...], ...]
@@ -75,16 +75,16 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first, which says what all have in common."""
+        """The first ask; it has all properties that the group shares."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check. What NumPy would warn of comes from the learner's values, and shows in what is compared."""
+        """Run the check. NumPy warnings are silenced: they come from the learner's values, which the check compares."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
     def seen(self, *, public: bool, elsewhere: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """What the check's function gets, run by run."""
+        """Yield the arguments of the check's function, one tuple per run."""
         by_call = [
             zip(*(seen_of(a, public=public, elsewhere=elsewhere) for a in answers), strict=True)
             for answers in self.answers
@@ -94,9 +94,10 @@ class Together:
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
-    """What a check looks at, in the order in which it was asked.
+    """Return the groups of answers that a check looks at, in the order of the asks.
 
-    Several calls are looked at where all of them were asked alike: learners may have only one of them in public.
+    A check of several calls gets a group only if each call was asked with the same settings. Learners may have only one
+    of the calls in public.
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -109,7 +110,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """One check over all meshes and inputs; the first failure is the one told, of those that are no secret."""
+    """Judge one check over all meshes and inputs. Reports the first failure on inputs that are not secret, if any."""
     looked_at = together(check, answered)
     if not looked_at:
         return _result(check, "broken", "the grader asked nothing for this check")
@@ -123,7 +124,7 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
 
 
 def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """The first failure on inputs that are not secret, with all that can be said of it."""
+    """Return the first failure on inputs that are not secret, with full details."""
     every = [answer for group in looked_at for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault
@@ -139,7 +140,7 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
 
 
 def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
-    """The first fault among these answers, the learner's before ours; None if there is none."""
+    """Return the first fault among these answers, the learner's before the grader's; None without faults."""
     faults = [(a.ask, a.finding) for a in answers if isinstance(a.finding, Fault)]
     for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
         why = _of_fault(fault, ask.task)
@@ -151,7 +152,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Whether it fails on secret inputs, in words that do not depend on them."""
+    """Return the result if the check fails on secret inputs, in words that do not depend on them; else None."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -167,9 +168,10 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """The result on the other devices that were asked for, of a check that passes on simulated ones.
+    """Return the result on the other requested devices, for a check that passes on simulated ones.
 
-    A check that looks at no value is decided by the program and needs no device. Secret inputs still only decide.
+    A check that looks at no values depends only on the program and needs no device. Secret inputs decide but add no
+    details.
 
     Returns:
         A failure; ``blocked`` if the devices do not hold the values; None if the check passes there or was not tried.
@@ -194,12 +196,10 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 
 
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
-    """The first failure on other devices, if the check fails with every precision of their matmuls.
+    """Return the first failure on other devices, if the check fails at every matmul precision.
 
-    Matmuls as the devices make them may be too coarse for a check (a sum near 0 before a relu); then float32 decides.
-
-    Raises:
-        NotHere: the check looks at values that no device here holds.
+    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu); then float32
+    decides.
     """
     first = None
     precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
@@ -214,7 +214,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 
 
 def verdicts(group: Together) -> list[str]:
-    """For the staff: of each run, secret ones included, why the check fails there; '' where it passes."""
+    """Return, for the staff, why the check fails in each run, secret ones included; '' for a run that passes."""
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
         return [f"{fault.kind}: {_of_fault(fault, ask.task)}" for ask, fault in faults[:1]]
@@ -268,10 +268,7 @@ def _picture(title: str, layout: tuple, wrong: Sequence[int]) -> dict[str, Any]:
 
 
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
-    """The timeline of a timing call at the sizes that learners see.
-
-    None if it cannot be laid out, or has more than MAX_SPANS bars.
-    """
+    """Return the timeline of a timing call at the sizes that learners see."""
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
         return None
@@ -287,7 +284,7 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
 
 def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
-    """The first routes of the program, on a mesh and at sizes that learners see; none that is long."""
+    """Return the first routes of the program, on a mesh and at sizes that learners see; long routes are left out."""
     ask, seen = answer.ask, answer.finding
     if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
         return []
@@ -309,7 +306,7 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """What is told of one ask, with the mesh and the mode where there are several."""
+    """Prefix the text with the mesh and the mode where there are several."""
     if isinstance(ask.of, Call):
         if len(ask.of.meshes) > 1 and not every_mesh:
             text = f"on the mesh {show_device(ask.mesh)}, {text}"
@@ -320,7 +317,7 @@ def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
 
 def _of_fault(fault: Fault, task: str) -> str:
     place = f"line {fault.line}" if fault.line else ""
-    if fault.file.startswith("cell"):  # a .py file's name says nothing that its line does not
+    if fault.file.startswith("cell"):  # students know the name of their .py file, so its line is enough
         place = f"{fault.file}, {place}" if place else fault.file
     text = fault.message if fault.message.startswith(task) else f"{task}: {fault.message}"
     return f"{place}: {text}" if place else text

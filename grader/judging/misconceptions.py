@@ -1,13 +1,13 @@
-"""Which known mistake a submission makes.
+"""Find the misconception that a submission has.
 
-A misconception fits where the checks that it fails find in the submission what they find in it: the same wrong values,
-the same collectives too many, the same operation that waits. All of it comes from inputs that are no secret.
+A misconception fits if its checks find the same mistakes in the submission: equal wrong values, equal excess
+collectives, the same operation that waits. Only inputs that are not secret are used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,17 +20,17 @@ from grader.expect.failure import Compared
 from grader.judging.judge import together
 from grader.judging.seen import Answered, Finding, paired
 
-NEAR = 0.01  # of the largest error: two ways to write one mistake differ by no more
-CLEAR = 4  # times what two right results may differ: an error that is smaller says nothing of its cause
+NEAR = 0.01  # relative to the largest error: two ways to write one mistake differ by no more
+CLEAR = 4  # times the tolerance between two right results: a smaller error does not show its cause
 MOST_NAMED = 2
-"""Misconceptions that fit equally well and are all named; of more, none is."""
+"""Most misconceptions that are named if they fit equally well; if more fit, none is named."""
 
 Found = Failure | Fault | Outcome | None
 
 
 @dataclass
 class Shown:
-    """What a program, or a misconception, comes to on inputs that are no secret, and what checks find in it."""
+    """A program's or misconception's results on inputs that are not secret, and what checks find in them."""
 
     answered: Sequence[Answered]
     _found: dict[str, list[Found]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Shown:
         self.answered = [a for a in paired(self.answered) if not a.ask.secret]
 
     def to(self, check: Check) -> list[Found]:
-        """What this check finds, mesh by mesh and case by case; None where it passes."""
+        """Return the check's findings by mesh and case; None where it passes."""
         if check.name not in self._found:
             self._found[check.name] = list(_found(check, self.answered))
         return self._found[check.name]
@@ -52,10 +52,11 @@ def fitting(
     known: Sequence[tuple[Misconception, Shown]],
     checks: Mapping[str, Check],
 ) -> list[Misconception]:
-    """The misconceptions that explain why a check fails, if they can be told from all others.
+    """Return the misconceptions that explain why a check fails, if they stand out from all others.
 
-    Those whose ``gives`` holds, if there are any. Else each fits: every check that it fails fails in the same way,
-    unless it was not tried. Of several those whose other results and collectives are the submission's, too.
+    If the ``gives`` of some hold, return those. Otherwise a misconception fits if each check that it fails also fails
+    in the submission in the same way, or was not tried. Of several, return those with most other agreements
+    (``_rank``).
 
     Args:
         results: the status of each check of the submission.
@@ -69,16 +70,21 @@ def fitting(
     forms = _possible_forms(results, known, checks)
     for name, every in forms.items():
         compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
-        if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
+        if _fails_as(submitted, every, compared):
             ranks[name] = max(
                 _rank(submitted, mistaken, misconception, failed, results) for misconception, mistaken in every
             )
-    best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
-    return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
+    best = [forms[name][0][0] for name, rank in ranks.items() if rank == max(ranks.values())]
+    return best if len(best) <= MOST_NAMED else []
+
+
+def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
+    """Return True if the submission fails each check in the way of one form, or in the way that all forms share."""
+    return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms]) for check in checks)
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Whether a program comes to what this mistake says that it comes to, on every mesh."""
+    """Return True if the program's results are those that ``gives`` predicts, on every mesh."""
     if misconception.gives is None:
         return False
     check = checks[misconception.fails[0]]
@@ -89,7 +95,7 @@ def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, 
 def _possible_forms(
     results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
 ) -> dict[str, list[tuple[Misconception, Shown]]]:
-    """The forms of each misconception that fail no check which the submission passes."""
+    """Return, by misconception, its forms that fail no check that the submission passes."""
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for misconception, mistaken in known:
         passed = [checks[name] for name in misconception.fails if results.get(name) == "passed"]
@@ -101,12 +107,12 @@ def _possible_forms(
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
 ) -> int:
-    """How much else is alike: the checks that fail, all collectives, all matmuls, all results."""
+    """Count further agreements: failed checks, all collectives, all matmuls, all results."""
     return sum((failed == set(misconception.fails) & results.keys(), *_likeness(submitted, mistaken, misconception)))
 
 
 def with_hint(result: Result, misconceptions: Sequence[Misconception]) -> Result:
-    """The result with the hint of a misconception, or of two of which one is the reason."""
+    """Return the result with the hint of one misconception, or of two if either may be the reason."""
     hints = list(dict.fromkeys(misconception.hint for misconception in misconceptions))
     hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
     return result.model_copy(
@@ -114,7 +120,7 @@ def with_hint(result: Result, misconceptions: Sequence[Misconception]) -> Result
     )
 
 
-# -- what a check finds ------------------------------------------------------------------------
+# -- findings of a check -----------------------------------------------------------------------
 
 
 def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
@@ -136,7 +142,7 @@ def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """The outcome of a wrong case; only that it is wrong, if its check does not compare it with one due outcome."""
+    """Return the outcome of a wrong case; "wrong" if its check does not compare it with one expected outcome."""
     return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -145,15 +151,15 @@ def _outcomes(seen: tuple) -> bool:
 
 
 def _cases(seen: tuple) -> list[tuple]:
-    """Of a plain function, what was seen of it case by case."""
+    """Split the outcomes of a plain function into one tuple per case; other values stay whole."""
     return [(replace(seen[0], outcomes=[one]),) for one in seen[0].outcomes] if _outcomes(seen) else [seen]
 
 
-# -- whether two findings are alike ------------------------------------------------------------
+# -- compare findings --------------------------------------------------------------------------
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]]) -> bool:
-    """A check finds what it finds in one form of a mistake, or what it finds in all of them."""
+    """Return True if the findings match one form of a misconception, or what all its forms have in common."""
     if any(_same_way(submitted, form) for form in forms):
         return True
     alike = {len(submitted), *map(len, forms)}
@@ -168,7 +174,7 @@ OPEN = Fault("open", "the forms of a mistake have nothing in common here")
 
 
 def _common(found: Sequence[Found]) -> Found:
-    """What all forms of a mistake have in common."""
+    """Return what all forms of a misconception have in common, or OPEN."""
     failures = [one for one in found if isinstance(one, Failure)]
     compared = [one.compared for one in failures]
     if len(failures) < len(found) or failures[0].others or not all(compared):
@@ -188,16 +194,16 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
-    """Where an array is as near as that to all others; nowhere where one of them is NaN."""
+    """Return a mask of elements within ``bound`` of all others; all False if one of them is NaN there."""
     near = [np.abs(_wide(held) - _wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
 
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Whether a check fails in the same places and for the same reason.
+    """Return True if a check fails in the same places and for the same reason.
 
-    What a mistake leaves undefined may be NaN in one program and a number in the other: that says nothing, so other
-    places must agree, and be no fewer.
+    Undefined values may be NaN in one program and a number in the other. Such places are ignored, but at least as many
+    other places must agree.
     """
     if len(submitted) != len(mistaken):
         return False
@@ -213,11 +219,11 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 
 
 def _alike(one: Found, other: Found) -> tuple[int | None, int]:
-    """In how many places they agree (None: they do not), and in how many nobody can say."""
+    """Return the number of places that agree (None: they disagree) and the number that cannot be compared."""
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
-    if isinstance(one, Fault) and isinstance(other, Fault):  # a missing or unfinished task is nobody's misconception
+    if isinstance(one, Fault) and isinstance(other, Fault):  # a missing or unfinished task is not a misconception
         same = one.kind == other.kind and one.kind in ("raised", "refused") and _gist(one) == _gist(other)
     elif isinstance(one, Outcome) and isinstance(other, Outcome):
         same = same_outcome(one, other, 1e-6)
@@ -225,7 +231,7 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
 
 
 def _gist(fault: Fault) -> tuple[str, str]:
-    """An error's type and the part of its message before anything that names shapes or lines."""
+    """Return an error's type and the beginning of its message, without digits and punctuation."""
     return fault.type, re.sub(r"[\d\W_]+", " ", fault.message)[:60]
 
 
@@ -246,9 +252,10 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 
 
 def _same_finding(one: Failure, other: Failure) -> bool:
-    """Whether the data of both are alike.
+    """Return True if the data of both failures agree.
 
-    Where the data are not numbers, the words of the reasons must agree too; where there are none, also their numbers.
+    If the data are not numbers, the words of the reasons must agree too. If there are no data, the numbers in the
+    reasons must agree as well.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):
@@ -263,12 +270,12 @@ def _same_finding(one: Failure, other: Failure) -> bool:
 
 
 def _says(reason: str) -> str:
-    """The words of a reason: without lines, numbers and shapes."""
+    """Return the words of a reason, without lines, numbers and shapes."""
     return re.sub(r"[^a-z]+", " ", re.sub(r"line \d+|\S*\d\S*( ?[a-zA-Z%]+\b)?", " ", reason.lower())).strip()
 
 
 def _numbers(reason: str) -> list[float]:
-    """Without those of lines, devices and shapes."""
+    """Return the numbers of a reason, without those of lines, devices and shapes."""
     return [float(n) for n in re.findall(r"(?<![\w.=])\d+(?:\.\d+)?", re.sub(r"line \d+|\[.*?\]|\(.*?\)", "", reason))]
 
 
@@ -279,9 +286,9 @@ def _same_data(a: object, b: object, spread: float) -> bool:
 
 
 def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
-    """Both are wrong in the same places, by the same error wherever both are numbers.
+    """Compare wrong values: the same places must be wrong, by equal errors where both are numbers.
 
-    Only places can be compared if different values are due, which depend on what a program draws by itself.
+    If the expected values differ, they depend on what a program draws; then only places are compared.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0
@@ -306,11 +313,11 @@ def _wide(values: np.ndarray) -> np.ndarray:
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
-# -- all the rest ------------------------------------------------------------------------------
+# -- compare everything else -------------------------------------------------------------------
 
 
 def _likeness(submitted: Shown, mistaken: Shown, misconception: Misconception) -> tuple[bool, ...]:
-    """Whether all collectives are the same, all matmuls, and all results."""
+    """Return whether all collectives, all matmuls and all results agree."""
     others = {answer.ask.same: answer.finding for answer in mistaken.answered}
     pairs = [(a.finding, others.get(a.ask.same)) for a in submitted.answered if a.ask.task == misconception.of.name]
     if plain := _outcome_pairs(pairs):
@@ -321,7 +328,7 @@ def _likeness(submitted: Shown, mistaken: Shown, misconception: Misconception) -
 
 
 def _outcome_pairs(pairs: Sequence[tuple[Finding, Finding | None]]) -> list[tuple[Outcome, Outcome]]:
-    """The outcomes of plain functions, case by case."""
+    """Return the outcomes of plain functions in pairs, case by case."""
     lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
     return [pair for a, b in lists for pair in zip(a, b, strict=True)]
 

@@ -1,9 +1,8 @@
-"""What is asked of a submission: an exercise's calls, on every mesh, with inputs drawn from a seed.
+"""Plan the asks of a submission: an exercise's calls, on every mesh, with inputs drawn from a seed.
 
-A public plan holds what learners can try themselves: the dimensions and cases that they see. A grader's plan holds the
-public one, the same again on hidden dimensions and more cases, and then *secret* asks, whose inputs are drawn from the
-course's seed. Whatever is said about a submission comes from asks that are no secret; secret ones decide, and say
-nothing.
+A public plan holds what learners can try: the dimensions and cases that they see. A grader's plan adds asks on hidden
+dimensions and more cases, then *secret* asks with hidden inputs, drawn from the course's seed. Secret asks decide, but
+reports show nothing about them.
 """
 
 from __future__ import annotations
@@ -24,23 +23,22 @@ from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Quest
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
-OPEN_SEED = "public"  # anybody may draw these inputs
-SECRET_RUNS = 2  # with the open one, three on hidden dimensions
+OPEN_SEED = "public"  # anyone may draw these inputs
+SECRET_RUNS = 2  # plus the run with the open seed: three on hidden dimensions
 
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """One question to a submission, and the inputs that only the runner and the judge get to see.
+    """One request to a submission, with the inputs that only the runner and the judge see.
 
     Attributes:
-        of: the call, the cases or the numeric question it stands for.
-        mesh, dims, static, check_vma: of a call.
-        inputs: for each run, and each of its steps, the arguments by name (and ``cotangent``); after the first step
-            without those that are fed.
+        of: the call, cases or question to answer.
+        mesh, dims, static, check_vma: settings of a call.
+        inputs: for each run and step, the arguments by name (and ``cotangent``); later steps omit those that are fed.
         cases: argument sets of a function.
-        secret: drawn from the course's seed: what comes of it decides, but nothing is said of it.
-        exercise: whose ask it is.
-        hidden: of a call, on hidden dimensions.
+        secret: drawn from the course's seed; the result decides, but reports show nothing about it.
+        exercise: id of the exercise.
+        hidden: a call on hidden dimensions.
         compared: another call asks for its program's time, so the two programs are compared.
     """
 
@@ -61,7 +59,7 @@ class Ask:
         return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
-        """The ask as JSON: of a call shapes, dtypes and specs, never values; of a plain function its argument sets."""
+        """Return the ask as JSON: a call's shapes, dtypes and specs, never values; a function's argument sets."""
         if isinstance(self.of, Question):
             return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
         if isinstance(self.of, Cases):
@@ -97,18 +95,18 @@ class Ask:
 
     @property
     def program(self) -> tuple:
-        """Key by which asks of a call share one program."""
+        """A key that is equal for asks of a call that share one program."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
 
     @property
     def same(self) -> tuple:
-        """Key by which asks of any plan have equal findings."""
+        """A key that is equal for asks with equal findings, in any plan."""
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Key by which a check looks at the asks of its calls together."""
+        """Return a key that is equal for asks that a check of several calls looks at together."""
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
         return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
@@ -130,19 +128,19 @@ class Ask:
         return hashlib.sha256(json.dumps(self.for_tracer([])).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
-        """The inputs in the program's order, one list per run with all of its steps."""
+        """Return the inputs in the program's order, one list per run with all of its steps."""
         steps = self.of.steps if isinstance(self.of, Call) else 1
         each = [[array for _, array in arrays_of(one)] for one in self.inputs]
         return [list(itertools.chain(*each[at : at + steps])) for at in range(0, len(each), steps)]
 
 
 def arrays_of(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
-    """The arrays of one step with their names, in the program's order."""
+    """Return the arrays of one step with their names, in the program's order."""
     return [leaf for name, tree in inputs.items() for leaf in leaves(tree, name) if leaf[1] is not None]
 
 
 def _out_specs(call: Call) -> Any:
-    """The out_specs of a body; if the result's structure is declared, one per leaf, as the learner's side has them."""
+    """Return a body's out_specs; if the result's structure is declared, one per leaf as in the learner's process."""
     specs = call.task.out_specs
     if call.returns is None:
         return specs if call.names is None else (specs,)
@@ -150,7 +148,7 @@ def _out_specs(call: Call) -> Any:
 
 
 def _fed(call: Call) -> list[list[Any]]:
-    """(result, argument): which argument of the next step each result becomes."""
+    """Return pairs (result, argument): each result becomes this argument of the next step."""
     results = call.results or () if call.steps > 1 else ()
     return [[at, result.feeds] for at, result in enumerate(results) if result.feeds is not None]
 
@@ -166,18 +164,18 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 
 
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
-    """Every ask of an exercise, in a fixed order: calls and cases of its checks, then its questions; secret asks last.
+    """Return every ask of an exercise: calls and cases of its checks, then questions; secret asks last.
 
     Args:
-        exercise: whose checks are to be judged.
+        exercise: the exercise to judge.
         public: only what learners can try themselves.
-        seed: the secret one.
+        seed: the course's seed.
     """
     asks: list[Ask] = []
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
     for call in dict.fromkeys(call for check in chosen for call in _looked_at(check)):
-        # The public check gives its name, so that a grader draws the data which learners had.
+        # The public check names the draw, so that a grader draws the same data as learners.
         of_call = [check for check in checks if call in _looked_at(check)]
         public_checks = [check for check in of_call if check.public]
         where = f"{exercise.id}/{(public_checks or of_call)[0].name}"
@@ -192,18 +190,18 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 
 
 def _looked_at(check: Check) -> list[Call | Cases]:
-    """The calls of a check, each after the one whose values are judged."""
+    """Return the calls of a check, and before each timing call the call that it times."""
     return [each for call in check.calls for each in _with_values(call)]
 
 
 def _compared_calls(checks: Sequence[Check]) -> set[int]:
-    """Ids of the timing calls and of the calls that judge their values."""
+    """Return the ids of the timing calls and of the calls that they time."""
     pairs = [_with_values(call) for check in checks for call in check.calls]
     return {id(call) for pair in pairs if len(pair) > 1 for call in pair}
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """A timing call comes with the call whose values are judged: their programs are compared."""
+    """Return the call, and before a timing call the call that it times: their programs are compared."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 
@@ -215,7 +213,7 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Hidden argument sets. Raises AuthorError where the author's function does not give any."""
+    """Return hidden argument sets. Raises AuthorError if the author's function fails."""
     assert cases.hidden is not None
     try:
         found = list(cases.hidden(draw))
@@ -227,7 +225,7 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
-    """``shown``: learners have this call, so a grader asks for it too, exactly as they can."""
+    """Return the asks of a call. If ``shown``, learners have this call, and a grader also asks exactly as they can."""
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:
@@ -249,7 +247,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """The arguments of one run, step by step, drawn in their order. Raises AuthorError if one cannot be drawn."""
+    """Yield the arguments of one run, step by step, drawn in order. Raises AuthorError if one cannot be drawn."""
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}
@@ -276,6 +274,6 @@ def _seen(array: np.ndarray | None) -> np.ndarray | None:
 
 
 def rng(seed: str, where: str) -> np.random.Generator:
-    """A generator that depends on the course's seed and on what is drawn, on nothing else."""
+    """Return a generator that depends only on the seed and on ``where``, the name of the draw."""
     digest = hashlib.sha256(f"{seed}\0{where}".encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(int.from_bytes(digest, "big")))

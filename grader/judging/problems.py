@@ -1,4 +1,4 @@
-"""Prove a question: every variant has a text, an answer of its kind, and misconceptions that can be told apart."""
+"""Check a question: every variant has a text, a valid answer, and misconceptions that differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.judging.answers import (
 from grader.judging.units import BadAnswer
 
 VARIANT_CAP = 4000
-"""Variants of one question that ``question_problems`` looks at."""
+"""The most variants of one question that ``question_problems`` looks at."""
 
 OF_KIND = {
     "number": "finite positive value",
@@ -32,11 +32,10 @@ OF_KIND = {
 
 
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
-    """What is wrong with a question, over every variant (at most ``VARIANT_CAP``, drawn evenly): one line each.
+    """Yield the problems of a question over all variants (at most ``VARIANT_CAP``, sampled), one line each.
 
-    A problem is a text that does not render, an answer (right or a misconception's) that is none of its kind (a finite
-    positive number, a spec over the mesh's axes, one of the options, a table of the names that are asked for), and two
-    answers that one could be taken for. Each is reported once, with the first variant it shows in.
+    Problems are texts that do not render, answers (right or a misconception's) that are not valid for their kind, and
+    pairs of answers that one answer could match. Each problem is reported once, with the first variant that has it.
     """
     try:
         units_known(question)
@@ -63,7 +62,7 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
 def _variant_problems(
     question: Question, misconceptions: list[Misconception], params: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """(what is wrong, its detail) for one variant."""
+    """Yield (problem, detail) pairs of one variant."""
     try:
         kind = kind_of(question, params)
     except Exception as error:

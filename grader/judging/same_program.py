@@ -1,8 +1,8 @@
-"""Whether two programs are one program at two sizes: compared operation by operation, up to one substitution of sizes.
+"""Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
-What is timed is never run. That it computes the right values is known only because it equals a small program whose
-values are judged: same operations in the same order, same operands by position, same dtypes and attributes, and each
-size is the one that the substitution makes of the small size.
+The timed program never runs. It is known to compute the right values only because it equals a small program with judged
+values: same operations in the same order, same operands by position, same dtypes and attributes. Each size must be the
+substitute of the small size.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from typing import Any
 from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
-NUMBER = re.compile(r"(?<![a-z\d])\d+")  # and not the 64 of i64
-# The shape of their result follows from their operands and attributes, which were compared; that of a collective does,
-# too.
+NUMBER = re.compile(r"(?<![a-z\d])\d+")  # not the 64 of i64
+# The shape of the result follows from operands and attributes, which are compared. This holds for collectives, too.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # a loop over N devices has N - 2 to N + 2 rounds
 WINDOW = 3  # a window of 4 has T - 3 places
-MAX_SUMMED = 12  # arguments, of which any may lie in one flat array
+MAX_SUMMED = 12  # arguments considered; any subset of them may be packed in one flat array
 MOST_LOST = Fraction(
     1, 2
-)  # of an array, between what the parts are of the small one and what they still are of the large one
+)  # largest loss of the array's fraction that fixed-size parts cover, from the small to the large program
 TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # a pad may be negative
 
 
@@ -41,17 +40,17 @@ class Difference:
 
 
 def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
-    """Return how the large program differs from what the substitution makes of the small one; None if it does not."""
+    """Return how the large program differs from the small one after the substitution; None if it does not differ."""
     return _Comparison(small, large, sizes).first_difference()
 
 
 @dataclass
 class _Comparison:
-    """Pairs of sizes that are no products of dimensions.
+    """Comparison of two programs, with the pairs of sizes that are not products of dimensions.
 
     Attributes:
-        sums: of arguments that lie in one flat array.
-        follows: sizes that slices and concatenations made before: T - 1.
+        sums: pairs of sizes of arguments packed in one flat array.
+        follows: pairs of sizes that earlier slices and concatenations made, such as T - 1.
     """
 
     small: Operations
@@ -61,7 +60,7 @@ class _Comparison:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Any of the arguments may lie in one flat array, as gradients in a bucket do."""
+        """Collect ``sums``: any of the arguments may be packed in one flat array, as gradients in a bucket are."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -87,10 +86,10 @@ class _Comparison:
         at = two if two.line else one
         return Difference(what, at.line, at.file or "")
 
-    # what must be equal
+    # must be equal
 
     def kinds(self, one: Operation, two: Operation) -> str:
-        """What they are, what they work on, and who talks to whom."""
+        """Compare names, operands, results, dtypes and the devices that communicate."""
         if one.name != two.name:
             return f"{_of(two, self.large)} is timed, {_of(one, self.small)} is judged"
         if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
@@ -117,11 +116,11 @@ class _Comparison:
         return "" if equal else f"{two.name} goes between other devices than in the judged program"
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
-        """Whether groups have as many devices as the other mesh has along their axes, and pairs are as far apart."""
+        """Return True if groups are as large as the other mesh's axes require, and pairs are equally far apart."""
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
             return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
-        around = tuple(self.small.mesh.values())  # of two devices one is one place on and one place back
+        around = tuple(self.small.mesh.values())  # with two devices, one place on equals one place back
         ways = [
             {tuple(step % n for step, n in zip(way, around, strict=True)) for way in _ways(each.groups, program.mesh)}
             for each, program in ((judged, self.small), (timed, self.large))
@@ -130,12 +129,12 @@ class _Comparison:
         idle = [math.prod(p.mesh.values()) - n for p, n in zip((self.small, self.large), pairs, strict=True)]
         return ways[0] == ways[1] and (self.fits(*pairs) or self.fits(*idle))
 
-    # what all parts together must not be
+    # must not hold for all parts together
 
     def shrinking_parts(self) -> Difference | None:
-        """Parts that keep their size where the array grows must not make up the small array.
+        """Return a difference if parts that keep their size make up most of the small array, but not of the large one.
 
-        Ten of 11 rows from each end are all rows; of 4,096 they are next to none. Then the small program's values are
+        Ten of 11 rows from each end cover all rows, but hardly any of 4,096 rows. Then the small program's values are
         right, and the large program leaves out most of its work. One row, or all but one, is a part of both sizes.
         """
         lost, cuts = Fraction(0), set()
@@ -157,7 +156,7 @@ class _Comparison:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Whether a part grows as the substitution says, along each dimension that grows; of a gather its indices."""
+        """Return True if a part grows as required in each dimension that grows; for a gather, if its indices grow."""
         if one.name == "gather":
             text = one.attributes
             batch = re.search(r"start_indices_batching_dims = \[([\d, ]*)\]", text)
@@ -179,10 +178,10 @@ class _Comparison:
             for whole, part in zip(wholes, parts, strict=True)
         )
 
-    # what the substitution decides
+    # decided by the substitution
 
     def numbers(self, one: Operation, two: Operation) -> str:
-        """The attributes of both, and the rounds of a loop."""
+        """Compare the attributes of both operations, and the rounds of a loop."""
         judged, timed = (NUMBER.sub("#", op.attributes) for op in (one, two))
         if judged != timed:
             return f"{two.name} is another one: {_differing(one.attributes, two.attributes)}"
@@ -196,21 +195,21 @@ class _Comparison:
         return ""
 
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
-        """Whether a number may be that of a dimension, so that it stays 3 when a mesh axis of 3 devices grows.
+        """Return True if a number may be a dimension's index, so that it stays 3 when a mesh axis of 3 devices grows.
 
-        Sizes have primes of their own, which are larger than the mesh.
+        Sizes have prime factors of their own, which are larger than the mesh.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
 
     def rounds(self, one: int | None, two: int | None) -> bool:
-        """Rounds fit, or are by the same few more or less than a size that grows: N - 1 rounds of N devices."""
+        """Return True if rounds fit, or differ equally by a few from a size that grows: N - 1 rounds of N devices."""
         if one is None or two is None:
             return one == two
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Each bound is the same size from the beginning, or from the end, of the array that is cut."""
+        """Compare slices: each bound is the same size from the start, or from the end, of the array."""
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -221,7 +220,7 @@ class _Comparison:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """What is added on each side fits, or follows from a whole that fits: the transpose of a slice."""
+        """Compare pads: each side's amount fits, or follows from a total that fits (the transpose of a slice)."""
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
         for dim, whole in enumerate(zip(*wholes, strict=True)):
@@ -257,17 +256,17 @@ class _Comparison:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Where the parts of a concatenation begin and end: whoever takes it apart cuts there."""
+        """Return where the parts of a concatenation end: code that takes it apart again slices there."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
         return set(zip(*ends, strict=True))
 
     def fits(self, judged: int, timed: int) -> bool:
-        """Whether the substitution makes one of the other.
+        """Return True if the substitution turns ``judged`` into ``timed``.
 
-        A size that follows from others stands for no less than that, or for a size that grows and a few: else arrays of
-            5 and of 6 numbers would be an excuse for 11 rows where 4,096 are due.
+        A size in ``follows`` also fits if it is at least that large, or a few off from a size that grows. Otherwise
+        arrays of 5 and 6 numbers would excuse 11 rows where 4,096 are due.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -275,18 +274,18 @@ class _Comparison:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Whether both are by the same few more or less than a size that grows."""
+        """Return True if both differ equally, by at most ``most``, from a size that grows."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """What the substitution makes of a size, where it is another one."""
+        """Return text with the substituted size, if it differs."""
         grown = self.sizes.of(judged)
         return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
 
 
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
-    """How far pairs of devices are apart along each axis, the shorter way round."""
+    """Return the distances between paired devices along each axis, the shorter way round."""
     found, sizes = set(), list(mesh.values())
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     for source, target in pairs:
@@ -296,7 +295,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 
 
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
-    """The operations of two bodies of one form, in pairs; ``rounds``: how often both run, loops multiplied out."""
+    """Yield the paired operations of two equal bodies; ``rounds``: how often each runs, nested loops multiplied."""
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds
         inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))
@@ -309,7 +308,7 @@ def _size(program: Operations, value: int) -> int:
 
 
 def _arguments(program: Operations) -> list[int]:
-    """What each device is given: the operands of shard_map as it holds them, or else the program's arguments."""
+    """Return each device's inputs: the shards that shard_map passes in, else the program's arguments."""
     cut = [op.results[0] for op in program.main.operations if op.name == "shard"]
     return cut or list(program.main.arguments)
 
@@ -319,7 +318,7 @@ def _numbers(op: Operation) -> list[int]:
 
 
 def _by_name(attributes: str) -> Mapping[str, list[int]]:
-    """``start_indices = array<i64: 0, 5>, ...`` by name."""
+    """Parse ``start_indices = array<i64: 0, 5>, ...`` into lists by name."""
     found = re.findall(r"(\w+) = array<i64(?:: ([-\d, ]*))?>", attributes)
     return {name: [int(n) for n in re.findall(r"-?\d+", numbers)] for name, numbers in found}
 
@@ -329,7 +328,7 @@ def _bodies(op: Operation) -> Any:
 
 
 def _differing(one: str, two: str) -> str:
-    """The first attribute that differs, of both."""
+    """Return the first attribute that differs, from both operations."""
     for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
         if NUMBER.sub("#", a) != NUMBER.sub("#", b):
             return f"{b[:60] or 'another value'}, in the judged program {a[:60] or 'another value'}"
@@ -337,6 +336,6 @@ def _differing(one: str, two: str) -> str:
 
 
 def _of(op: Operation, program: Operations) -> str:
-    """``dot_general of bfloat16[16, 24] and bfloat16[24, 8]``."""
+    """Describe an operation: ``dot_general of bfloat16[16, 24] and bfloat16[24, 8]``."""
     arrays = [program.values[v] for v in op.operands[:2]]
     return f"{op.name}{' of ' if arrays else ''}{' and '.join(f'{a.dtype}{list(a.shape)}' for a in arrays)}"

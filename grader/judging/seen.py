@@ -1,8 +1,8 @@
-"""What a check sees of an answer, and what the answer is compared with: NumPy and plain values, no JAX.
+"""Views of answers for checks, and the expected outcomes. NumPy and plain values, no JAX.
 
-A finding is what one ask came to: an observation (a program that ran), outcomes (a function that was
-called), a raw answer (a question), or a fault. A timed program is paired with the small one whose values are judged
-(``paired``); if the two programs differ, the timed one is not judged.
+A finding is the result of one ask: an observation (a program that ran), outcomes (of a function, or a question's
+answer) or a fault. ``paired`` matches a timed program with the small one that has judged values. If the two differ, the
+timed one is not judged.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Finding = Observation | list[Outcome] | Fault
 
 @dataclass(frozen=True)
 class Answered:
-    """One ask and what it came to."""
+    """One ask and its finding."""
 
     ask: Ask
     finding: Finding
 
 
 def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
-    """What a check sees of one answer, run by run. ``elsewhere``: take results from this entry of ``elsewhere``."""
+    """Yield what a check sees of one answer, per run. ``elsewhere``: take results from this entry of ``elsewhere``."""
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
@@ -64,7 +64,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
 
 
 def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
-    """What can be seen of a program that did not run."""
+    """Return what can be seen of a program without a run."""
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,
@@ -86,10 +86,10 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Whether it is tried which operations matter: on one mesh, and of graded work on hidden dimensions alone.
+    """Return True to try which operations matter: on one mesh, and when grading only on hidden dimensions.
 
-    Each trial compiles a program. A submission that does the work on the mesh of most axes gains nothing by leaving it
-    out on others, or at the sizes that learners see.
+    Each trial compiles a program. A submission that does the work on the mesh with most axes gains nothing by leaving
+    it out on others, or at the sizes that learners see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -97,7 +97,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """What is judged: of a timing call that the compiler of its chip refuses, its refusal."""
+    """Return the answer to judge: if the chip's compiler refuses a timing call, the finding is that refusal."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)
@@ -105,7 +105,7 @@ def by_compiler(answer: Answered) -> Answered:
 
 
 def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
-    """The compiler's order in time, of a timing call; None where no compiler of that very slice was asked."""
+    """Return the compiler's schedule of a timing call as a timeline; None without a compiler for that slice."""
     made, timing = finding.compiled, call.timing
     if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
         return None
@@ -113,12 +113,12 @@ def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timel
 
 
 def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded], before: list[Seen]) -> Seen:
-    """What one run of the program came to.
+    """Return what a check sees of one step.
 
     Args:
-        program: what is seen of it without a run.
-        inputs: what was drawn for this one.
-        before: the steps before it, whose last has the arguments that are fed.
+        program: what is seen of the program without a run.
+        inputs: the arguments drawn for this step.
+        before: the earlier steps; the last one's results are fed to this one.
     """
     call = ask.of
     assert isinstance(call, Call)
@@ -142,7 +142,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
 
 
 def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
-    """The result in its declared structure; else one array, or a list of all. One and a tuple of one are the same."""
+    """Return the result in its declared structure, else one array or a list. One result equals a tuple of one."""
     found = [replace(r, due=call.dtype, per_device=call.task.kind == "body", step=step) for r in outputs]
     if call.results is None:
         return found[0] if len(found) == 1 else found
@@ -158,7 +158,7 @@ def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
 
 
 def _fed(call: Call, out: Any) -> dict[str, Any]:
-    """The arguments that the step before returned."""
+    """Return the arguments that the previous step returned."""
     results = flat(out)
     arrays = {about.feeds: result for about, result in zip(call.results or (), results, strict=True)}
     places = {name: at for at, (name, _) in enumerate(leaf for a in call.args for leaf in leaves(call.args[a], a))}
@@ -175,13 +175,13 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Once for everybody: a plan is drawn once."""
+    """Return the outcomes of the author's function; cached, as all students share the plan."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
 
 def reference_outcome(task: Task, args: Mapping[str, Any]) -> Outcome:
-    """What the author's function does; its errors are outcomes too."""
+    """Return the outcome of the author's function; its errors are outcomes too."""
     try:
         return Outcome(value=decode(encode(task.fn(**args))))
     except Exception as error:
@@ -193,7 +193,7 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def expected_outcomes(cases: Cases) -> list[Outcome]:
-    """Outcomes of the public cases as ``build`` wrote them."""
+    """Return the outcomes of the public cases as ``build`` wrote them."""
     return [Outcome(error=o["error"]) if "error" in o else Outcome(value=decode(o["value"])) for o in cases.expected]
 
 
@@ -207,8 +207,8 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers; a timed program that is not the judged one at other sizes becomes a Fault.
 
-    Which operations of a timed program matter is known from the judged one. An answer that was paired before is not
-    compared again.
+    The judged program shows which operations of the timed one matter. Answers that are paired already are not compared
+    again.
     """
     found = []
     for answer in answered:
@@ -225,7 +225,7 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
-    """Return the answer to the value call that a timing call is of, at the sizes that belong to these.
+    """Return the answer to the value call of a timing call, at the matching sizes.
 
     Raises:
         LookupError: the plan did not ask for it; ``plan`` always does.

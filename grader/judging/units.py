@@ -1,9 +1,9 @@
-"""Numbers with units: read what a learner wrote, and say what kind of quantity a unit measures.
+"""Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
-``parse`` takes text that anybody may have written. It matches a strict grammar (one number, a few unit names) before
-pint sees anything, and raises nothing but ``BadAnswer``.
+``parse`` accepts untrusted text. It matches a strict grammar (one number, a few unit names) before pint sees the text,
+and raises only ``BadAnswer``.
 
-Values are kept in the course's base: seconds, bytes, FLOP, tokens and their ratios.
+Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pint
 
 LONGEST = 100
-"""Characters an answer may have."""
+"""Most characters of an answer."""
 
 
 class BadAnswer(ValueError):
@@ -52,7 +52,7 @@ UNITS = (
     "percent = 0.01",
 )
 COUNTS = ("count", "hop", "step", "round", "chip", "device", "GPU", "element", "parameter", "param", "layer", "x")
-"""Names that count things: plain numbers with or without them."""
+"""Names that count things; they do not change the value or its dimension."""
 DIMENSIONS: dict[tuple[tuple[str, float], ...], str] = {
     (): "a plain number",
     (("[time]", 1),): "a time",
@@ -78,7 +78,7 @@ _pint = threading.Lock()
 
 @contextlib.contextmanager
 def _absent(package: str) -> Iterator[None]:
-    """For as long as this lasts a package that nobody has imported is as if it were not installed."""
+    """Make a package appear not installed while the context lasts, unless it is already imported."""
     if package in sys.modules:
         yield
         return
@@ -91,8 +91,8 @@ def _absent(package: str) -> Iterator[None]:
 
 @functools.cache
 def _registry() -> pint.UnitRegistry:
-    """Imported here: it takes a third of a second, and most commands read no unit."""
-    with _absent("dask"):  # for arrays of Dask's, of which we have none, it would import all of that
+    """Return the registry. pint is imported here: it takes a third of a second, and most commands read no unit."""
+    with _absent("dask"):  # pint would import dask, which we do not use
         import pint
 
     registry = pint.UnitRegistry(None)  # pyright: ignore[reportArgumentType]  # None is "empty", as pint documents
@@ -102,12 +102,12 @@ def _registry() -> pint.UnitRegistry:
 
 
 def unit_of(unit: str) -> tuple[float, str]:
-    """A unit's factor to the base units and the kind of quantity it measures: ``("us") -> (1e-6, "a time")``.
+    """Return a unit's factor to base units and the kind of quantity: ``("us") -> (1e-6, "a time")``.
 
     Raises:
-        BadAnswer: no such unit.
+        BadAnswer: the unit is unknown.
     """
-    with _pint:  # a registry is not made for several threads, and there must be only one
+    with _pint:  # a registry is not thread-safe, and there must be only one
         return _unit_of(unit)
 
 
@@ -145,12 +145,12 @@ def _one(name: str) -> Any:
 
 
 def show(value: float, unit: str) -> str:
-    """A value in base units as text in ``unit``: ``show(559e-6, "us") -> "559 us"``."""
+    """Return a value in base units as text in ``unit``: ``show(559e-6, "us") -> "559 us"``."""
     return f"{value / unit_of(unit)[0]:.6g} {unit}".rstrip()
 
 
 def quote(text: str) -> str:
-    """The learner's text on one line, cut short."""
+    """Return the learner's text on one line, cut short."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -175,11 +175,11 @@ RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """What was read.
+    """An answer that was read.
 
     Attributes:
         value: in the course's base units (seconds, bytes, FLOP, tokens and their ratios).
-        dimension: what kind of quantity, as shown to learners: "a time", "an amount of data", ...
+        dimension: the kind of quantity as shown to learners: "a time", "an amount of data", ...
         magnitude, unit: as written; a bare number has the question's unit.
     """
 
@@ -196,12 +196,12 @@ def parse(raw: Any, unit: str) -> ParsedAnswer:
     """Read a learner's answer.
 
     Args:
-        raw: a plain JSON value: a number (in the question's unit), a string with or without a unit, or
-            ``{"magnitude": number, "units": text}`` (a pint quantity as it was sent).
+        raw: a plain JSON value: a number (in the question's unit), a string with or without a unit, or ``{"magnitude":
+            number, "units": text}`` (a pint quantity).
         unit: the question's unit.
 
     Raises:
-        BadAnswer: it cannot be read; nothing else is ever raised for any ``raw``.
+        BadAnswer: the answer cannot be read. Nothing else is raised, for any ``raw``.
     """
     if isinstance(raw, str):
         return _parse_text(raw, unit)
@@ -222,13 +222,13 @@ def _parse_text(text: str, unit: str) -> ParsedAnswer:
 
 
 def _plain_signs(text: str) -> str:
-    """The same text with one sign for each thing, and ``10³`` as ``10^3``."""
+    """Return the text with one character for each sign, and ``10³`` as ``10^3``."""
     raised = re.sub("(?<=[0-9])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+", lambda found: "^" + found[0].translate(RAISED), text)
     return raised.translate(SAME)
 
 
 def _value_of(found: re.Match[str]) -> float:
-    """The number of a ``QUANTITY``; infinite where no float can hold it."""
+    """Return the number of a ``QUANTITY`` match; infinity if a float cannot hold it."""
     digits, tens, twos = re.sub("[, '_]", "", found["digits"] or "1"), int(found["e"] or 0), 0
     if found["base"] == "10":
         tens += int(found["power"])
@@ -250,7 +250,7 @@ def _parse_quantity(raw: Mapping[Any, Any]) -> ParsedAnswer:
 
 
 def _float(raw: Any) -> float:
-    """A finite float, or BadAnswer."""
+    """Return a finite float. Raises BadAnswer."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise BadAnswer(f"an answer is a number or a text with a unit, not {_kind(raw)}")
     try:

@@ -1,5 +1,5 @@
 """LEARNER PYTHON RUNS HERE: the tracing process. In: one source, then asks. Out: programs, plain values, faults.
 
-All that a confined child could read of ours is this folder, ``wire`` and ``sandbox``: it holds no check, no answer and
-no hidden input, and imports ``wire`` alone.
+From this package, a confined child can read only this folder, ``wire`` and ``sandbox``. This folder holds no check, no
+answer and no hidden input, and imports only ``wire``.
 """

@@ -1,6 +1,6 @@
-"""Modules that are not installed where work is graded: a stand-in lets what does not use them run.
+"""Stand-ins for modules that are not installed where submissions are graded, so that code without them runs.
 
-A plot or a table left in a file costs nothing then; what computes with such a module says which line imports it.
+A left-over plot or table then costs nothing. Code that computes with such a module gets the line that imports it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# What every solution may count on: where one of these cannot be imported, the learner misspelt it.
+# Modules that every solution may use. If one of these cannot be imported, the learner misspelt it.
 THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_names}
 
 
 class NotInstalled(ImportError):
-    """A module is used that is not there. ``module`` and the line that imports it are its attributes."""
+    """A missing module is used. Its name and the line that imports it are in ``module`` and ``line``."""
 
     def __init__(self, module: str, line: int) -> None:
         super().__init__(f"{module} is not installed where this is graded; line {line} imports it")
@@ -25,7 +25,7 @@ class NotInstalled(ImportError):
 
 
 class StandIn:
-    """Any module, function or class of an absent module: it can be named, and not used."""
+    """Any module, function or class of a missing module. It can be named, but not used."""
 
     def __init__(self, module: str, line: int) -> None:
         self.__dict__.update(_module=module, _line=line)
@@ -39,7 +39,7 @@ class StandIn:
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Settings of what is not there (``plt.rcParams["figure.dpi"] = 100``) change nothing."""
+        """Ignore settings of a missing module (``plt.rcParams["figure.dpi"] = 100``)."""
 
     def __setitem__(self, key: Any, value: Any) -> None: ...
 
@@ -61,24 +61,24 @@ class StandIn:
 def stood_in(
     space: Mapping[str, Any], note: Callable[[str, int, str], None], guarded: Callable[[str, int], bool]
 ) -> Iterator[None]:
-    """While this lasts, an import in ``space`` of a module that is not there gives a StandIn.
+    """Make imports of missing modules in ``space`` give a StandIn, inside this context.
 
     Args:
         note: called with the module, and the line and file that import it.
-        guarded: whether the import at this line and file stands in a ``try``: its author has a way out.
+        guarded: whether the import at this file and line is in a ``try``, so that its author handles the failure.
     """
     own = builtins.__import__
 
     def imported(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         try:
             return own(name, globals, locals, fromlist, level)
-        except (ImportError, OSError):  # what may not be read is not there either
+        except (ImportError, OSError):  # unreadable modules count as missing
             frame, module = sys._getframe(1), name.split(".")[0]
             place = frame.f_lineno, frame.f_code.co_filename
             if globals is not space or level or module in THERE or guarded(place[1], place[0]):
                 raise
             if fromlist and module in sys.modules and not isinstance(sys.modules[module], StandIn):
-                raise  # it is there, the name is not
+                raise  # the module exists, the name does not
             note(module, *place)
             return StandIn(module, place[0])
 
@@ -90,7 +90,7 @@ def stood_in(
 
 
 def guarded_lines(text: str) -> set[int]:
-    """The lines of ``try`` statements that catch something."""
+    """Return the lines inside ``try`` statements that have an ``except``."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         tries = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and n.handlers]
         return {line for n in tries for s in n.body for line in range(s.lineno, (s.end_lineno or s.lineno) + 1)}

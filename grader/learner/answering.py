@@ -1,8 +1,8 @@
-"""LEARNER PYTHON RUNS HERE: a task is called, and what it comes to is a program, plain values, or a fault.
+"""LEARNER PYTHON RUNS HERE: a task is called, and the result is a program, plain values, or a fault.
 
-An ask says what to call, on which mesh, with which shapes and specs, never with which values; of plain functions the
-arguments, hidden ones last. Here is no check, no expected value and no hidden array, so there is nothing to steal.
-Trees of arguments are put together and results taken apart here: a program has flat lists of arrays only.
+An ask says what to call, on which mesh, with which shapes and specs, never with which values. For plain functions it
+holds the arguments, hidden ones last. There is no check, expected value or hidden array here to steal. Trees of
+arguments are assembled and results flattened here, because a program has only flat lists of arrays.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_COMPOSED, MAX_ENTRIES = 4, 64
-"""Levels of a composed answer, and entries of one of its parts."""
+"""Nesting levels of a composed answer, and entries of one of its parts."""
 
 
 def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
     """Answer one ask: ``{"program"}`` with one blob, ``{"values"}``, ``{"raw"}`` or ``{"fault"}``.
 
-    Whoever calls this has made JAX tolerant.
+    The caller must be inside ``tolerant_jax``.
     """
     state = program.state_for(ask)
     if state is not None:
@@ -56,8 +56,8 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             mesh = mesh_of(ask)
-            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):  # a spec alone means what is set
-                jax.set_mesh(mesh)  # theirs may have other axes; this one is what the task is about
+            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):  # a bare spec refers to it
+                jax.set_mesh(mesh)  # the learner's mesh may have other axes; the task needs this one
             return {"program": True}, [looked_at(task, ask, program)]
     except BaseException as error:
         mesh = mesh_of(ask, traced_only=True) if "mesh" in ask else None
@@ -65,12 +65,12 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 
 
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
-    """The mesh that a task is asked on; for a timing call one without devices where there are not as many."""
+    """Return the mesh of an ask. For a timing call with too few devices here, it is a mesh without devices."""
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
 def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
-    """The fault of a source in which no function has this name; ``found``: what has it."""
+    """Return the fault for a source without a function of this name. ``found``: the object with the name, or None."""
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
     elif stopped := next(
@@ -88,9 +88,9 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """``lower``, while learner code may look at arrays as if they were computed; see ``looks``."""
+    """Return ``lower`` of the task, while learner code may inspect arrays as if they were computed; see ``looks``."""
     task = on_leaves(task, ask)
-    if ask["kind"] == "body" or "timing" in ask:  # in a shard_map arrays are traced for them too; paper's hold no data
+    if ask["kind"] == "body" or "timing" in ask:  # learners trace these, too; paper-sized arrays lack data
         return lower(task, ask)
     mesh = mesh_of(ask)
     arguments = [
@@ -103,7 +103,7 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     """Trace ``task``, a function of the leaves, for this mesh and these arguments.
 
-    Returns its StableHLO module as MLIR bytecode, and nothing beside it.
+    Returns its StableHLO module as MLIR bytecode.
     """
     mesh = mesh_of(ask)
 
@@ -139,9 +139,9 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
 
 
 def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> dict[str, Any]:
-    """What a pure function did for one argument set: ``{"value"}`` or ``{"error", "kinds", "message", "line"}``.
+    """Return what a pure function did for one argument set: ``{"value"}`` or ``{"error", "kinds", "message", "line"}``.
 
-    ``kinds`` are the error's base classes too: a subclass of ValueError is a ValueError.
+    ``kinds`` includes the error's base classes, because a subclass of ValueError is a ValueError.
     """
     try:
         return {"value": encode(task(**decode(args)))}
@@ -161,7 +161,7 @@ def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) ->
 
 
 def raw_answer(value: Any) -> Any:
-    """An answer as plain JSON: number, string, None, or ``{"magnitude", "units"}`` of a pint quantity."""
+    """Return an answer as JSON: number, string, None, ``{"magnitude", "units"}`` (a pint quantity) or ``{"type"}``."""
     if hasattr(value, "magnitude") and hasattr(value, "units"):
         return {"magnitude": float(value.magnitude), "units": str(value.units)}
     if value is None or isinstance(value, bool):
@@ -180,8 +180,9 @@ def raw_answer(value: Any) -> Any:
 
 
 def composed_answer(value: Any, depth: int = 0) -> Any:
-    """An answer that may be composed: lists of answers, ``{"dict": [[key, answer], ...]}``, ``{"spec": [...]}`` of a
-    PartitionSpec; else as ``raw_answer`` has it, with text of any length that a table needs.
+    """Return an answer with parts as JSON: lists, ``{"dict": [[key, answer], ...]}``, and ``{"spec": [...]}``.
+
+    Other answers are as in ``raw_answer``, but with longer text (MAX_TEXT).
     """
     if depth > MAX_COMPOSED:
         return {"type": type(value).__name__}
@@ -199,10 +200,10 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
 
 
 def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
-    """``task`` as a function of the leaves of its arguments, giving the leaves of its result in the order declared.
+    """Return ``task`` as a function from the leaves of its arguments to the leaves of its result, in declared order.
 
-    Where no structure of the result is declared, it gives what the task returns. The function raises Misfit where the
-    result has another structure.
+    If no structure is declared for the result, the function returns the task's result. It raises Misfit if the result
+    has another structure.
     """
     takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
     if returns is None and not any(map(is_tree, takes)):
@@ -225,7 +226,7 @@ def _as_declared(result: Any, returns: Any) -> list[Any]:
 
 
 def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
-    """``(*args, *cotangents) -> (*results, *gradients)``, all flat; results without a cotangent are auxiliary."""
+    """Return a flat ``(*args, *cotangents) -> (*results, *gradients)``. Results without a cotangent are auxiliary."""
     wrt = [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]]
     count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]]
 
@@ -246,7 +247,7 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """The cotangent of a result, in the type of the result: else JAX refuses it.
+    """Return the cotangent of a result in the result's type, which JAX requires.
 
     Raises Misfit for a loss that is not one number.
     """

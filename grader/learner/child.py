@@ -1,4 +1,4 @@
-"""What the confined child does: loads one source and answers what it is asked, stage by stage."""
+"""The confined child: loads one source and answers asks, stage by stage."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     """Load the source that comes first, then answer every ask.
 
     Args:
-        read: the way in, ``read(n)``: a frame with the source, then the stages of asks.
-        stream: the way out: ``started`` before a word of the source is read, ``loaded``, then the numbered answers.
+        read: the input, ``read(n)``: a frame with the source, then the stages of asks.
+        stream: the output: ``started`` before any part of the source is read, ``loaded``, then the numbered answers.
         seconds: CPU time for loading, and for each ask.
     """
     source, _ = frames.read_frame(read)
@@ -47,7 +47,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
 
 def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
-    """All asks, stage by stage: none is in this process before those of the earlier stages were answered."""
+    """Yield all asks, stage by stage. A stage arrives in this process only after the earlier ones were answered."""
     while True:
         try:
             stage, _ = frames.read_frame(read)
@@ -57,10 +57,10 @@ def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _hide_grader() -> None:
-    """This package holds formulas and layouts that learners are asked for; they must not import it.
+    """Replace ``grader`` by empty modules, because it holds formulas and layouts that learners must find.
 
-    Notebooks call ``check`` below each exercise, ours or the one that nbgrader releases, and may draw and explain: here
-    that does nothing.
+    Notebooks call ``check`` below each exercise (shardlings' own or nbgrader's), and may call ``explain``, ``chip`` and
+    ``show``. Here these do nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:
         del sys.modules[name]

@@ -1,4 +1,4 @@
-"""A learner's error as data: its kind, one line in a learner's terms, and the line of their code that it comes from."""
+"""A learner's error as data: its kind, one line for the learner, and the line of their code that it comes from."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from grader.learner.surroundings import TimeLimit
 from grader.wire.text import one_line
 from grader.wire.trees import Misfit
 
-Files = Collection[str]  # names of the learner's chunks, as code objects have them
-# Names of JAX errors that mean "this needs a value while it is being traced".
+Files = Collection[str]  # names of the learner's chunks, as in code objects
+# JAX errors that mean "this needs a value while it is being traced".
 CONCRETE = {
     "ConcretizationTypeError",
     "TracerArrayConversionError",
@@ -35,16 +35,16 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
     """Describe a learner's error: kind, one line, and the innermost line of their own code.
 
     Args:
-        files: of the learner's code.
+        files: the learner's files.
         seconds: the limit of CPU time.
-        mesh: the one that was asked for.
+        mesh: the mesh that was asked for.
     """
     line, where = innermost(error, files)
     name = type(error).__name__
     match error:
         case TimeLimit():
             kind, text = "timeout", f"did not finish within {seconds:g} s"
-            line, where = None, ""  # where it was when time was over is chance, and reports must be reproducible
+            line, where = None, ""  # the interrupted line varies, and reports must be reproducible
         case MemoryError():
             kind, text = "memory", "ran out of the memory it is allowed"
         case ValueDependent():
@@ -61,13 +61,13 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
 def _raised(
     error: BaseException, files: Files, place: tuple[int | None, str], mesh: Mesh | None
 ) -> tuple[str, str, str]:
-    """Kind, name and text of an error that the learner's code or JAX raised. ``place``: line and file."""
+    """Return kind, name and text of an error that the learner's code or JAX raised. ``place``: line and file."""
     line, name = place[0], type(error).__name__
     if isinstance(error, NotImplementedError) and raised_by_learner(error, files):
         return "missing", name, "not written yet (it raises NotImplementedError)"
     if name in CONCRETE:
         return "untraceable", name, NEEDS_VALUES
-    if isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some
+    if isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some callbacks
         return "untraceable", name, "uses a host callback, which cannot leave this process; remove it"
     if (axis := unbound_axis(error)) is not None:
         return "raised", "NameError", unbound_text(axis, mesh and mesh.shape)
@@ -82,9 +82,9 @@ def _raised(
 
 
 def unbound_axis(error: BaseException) -> str | None:
-    """The axis that a collective named and JAX did not find; None for other errors.
+    """Return the axis that a collective names and JAX does not find, or None for other errors.
 
-    JAX says it in a NameError, or, where it keeps track of what varies, in an assertion without a word.
+    JAX raises a NameError or, where it tracks varying axes, an assertion without a message.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
@@ -108,7 +108,7 @@ def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
 
 
 def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
-    """Say that the task uses a mesh of its own, where JAX's error is about meshes, specs or devices; '' elsewhere."""
+    """Return a text if the task uses a mesh of its own and JAX's error is about meshes, specs or devices, else ''."""
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""
@@ -135,7 +135,7 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """The meshes that were in use where an error came up: those of the learner's code, and those it handed to JAX."""
+    """Return the meshes in use at an error: those in the learner's code, and those that it passed to JAX."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:
@@ -147,13 +147,13 @@ def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
 
 
 def raised_by_learner(error: BaseException, files: Files) -> bool:
-    """Whether the deepest frame is the learner's own code, and not JAX's."""
+    """Return whether the deepest frame is the learner's own code, not JAX's."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and frames[-1].f_code.co_filename in files
 
 
 def innermost(error: BaseException, files: Files) -> tuple[int | None, str]:
-    """Line and chunk of the deepest frame that is the learner's own code."""
+    """Return line and chunk of the deepest frame in the learner's own code."""
     found: tuple[int | None, str] = (None, "")
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:
@@ -162,5 +162,5 @@ def innermost(error: BaseException, files: Files) -> tuple[int | None, str]:
 
 
 def words(error: BaseException, line: int | None, file: str) -> str:
-    """What an error says; of one without a word, such as a bare ``assert``, the line that it comes from."""
+    """Return an error's message. For an error without one, such as a bare ``assert``, return the line of code."""
     return one_line(error) or (linecache.getline(file, line).strip()[:200] if line else "")

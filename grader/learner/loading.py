@@ -1,4 +1,4 @@
-"""LEARNER PYTHON RUNS HERE: a source is executed, chunk by chunk, and what it defines is kept."""
+"""LEARNER PYTHON RUNS HERE: a source is executed chunk by chunk, and its definitions are kept."""
 
 from __future__ import annotations
 import __future__
@@ -27,14 +27,14 @@ class LoadedSource:
 
     Attributes:
         space: the namespace in which its chunks ran, and in which its functions look names up.
-        states: for every chunk, what the namespace held when it had run, and whether a mesh was set.
-        faults: what stopped chunks, and modules that were not there (kind ``absent``).
+        states: for every chunk, the namespace after it ran, and whether a mesh was set.
+        faults: errors that stopped chunks, and missing modules (kind ``absent``).
         files: the chunks' texts by name.
     """
 
     def __init__(self) -> None:
         module = types.ModuleType("submission")
-        sys.modules["submission"] = module  # dataclasses look their module up
+        sys.modules["submission"] = module  # dataclasses look up their module
         self.space: dict[str, Any] = module.__dict__
         self.states: dict[str, tuple[dict[str, Any], bool]] = {}
         self.faults: list[dict[str, Any]] = []
@@ -42,7 +42,7 @@ class LoadedSource:
 
     @contextlib.contextmanager
     def imports(self) -> Iterator[None]:
-        """What learner code imports is a stand-in where it is not there; it is noted once."""
+        """Give learner code stand-ins for missing modules, inside this context. Each module is noted once."""
 
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
@@ -57,10 +57,10 @@ class LoadedSource:
             yield
 
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
-        """The namespace as it was where the ask's exercise ends, ``ask["after"]``.
+        """Return the namespace at the end of the ask's exercise, ``ask["after"]``, or None if nothing was executed.
 
-        Work that was written further down, below its check, counts as it is there; without a check in the notebook,
-        as it is at the end. None: nothing was executed.
+        If the task is redefined below its check, its last definition counts. Without a check in the notebook, the
+        namespace is that at the end.
         """
         names, after = list(self.states), ask.get("after")
         if after not in self.states:
@@ -74,12 +74,12 @@ class LoadedSource:
 def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
 
-    A chunk that raises does not stop the next one, as in a notebook; what it defined until then stays.
-    Whoever calls this has made JAX tolerant.
+    As in a notebook, a chunk that raises does not stop the next one, and its definitions up to the error stay. The
+    caller must be inside ``tolerant_jax``.
     """
     program = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
-        jax.devices()  # the file would change how many there are
+        jax.devices()  # start the backend before the file can change the number of devices
     with mesh_contexts_left(), program.imports():
         for name, text in source["chunks"]:
             program.files[name] = text
@@ -87,7 +87,7 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
             try:
                 with time_limit(seconds):
                     _execute(text, name, program, seconds)
-            except BaseException as error:  # SystemExit and KeyboardInterrupt included
+            except BaseException as error:  # also SystemExit and KeyboardInterrupt
                 program.faults.append(fault_of(error, program.files, seconds) | {"chunk": name})
             last = name == source["chunks"][-1][0]
             program.states[name] = dict(program.space) if last else as_they_are(program.space), mesh_is_set()
@@ -95,10 +95,10 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
 
 
 def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
-    """The names of a space with lists, dicts and sets as they are now, whatever a later cell puts into them.
+    """Return a snapshot of a namespace with copied lists, dicts and sets, so that later cells cannot change it.
 
     Args:
-        most: items to copy in all; what is more, or nested deeper than eight times, is shared.
+        most: items to copy in total. Further items, and those nested more than eight levels deep, are shared.
     """
     copies: dict[int, Any] = {}
     left = most
@@ -110,7 +110,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
         if id(value) not in copies:
             left -= len(value)
             if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
-                return value  # other keys may be compared by learner code, and none of it runs here
+                return value  # comparing other keys may run learner code
             copies[id(value)] = new = value.copy()
             for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
                 new[key] = copied(value[key], depth + 1)
@@ -120,7 +120,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
 
 
 def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> None:
-    """Run a chunk. A statement that uses a module which is not there is left out, as if it were not written."""
+    """Run a chunk. Statements that use a missing module are skipped."""
     rest = compile(text, name, "exec", dont_inherit=True)
     flags = rest.co_flags & MASK_FUTURE
     while True:
@@ -131,7 +131,7 @@ def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> Non
             at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
             body = ast.parse(text).body
             left = [s for s in body if s.lineno > at]
-            # ``fig, ax = plt.subplots()`` gives names that are not there either
+            # names bound by ``fig, ax = plt.subplots()`` are missing, too
             stopped = [n for s in body if s.lineno <= at <= (s.end_lineno or at) for n in ast.walk(s)]
             bound = {n.id for n in stopped if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             program.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))

@@ -1,9 +1,9 @@
-"""Looks at an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
+"""Inspecting an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
-A traced array has a shape and a type, no layout and no values. A learner who calls the function on sharded arrays sees
-both. So the program up to where learner code looks is run here, on made-up inputs laid out as asked, and what it
-computes is shown: its layout is the real one, its values are nobody's. A program that depends on values it was shown
-computes nothing; it is told apart by tracing twice, with other made-up inputs.
+A traced array has a shape and a dtype, but no layout and no values. A learner who calls the function on sharded arrays
+sees both. So the program up to the inspection runs here, on made-up inputs laid out as asked, and its result is shown:
+the layout is real, the values are made up. A program that depends on these values is an error. It is detected by
+tracing a second time, with other made-up inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax.core import Tracer, eval_jaxpr
 
 from grader.wire.limits import MAX_LOOKS
 
-# What an array that was computed can say besides its type. All but LAYOUT shows values.
+# Attributes that a computed array has besides its type. All but LAYOUT show values.
 ATTRIBUTES = {
     "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards",
     "global_shards",
@@ -35,14 +35,14 @@ LAYOUT = {
 
 
 class ArrayRead(BaseException):
-    """Stops a trace where learner code looks at an array that nobody has computed yet."""
+    """Stops a trace where learner code inspects an array that has not been computed yet."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
 
 
 class ValueDependent(Exception):
-    """The program differs with the values that learner code was shown, first at ``line`` of ``file``."""
+    """The program depends on the values that learner code was shown, first at ``line`` of ``file``."""
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()
@@ -50,17 +50,17 @@ class ValueDependent(Exception):
 
 
 class Looks:
-    """The looks of one task on one mesh, in their order, and what each was shown (None: JAX's own error)."""
+    """The inspections of one task on one mesh, in order, and the array shown to each (None: JAX's own error)."""
 
     def __init__(self, files: Collection[str]) -> None:
         self.files = files
         self.shown: list[Any] = []
         self.count = 0
         self.trace: Any = None
-        self.first_value: tuple[int, str] | None = None  # line and file of the first look at values
+        self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """``task``, whose arguments tell arrays of its own level from those of a jit or shard_map inside."""
+        """Return ``task``, noting the trace of its arguments: arrays of an inner jit or shard_map have another one."""
 
         def watched(*args: Any, **static: Any) -> Any:
             self.count = 0
@@ -70,7 +70,7 @@ class Looks:
         return watched
 
     def look(self, array: Any, *, values: bool) -> Any:
-        """The array that is shown in place of this one; None where JAX shall answer, as it does inside ``jax.jit``."""
+        """Return the array to show instead of this one, or None for JAX's own answer, as inside ``jax.jit``."""
         place = self._learners_line()
         if place is None or self.trace is None or getattr(array, "_trace", None) is not self.trace:
             return None
@@ -87,7 +87,7 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Where learner code looks, itself or through NumPy; JAX looks for reasons of its own."""
+        """Return where learner code inspects, itself or through NumPy. JAX inspects for reasons of its own."""
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -106,17 +106,16 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """``export(task)`` with every look answered.
+    """Return ``export(task)`` with every inspection answered.
 
     Args:
         task, static: called as ``task(*arrays, **static)``.
         arguments: shape, dtype and sharding of each array.
-        files: of the learner's code.
-
+        files: the learner's files.
     Raises ValueDependent.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # on one line: a program holds the lines of its callers
+    for sign in (1, -1):  # one call on one line: a program records the lines of its callers
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:
@@ -143,11 +142,11 @@ def _settled(
             except AssertionError as error:
                 if looks.first_value is None:
                     raise
-                raise ValueDependent(*looks.first_value) from error  # it may hold of their values, not of made-up ones
+                raise ValueDependent(*looks.first_value) from error  # the assertion may hold for real values
 
 
 def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any], so_far: SoFar) -> Any:
-    """The array that is looked at next, run on made-up inputs; None when it cannot be."""
+    """Return the next inspected array, computed from made-up inputs, or None if that fails."""
 
     def until_the_look(*arrays: Any) -> Any:
         try:
@@ -162,23 +161,23 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
             return so_far.evaluated(made, arrays)
         except Exception:
             return jax.jit(until_the_look)(*arrays)
-    except Exception:  # whatever is wrong shows up where the program itself is made
+    except Exception:  # any fault shows up when the program itself is made
         return None
 
 
 class SoFar:
-    """What the steps of a program gave, one by one as in a plain call: the next look needs only the steps after it."""
+    """The results of a program's steps, computed one by one: the next inspection needs only the steps after them."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []  # of all variables that ``steps`` steps bind
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
-        """The one result of a program that begins with the steps of those before it."""
+        """Return the one result of a program that begins with the steps computed so far."""
         program = made.jaxpr
         old, new = program.eqns[: self.steps], program.eqns[self.steps :]
         known, bound = _bound(old), _bound(new)
-        if len(known) != len(self.values):  # another program than before: somebody draws lots
+        if len(known) != len(self.values):  # the program changed between traces, for instance by random choices
             self.values, self.steps = [], 0
             return self.evaluated(made, arrays)
         rest = program.replace(
@@ -195,7 +194,7 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """The second time all signs are others, and no product of two is what it was."""
+    """Return made-up values. With the second sign, floats change sign and scale, and integers are drawn anew."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)
@@ -205,7 +204,7 @@ def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
 
 # -- where JAX is asked ------------------------------------------------------------------------
 
-_now: list[Looks] = []  # the looks that are answered; the innermost last
+_now: list[Looks] = []  # the active inspections; the innermost last
 
 
 @contextlib.contextmanager
@@ -222,7 +221,7 @@ def _shown(array: Any, name: str) -> Any:
 
 
 def stand_ins() -> dict[str, Any]:
-    """Attribute of ``jax.core.Tracer`` -> what takes its place. JAX's own stays where nothing is shown."""
+    """Return replacements for attributes of ``jax.core.Tracer``. Without a value to show, JAX's own are kept."""
     ready = {
         "block_until_ready": lambda self: self,
         "copy_to_host_async": lambda self: None,
@@ -253,7 +252,7 @@ def _method(name: str) -> Callable:
 
 
 def with_shown(device_get: Callable) -> Callable:
-    """``jax.device_get``, which reads arrays from inside JAX."""
+    """Return ``jax.device_get`` with inspections answered, because it reads arrays from inside JAX."""
 
     def get(x: Any) -> Any:
         leaves, tree = jax.tree.flatten(x)

@@ -1,4 +1,4 @@
-"""What is around learner code: a limit on its time, and what was done once for every child."""
+"""The surroundings of learner code: a limit on its time, and preparations made once for all children."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from grader.wire.limits import KERNEL_SECONDS
 
 
 class TimeLimit(BaseException):
-    """Raised inside learner code when its time is over; not an Exception, so that nothing swallows it."""
+    """Raised inside learner code when its time is over. Not an Exception, so that ``except Exception`` misses it."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, where the system has timers.
+    """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, if the system has timers.
 
-    Wall time depends on what else the machine does, so only CPU time counts; the process that waits for this one ends
-    code that sleeps. The system's timer also counts ticks that another process took, so ``counted_seconds`` decides.
+    Wall time depends on the machine's load, so only CPU time counts. The process that waits for this one ends code that
+    sleeps. The system's timer may include ticks of other processes, so ``counted_seconds`` decides.
     """
     if not hasattr(signal, "setitimer"):
         yield
@@ -39,7 +39,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGPROF, over)
-    except ValueError:  # not the main thread: whoever called us keeps the time
+    except ValueError:  # not the main thread: the caller keeps the time
         yield
         return
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -53,17 +53,17 @@ def time_limit(seconds: float) -> Iterator[None]:
 def counted_seconds(begun: os.times_result) -> float:
     """Return the CPU seconds since ``begun`` that count.
 
-    The kernel hands out memory page by page, and on a loaded machine a page takes several times as long. Its time
-    counts only from ``KERNEL_SECONDS`` on, so that code which takes all memory meets the memory limit first.
+    The kernel hands out memory page by page, which takes several times as long on a loaded machine. Kernel time counts
+    only from ``KERNEL_SECONDS`` on, so that code that takes all memory meets the memory limit first.
     """
     now = os.times()
     return now.user - begun.user + max(0.0, now.system - begun.system - KERNEL_SECONDS)
 
 
 def prepare() -> None:
-    """Do once what every child would do again, in the process that they are forked from.
+    """Prepare the process that children are forked from, so that they need not repeat it.
 
-    Starts no backend and no thread: a fork would not survive them.
+    Starts no backend and no thread, because these would not survive a fork.
     """
     share_ir_context()
     mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
@@ -74,9 +74,9 @@ def prepare() -> None:
 
 
 def share_ir_context() -> None:
-    """One MLIR context for all programs of a process: making one takes longer than tracing a small program.
+    """Use one MLIR context for all programs of a process: creating one takes longer than tracing a small program.
 
-    For processes that end with their submission: a context keeps what every program had. Where a JAX has no such
+    Only for processes that end with their submission, because a context keeps every program. If JAX lacks this
     function, each program has a context of its own.
     """
     from jax._src.interpreters import mlir

@@ -1,4 +1,4 @@
-"""JAX as honest learners expect it: what works when they call their function works while it is traced."""
+"""JAX as learners expect it: calls that work outside of tracing also work while their function is traced."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from grader.learner import looks
 
 @contextlib.contextmanager
 def tolerant_jax() -> Iterator[None]:
-    """While this lasts, prints left in do no harm, old spellings work, and a file sets nothing for others.
+    """Make left-over prints harmless, old spellings work and files change no settings, inside this context.
 
-    Errors keep JAX's own frames, from which ``unbound_axis`` reads what an assertion leaves unsaid. Once for all that a
-    source is asked: changing JAX back and forth takes a twentieth of a trace.
+    Errors keep JAX's own frames, from which ``unbound_axis`` reads the details of an assertion. It is entered once for
+    all asks of a source, because changing JAX back and forth takes a twentieth of a trace.
     """
     frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     update = jax.config.update
@@ -40,16 +40,16 @@ def tolerant_jax() -> Iterator[None]:
 
 
 def stand_ins() -> Iterator[tuple[Any, str, Any]]:
-    """(owner, name, what takes its place). What is no longer there but in old spellings is put there."""
-    # They call the host, which a program that is carried away cannot.
+    """Yield (owner, name, replacement), also for names that JAX removed and old code uses."""
+    # They call the host, which is impossible for an exported program.
     for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
         yield jax.debug, name, _nothing
-    # Removed, each in favour of another spelling.
+    # Removed from JAX, each in favour of another spelling.
     if not hasattr(jax.lax, "pvary"):
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
         yield jax.sharding, "use_mesh", jax.set_mesh
-    # The devices are the course's, and they are there. A setting would come too late, which JAX calls an error.
+    # The course's devices exist already. JAX refuses such settings once they do.
     yield type(jax.config), "update", _known_setting
     yield jax.distributed, "initialize", _nothing
     yield jax.distributed, "shutdown", _nothing
@@ -58,7 +58,7 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     yield jax.profiler, "trace", contextlib.nullcontext
     yield from ((core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
     yield jax, "device_get", looks.with_shown(jax.device_get)
-    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # of the class: it may have other names already
+    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # in the class, which may have aliases already
     yield jax.sharding, "get_mesh", _anywhere(jax.sharding.get_mesh)
 
 
@@ -67,7 +67,7 @@ def _nothing(*args: Any, **options: Any) -> None:
 
 
 def _known_setting(config: Any, name: str, value: Any) -> None:
-    """Takes the place of ``jax.config.update``: a name that JAX has not is an error, as ever."""
+    """Accept a JAX setting without effect. As in JAX, an unknown name raises AttributeError."""
     if name not in config.values:
         raise AttributeError(f"Unrecognized config option: {name}")
 
@@ -90,14 +90,14 @@ def _in_place_of(owner: Any, name: str, stand_in: Any) -> Iterator[None]:
 
 
 def mesh_is_set() -> bool:
-    """Whether ``jax.set_mesh(mesh)`` or ``mesh.__enter__()`` was left in force."""
+    """Return whether ``jax.set_mesh(mesh)`` or ``mesh.__enter__()`` is still in force."""
     return not (jax.sharding.get_mesh().empty and thread_resources.env.physical_mesh.empty)
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Let a JAX function that refuses to work under ``jax.jit`` work there: the ``jax.jit`` is ours.
+    """Let a JAX function that refuses to run under ``jax.jit`` run there, because the grader adds the ``jax.jit``.
 
-    In a shard_map it still refuses: a mesh whose axes are not manual would be wrong there.
+    In a shard_map it still refuses, because a mesh with axes that are not manual would be wrong there.
     """
 
     @functools.wraps(own)
@@ -112,7 +112,7 @@ def _anywhere(own: Callable) -> Callable:
 
 @contextlib.contextmanager
 def mesh_contexts_left() -> Iterator[None]:
-    """Leave mesh contexts that learner code entered and left open (``jax.set_mesh(mesh)``, ``mesh.__enter__()``)."""
+    """Exit mesh contexts that learner code entered and left open (``jax.set_mesh(mesh)``, ``mesh.__enter__()``)."""
     depth = len(thread_resources.stack)
     try:
         with jax.set_mesh(None):  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
-"""A report as text, pictures, pages and tables.
+"""Reports as text, pictures, pages and tables.
 
-In: reports (``common.result``), and of a class their ``summary``. Out: something to look at, from ``terminal``,
+The inputs are reports (``common.result``) and, for a class, their ``summary``. The output comes from ``terminal``,
 ``pages`` and ``tables``.
 
-All text in a report may come from a learner. It passes ``untrusted.clean`` once, on its way out: the template
-environment of ``pages`` applies it to every string a template prints (and escapes it), ``paper.Paper.text`` to every
-string for a terminal (as plain ``rich.text.Text``, never as markup), and ``tables.csv_cell`` to every cell. What only
-staff may see is taken away by ``wording.seen_by``, before any renderer looks.
+Any text in a report may come from a student. It passes ``untrusted.clean`` once, on its way out: the template
+environment of ``pages`` cleans and escapes every string that a template prints, ``paper.Paper.text`` cleans every
+string for a terminal (plain ``rich.text.Text``, never markup), and ``tables.csv_cell`` cleans every cell. Before
+rendering, ``wording.seen_by`` removes everything that only staff may see.
 """

@@ -1,8 +1,8 @@
-"""A class without names: reports and their summary as they may be shown to others.
+"""A class without names: reports and a summary that may be shown to others.
 
-A name is replaced where it stands for a student. Of a report numbers are kept, and of all else what is listed here, so that
-what nobody thought of is missing rather than told: notes, times and evidence are. In text that may quote learners every name
-that is known is covered.
+A student's name becomes a pseudonym. From a report only numbers and the fields listed here are kept, so that a field
+that this module does not know is dropped, not disclosed. Notes, times and evidence are dropped this way. In text that
+may quote students, every known name is covered.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _OF_EXERCISE = ("exercise", "module", "title")
 _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception", "expected")
 _QUOTING = ("reason", "where", "actual", "staff", "pictures")
 _SHORT = 5
-"""Shorter names are covered where they stand alone, longer ones anywhere."""
-_WHY: dict[Kind, str] = {  # what quotes names of files
+"""Shorter names are covered only as whole words, longer ones also inside words."""
+_WHY: dict[Kind, str] = {  # kinds with reasons that quote file names
     "not graded": "not graded",
     "not found": "work that may be there was not found",
     "handed in again": "several versions were handed in",
@@ -33,7 +33,7 @@ _WHY: dict[Kind, str] = {  # what quotes names of files
 
 
 def assign(students: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
-    """Student -> pseudonym: the one that is kept, else a new one, drawn so that it says nothing of the name."""
+    """Return a pseudonym for each student: the kept one, or a new random one that reveals nothing about the name."""
     names, taken = {}, set(kept.values())
     missing = []
     for student in sorted(set(students)):
@@ -51,10 +51,10 @@ def assign(students: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
 
 
 class Anonymous:
-    """What is said of students, by pseudonyms.
+    """Reports and summaries with pseudonyms for students.
 
     Args:
-        names: student -> pseudonym, of everybody.
+        names: student -> pseudonym, for all students.
         others: further names to cover, such as those of a gradebook.
     """
 
@@ -63,7 +63,7 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Without the fingerprint, too, by which a page could be matched with one that bears a name."""
+        """Return the report without names, and without the fingerprint, which could match it to a page with a name."""
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
         changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}
@@ -98,7 +98,7 @@ class Anonymous:
         return Result.model_validate(_listed(result, _OF_RESULT) | covered)
 
     def _covered(self, value: Any) -> Any:
-        """Text, or what plain data hold, with names covered."""
+        """Return plain data (text, lists, mappings) with names covered."""
         if isinstance(value, str):
             return self._pattern.sub(COVERED, value)
         if isinstance(value, list):
@@ -113,7 +113,7 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Finds whole names, and their words of three letters or more; the longest first."""
+    """Return a pattern that matches known names and their words of three letters or more, the longest first."""
     whole = {name.strip() for name in names} - {""}
     words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
     parts = []

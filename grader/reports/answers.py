@@ -1,4 +1,4 @@
-"""What a class answered to the questions that ask for a number: how far from right, and by which misconceptions."""
+"""A class's answers to questions that ask for a number: their distance from the right answer, and misconceptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEPS = 9
 
 @dataclass(frozen=True)
 class MatchedMisconception:
-    """A misconception that led to answers. ``ratio``: the median of these answers, divided by the right one."""
+    """A misconception that led to answers. ``ratio``: the median of these answers, divided by the right answer."""
 
     mark: str
     name: str
@@ -30,7 +30,7 @@ class MatchedMisconception:
 
 @dataclass(frozen=True)
 class AnswerBar:
-    """The answers between ``low`` and ``high`` times the right one, counted by misconception."""
+    """The answers between ``low`` and ``high`` times the right answer, counted by misconception."""
 
     low: float
     high: float
@@ -45,9 +45,9 @@ class AnswerBar:
 
 @dataclass(frozen=True)
 class Answers:
-    """A class's answers to one question; bars go from low to high.
+    """A class's answers to one question. Bars go from low to high.
 
-    ``off_scale`` are of another dimension, not positive, or not to be read; ``silent`` gave none.
+    ``off_scale`` answers have another dimension, are not positive, or cannot be read. ``silent``: without an answer.
     """
 
     exercise: str
@@ -63,7 +63,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """One answer. ``ratio``: the answer divided by the right one; None where there is no such positive number."""
+    """One answer. ``ratio``: the answer divided by the right one, or None if that is not a positive number."""
 
     right: bool
     silent: bool
@@ -73,10 +73,10 @@ class _Given:
 
 @dataclass
 class _Question:
-    """What a class answered to one question: equal answers are counted together.
+    """A class's answers to one question. Equal answers are counted together.
 
     Attributes:
-        label: in the first report.
+        label: the label in the first report.
         hints, students: by misconception.
     """
 
@@ -87,7 +87,7 @@ class _Question:
 
 
 class NumericAnswers:
-    """Collect the answers to every question that somebody was asked, one report at a time."""
+    """Collect the answers to every question that asks for a number, one report at a time."""
 
     def __init__(self) -> None:
         self._questions: dict[tuple[str, str], _Question] = {}
@@ -110,7 +110,7 @@ class NumericAnswers:
 
 
 def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
-    """The answers that were handed in."""
+    """Yield each judged numeric result of the exercises that were handed in, with the exercise's name."""
     for part in report.exercises:
         for result in part.results if part.handed_in else ():
             if result.kind == "number" and result.status in ("passed", "failed"):
@@ -119,7 +119,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
 
 @lru_cache(1000)
 def _ratio(actual: str, expected: str) -> float | None:
-    """What was answered, divided by what is right; None where there is no such positive number."""
+    """Return the given answer divided by the right one, or None if that is not a positive number."""
     try:
         given = parse(actual.removeprefix("read as "), "")
         right = parse(expected, "")
@@ -149,7 +149,7 @@ def _answers(exercise: str, name: str, question: _Question) -> Answers:
 
 
 def _misconceptions(question: _Question) -> tuple[MatchedMisconception, ...]:
-    """The most common first, lettered."""
+    """Return the misconceptions, the most common first, marked a, b, c, ..."""
     ranked = sorted(question.students, key=lambda name: (-len(question.students[name]), name))
     found = []
     for number, name in enumerate(ranked):
@@ -162,7 +162,7 @@ def _misconceptions(question: _Question) -> tuple[MatchedMisconception, ...]:
 
 
 def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
-    """On a logarithmic scale that holds all answers, the right one in the middle of the middle bar."""
+    """Return bars on a logarithmic scale that holds all answers. The middle bar is centred on the right answer."""
     placed = [(given, math.log(min(max(given.ratio, 1 / LARGEST), LARGEST))) for given in group if given.ratio]
     if not placed:
         return ()
@@ -170,7 +170,7 @@ def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...
     width = 2 * reach / (2 * _STEPS)
     bars: dict[int, Counter[_Given]] = defaultdict(Counter)
     for given, at in placed:
-        # only what is right stands in the middle, however tolerant the question is
+        # only right answers go into the middle bar, however tolerant the question is
         nearest = round(at / width) or (1 if at > 0 else -1)
         bars[0 if given.right else nearest][given] += group[given]
     return tuple(_bar(k, width, bars[k], marks) for k in range(-_STEPS, _STEPS + 1))

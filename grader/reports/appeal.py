@@ -1,4 +1,4 @@
-"""The page of one check decided again, for staff: it tells hidden data."""
+"""The staff page for one check that was decided again. It shows hidden data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_LINES = 2000
 
 @dataclass(frozen=True)
 class Code:
-    """A part of what was handed in: the file or cell, the number of its first line, and its text. Untrusted."""
+    """A part of a submission: the file or cell, the number of its first line, and its text. Untrusted."""
 
     name: str
     line: int
@@ -26,7 +26,7 @@ class Code:
 
 @dataclass(frozen=True)
 class ShownArray:
-    """An array by name, what it is ("float32[8,3]"), and its values as text."""
+    """An array's name, its type and shape ("float32[8,3]"), and its values as text."""
 
     name: str
     about: str
@@ -35,7 +35,7 @@ class ShownArray:
 
 @dataclass(frozen=True)
 class Run:
-    """What was asked once, and what came of it; ``reason`` is empty where it passed."""
+    """One run of the check. ``reason`` is empty if it passed."""
 
     asked: str
     secret: bool
@@ -45,17 +45,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Appeal:
-    """All that the page shows.
+    """The contents of the page.
 
     Attributes:
         exercise: the exercise with this one result; its own points are the result's.
-        functions: the code that was judged; ``whole``: all that was handed in for the exercise.
-        failed_on: the first run on inputs that are no secret and that failed, in words; "" for none.
-        inputs, outputs: of that run.
-        facts: what ``explain`` says of each program on inputs that are no secret.
-        lines: what was found, in full, as ``--why`` prints it.
-        differs: what is not as in the report on file.
-        on_file: whether there is one.
+        functions: the code that was judged. whole: the whole submission for the exercise.
+        failed_on: the first run that failed on inputs that are not hidden; "" for none.
+        inputs, outputs: those of that run.
+        facts: what ``explain`` reports for each program on inputs that are not hidden.
+        lines: the findings in full, as ``--why`` prints them.
+        differs: differences from the report on file.
+        on_file: whether there is such a report.
     """
 
     student: str
@@ -76,7 +76,7 @@ class Appeal:
 
 
 def render_appeal(appeal: Appeal) -> str:
-    """One page with nothing outside it."""
+    """Return a self-contained page."""
     facts = [
         (
             one.title,
@@ -91,7 +91,7 @@ def render_appeal(appeal: Appeal) -> str:
 
 
 def _code(code: Code) -> Markup:
-    """Its lines with their numbers, escaped."""
+    """Return the code's lines with their numbers, escaped."""
     lines = code.text.split("\n")
     shown = [f"{at:>4}  {line.expandtabs(4)}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
     more = [f"      ... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
@@ -99,7 +99,7 @@ def _code(code: Code) -> Markup:
 
 
 def _block(text: str) -> Markup:
-    """Escaped text of several lines; what does not print, bidirectional overrides among it, is written as its code."""
+    """Return escaped text of several lines. Unprintable characters, such as bidirectional overrides, become codes."""
     return escape("\n".join("".join(map(_visible, line)) for line in text.split("\n")))
 
 

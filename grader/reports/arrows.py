@@ -1,7 +1,7 @@
-"""Who sends to whom in a collective: the mesh as a grid of devices, with arrows between them.
+"""The senders and receivers of a collective: the mesh as a grid of devices, with arrows between them.
 
-A reduction, a gather or a scatter is drawn as the ring that its bytes are counted on, a permute as its pairs; an
-all-to-all as a line between any two.
+A reduction, gather or scatter is drawn as the ring that its bytes are counted on, a permute as its pairs, and an
+all-to-all as a line between any two devices.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from grader.reports.svg import PALETTE
 from grader.reports.untrusted import clean
 
 CHAR, HEIGHT, GAP_X, GAP_Y = 6.7, 26.0, 40.0, 30.0
-MOST, ARROWS = 64, 256  # devices and arrows, beyond which a picture tells nothing
+MOST, ARROWS = 64, 256  # the most devices and arrows that a picture can show legibly
 
 
 @dataclass(frozen=True)
 class Device:
-    """A box of the grid: its top left corner, its coordinates on the mesh."""
+    """A box of the grid: its top left corner, and its coordinates on the mesh."""
 
     x: float
     y: float
@@ -32,7 +32,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Arrows:
-    """A picture ready to draw. ``paths``: SVG paths from a sender to who receives; ``both``: they go both ways."""
+    """A picture ready to draw. ``paths``: SVG paths from senders to receivers. ``both``: arrows point both ways."""
 
     width: float
     height: float
@@ -45,7 +45,7 @@ class Arrows:
 
 
 def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -> Arrows | None:
-    """Place devices and arrows; None for a mesh that is too large, or where nobody knows who talks."""
+    """Place devices and arrows. Return None if the mesh is too large or the senders and receivers are not known."""
     count = math.prod(mesh.values())
     pairs = sent_to(collective)
     if not _is_drawable(pairs, count):
@@ -74,12 +74,12 @@ def _in_words(pairs: Sequence[tuple[int, int]], labels: Sequence[str]) -> str:
 
 
 def _is_drawable(pairs: Sequence[tuple[int, int]], count: int) -> bool:
-    """Whether there are few enough devices and arrows, and every arrow joins devices of the mesh."""
+    """Return whether there are few enough devices and arrows, and every arrow joins devices of the mesh."""
     return 0 < len(pairs) <= ARROWS and count <= MOST and {d for pair in pairs for d in pair} <= set(range(count))
 
 
 def sent_to(collective: Collective) -> list[tuple[int, int]]:
-    """Senders and receivers, each pair once."""
+    """Return the pairs of sender and receiver, each once."""
     groups = [tuple(group) for group in collective.groups]
     if collective.kind == "permute":
         return [(group[0], group[1]) for group in groups if len(group) == 2]
@@ -96,7 +96,7 @@ def _at(device: int, columns: int, box: float) -> tuple[float, float]:
 
 
 def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> float:
-    """Distance of a curve's control point from the straight line. The curve goes half as far, past devices between."""
+    """Return how far a curve's control point is from the straight line. The curve itself bends half as far."""
     across, down = round(abs(end[0] - start[0])), round(abs(end[1] - start[1]))
     if (down == 0 and across <= box + GAP_X + 1) or (across == 0 and down <= HEIGHT + GAP_Y):
         return 12.0
@@ -104,7 +104,7 @@ def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> f
 
 
 def _path(start: tuple[float, float], end: tuple[float, float], box: float) -> str:
-    """A curve from the rim of one box to that of another, bent to its left, so that there and back are two."""
+    """Return a curve between the rims of two boxes. It bends to its left, so that opposite arrows do not coincide."""
     a, b = ((x + box / 2, y + HEIGHT / 2) for x, y in (start, end))
     length = math.dist(a, b) or 1.0
     bend = _bend(start, end, box) / length
@@ -114,7 +114,7 @@ def _path(start: tuple[float, float], end: tuple[float, float], box: float) -> s
 
 
 def _rim(centre: tuple[float, float], towards: tuple[float, float], box: float) -> tuple[float, float]:
-    """Where the line from a box's centre leaves it, and 2 further."""
+    """Return the point 2 units beyond the box's rim on the line from its centre."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     scale = min(box / 2 / abs(dx) if dx else math.inf, HEIGHT / 2 / abs(dy) if dy else math.inf)
     scale = min(scale, 1.0) if math.isfinite(scale) else 0.0

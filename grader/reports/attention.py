@@ -1,4 +1,4 @@
-"""Who needs a person, and why."""
+"""The students and results that need review, with the reasons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDER: tuple[Kind, ...] = ("not graded", "pending", "by hand", "suspicious", "lo
 
 
 class Attention(BaseModel, frozen=True, extra="forbid"):
-    """A student whom a person must look after, and why; "" for a line about several students."""
+    """A student whose case needs review, and the reason. ``student`` is "" if the reason concerns several students."""
 
     student: str
     reason: str
@@ -33,7 +33,7 @@ class Attention(BaseModel, frozen=True, extra="forbid"):
 
 
 class BrokenResult(BaseModel, frozen=True, extra="forbid"):
-    """A result a person must look at: the grader failed, or the answer is in words."""
+    """A result that needs review: the grader failed, or the answer is in words."""
 
     student: str
     exercise: str
@@ -44,7 +44,7 @@ class BrokenResult(BaseModel, frozen=True, extra="forbid"):
 
 
 class AttentionList:
-    """Find the students whom a person must look after, one report at a time.
+    """Find the students whose cases need review, one report at a time.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -67,7 +67,7 @@ class AttentionList:
             self._found.setdefault(kind, []).append((report.student, reason))
 
     def attention(self, not_graded: Mapping[str, str], suspicions: Iterable[Mapping[str, Any]] = ()) -> list[Attention]:
-        """Return all students whom a person must look after, in the order of ``ORDER``."""
+        """Return all students whose cases need review, in the order of ``ORDER``."""
         ungraded = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
         found = self._found | {
             "not graded": ungraded,
@@ -92,12 +92,12 @@ def _fits_others(suspicion: Mapping[str, Any]) -> str:
 
 
 def _several(report: Report) -> str:
-    """Where several files could have been graded, which one was."""
+    """Return the notes that say which of several candidate files was graded."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
-    """The exercises whose programs XLA itself could not stand, which honest work can meet with; '' for none."""
+    """Return a reason naming exercises over which XLA ended the process twice, or ''. Honest work can cause it."""
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
     return f"{ENDED} over {', '.join(names)}: look whether it is honest work" if names else ""
 
@@ -110,19 +110,19 @@ def _whats_pending(report: Report) -> str:
 
 
 def _to_be_read(report: Report) -> str:
-    """The answers in words whose points nobody has given yet."""
+    """Return a reason listing the written answers that have no points yet, or ''."""
     found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
     points = counted(round(sum(r.points for _, r in found), 6), "point")
     return f"{points} to be given by hand: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
-    """What waits for a person."""
+    """Return the results that wait for review."""
     return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
 
 
 def _not_found(report: Report, extensions: Collection[str]) -> str:
-    """What was handed in and could not be used, where something is missing; and links, which nobody means well by."""
+    """Return a reason for review: required exercises are missing and notes may say why, or there are links."""
     required = [e for e in report.exercises if e.exercise not in extensions]
     missing = [e.exercise for e in required if not e.handed_in]
     notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
@@ -138,7 +138,7 @@ def _first(notes: list[str]) -> list[str]:
 
 
 def broken_results(report: Report) -> list[BrokenResult]:
-    """Return the results of a report that a person must look at."""
+    """Return the results of a report that need review."""
     return [
         BrokenResult(
             student=report.student,

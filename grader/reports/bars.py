@@ -1,4 +1,4 @@
-"""A number against the one that is due, as two bars on one scale: traffic, memory and FLOPs against their budgets."""
+"""An amount beside the expected one, as two bars on one scale: traffic, memory and FLOPs against their budgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHAR, LEFT, LONGEST, ROW = 6.7, 70.0, 240.0, 22.0
 
 @dataclass(frozen=True)
 class Row:
-    """One bar, its name to the left and its number to the right."""
+    """One bar, with its name to the left and its number to the right."""
 
     y: float
     name: str
@@ -35,9 +35,9 @@ class Bars:
 
 
 def draw_bars(result: Result) -> Bars | None:
-    """Of a failed check with a number due and a number got; None where there is nothing to compare.
+    """Return the bars of a failed check, or None if there are no two different amounts to compare.
 
-    What only staff may see of a result is not in one for students, so it is not drawn for them either.
+    Results for students have no staff-only amounts, so these are not drawn for students.
     """
     due, got = result.expected, result.actual
     if result.kind != "check" or result.status != "failed" or not (_is_amount(due) and _is_amount(got)):
@@ -63,5 +63,5 @@ def _is_amount(value: Any) -> bool:
 
 
 def _shown(value: float) -> str:
-    """``7,680``, ``0.25``, ``1.2e+15``."""
+    """Return the number as ``7,680``, ``0.25`` or ``1.2e+15``."""
     return f"{int(value):,}" if value == int(value) and value < 1e15 else f"{value:.4g}"

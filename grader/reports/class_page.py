@@ -1,4 +1,4 @@
-"""What the class page shows, in the order in which a person reads it."""
+"""The contents of the class page, in reading order."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from grader.reports.summary import Summary
 from grader.reports.whole_class import WholeClass
 
 SHOWN = 8
-"""Misconceptions and checks that stand open; the others are folded."""
+"""The number of misconceptions and checks that are shown unfolded."""
 Detail = tuple[ExerciseRate, list[CheckRate], list[Answers]]
 
 
 @dataclass(frozen=True)
 class ClassPage:
-    """What the template gets.
+    """The data for the template.
 
     Attributes:
-        reports: one line each, in the order of the students; read once.
+        reports: one row each, in the order of the students; read once.
         graded: students who have a page.
-        courses: that the reports name.
-        percents: of the students' points.
-        late: whether any report says when work was handed in.
-        kinds: student -> in which ways they need a person.
-        hardest: the checks and questions that the most failed.
+        courses: the courses that the reports name.
+        percents: each student's percentage of the points.
+        late: whether any report has a submission time.
+        kinds: student -> the kinds of review that the student's case needs.
+        hardest: the checks and questions that most students failed.
         modules: each module's exercises, with their checks and the answers to their questions.
     """
 

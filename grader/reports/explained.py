@@ -1,4 +1,4 @@
-"""What one program does, as facts to show: arrays and their shardings, collectives, memory, arithmetic."""
+"""Facts about one program: arrays and their shardings, collectives, memory, arithmetic."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from grader.reports.roofline import Roofline, roofline_of
 
 @dataclass(frozen=True)
 class Placed:
-    """An array and how the devices hold it.
+    """An array and its layout on the devices.
 
     Attributes:
-        spec: its PartitionSpec; None where no spec describes what the devices hold.
-        local: the shapes that devices hold, each once: one, unless the array is cut unevenly.
+        spec: its PartitionSpec, or None if no spec describes the layout.
+        local: the distinct shapes that devices hold. There is one unless the array is cut unevenly.
     """
 
     name: str
@@ -37,20 +37,20 @@ class Explained:
     """One task on one mesh, with arrays of one size.
 
     Attributes:
-        fault: why there is no program; then nothing else is known of it.
+        fault: the reason why there is no program; then no other fact is known.
         traffic: bytes that a device sends, by mesh axes, see ``Seen.traffic``.
-        ran: whether it was compiled and run; else there are no results and XLA says nothing of its memory.
-        memory: bytes of temporaries per device, by XLA.
-        live: all that is held at once, by liveness.
-        flops, dot_flops: arithmetic of one device; that of matmuls among it.
-        routes: what its permutes pass on from round to round.
-        elsewhere: its result on other devices than simulated ones; empty if none were asked for.
+        ran: whether it was compiled and run. Otherwise there are no results and no memory figure from XLA.
+        memory: bytes of temporaries per device, as XLA reports them.
+        live: everything held at once, by liveness.
+        flops, dot_flops: arithmetic of one device; the part in matmuls.
+        routes: the data that its permutes pass on from round to round.
+        elsewhere: its result on devices that are not simulated; empty if none were asked for.
         measured: its time there, if it has a timeline.
         predicted: the time that its learner predicted.
         compiled: the TPU compiler's schedule of this program, if that is known.
-        program: SHA-256 of its one form.
+        program: SHA-256 of its canonical form.
         timeline: the program laid out in time, if that was asked for.
-        untimed: why it has no timeline.
+        untimed: the reason why it has no timeline.
     """
 
     exercise: str
@@ -78,24 +78,24 @@ class Explained:
 
     @property
     def title(self) -> str:
-        """``matmul on x=4, y=2 with I=24, J=32``."""
+        """The title, such as ``matmul on x=4, y=2 with I=24, J=32``."""
         sized = f" with {show_sizes(self.dims)}" if self.dims else ""
         return f"{self.task} on {show_sizes(self.mesh)}{sized}"
 
     @property
     def other_flops(self) -> Interval:
-        """Arithmetic besides products; products written out count twice in ``dot_flops``, so it may be nothing."""
+        """Arithmetic outside matmuls, at least 0: matmuls that are written out count twice in ``dot_flops``."""
         least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
         return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
 
     @property
     def roofline(self) -> Roofline | None:
-        """The program on the rooflines of the chip that it is laid out on, where it is and computes anything."""
+        """The program on the rooflines of its timeline's chip; None without a timeline or without arithmetic."""
         return roofline_of(self.timeline, sum(sent.most for sent in self.traffic.values())) if self.timeline else None
 
     @property
     def alike(self) -> list[tuple[Collective, Interval]]:
-        """Collectives that differ in nothing that is shown, once, and how often they run in all."""
+        """Collectives that look alike, grouped: one of each group, and how often the group runs in total."""
         groups: dict[tuple, list[Collective]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.over, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)
@@ -103,18 +103,18 @@ class Explained:
 
 
 def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Those of one task; where one fault stops all, the first."""
+    """Return the programs of one task, or only the first if one fault stops all of them."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 
 
 def show_sizes(sizes: Mapping[str, int]) -> str:
-    """``x=4, y=2``."""
+    """Return the sizes as ``x=4, y=2``."""
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def as_data(explained: Explained) -> dict[str, Any]:
-    """All of it as JSON."""
+    """Return all facts as JSON data."""
     data: dict[str, Any] = {name: getattr(explained, name) for name in ("exercise", "task")}
     data |= {"mesh": dict(explained.mesh), "dims": dict(explained.dims)}
     if explained.fault is not None:
@@ -145,7 +145,7 @@ def _roofline(roofline: Roofline) -> list[dict[str, Any]]:
 
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:
-    """All of it; times are whole picoseconds."""
+    """Return the whole timeline. Times are whole picoseconds."""
     return dataclasses.asdict(timeline) | {"idle": timeline.idle, "lanes": timeline.lanes}
 
 
@@ -160,7 +160,7 @@ def _collective(c: Collective) -> dict[str, Any]:
 
 
 def _interval(value: Interval) -> Any:
-    """A number where it is exact, else ``{"least", "most"}``; null is for what has no bound."""
+    """Return a number if the interval is exact, else ``{"least", "most"}``; ``most`` is null if there is no bound."""
     if value.exact:
         return value.most
     return {"least": value.least, "most": value.most if value.known else None}

@@ -1,4 +1,4 @@
-"""What a program does, on a terminal: lines that fold, so that a narrow one shows all of them."""
+"""A program's facts on a terminal. Long lines fold, so that a narrow terminal cuts nothing off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grader.reports.timelines import place
 
 
 def print_explained(explained: Explained, console: Console, *, drawn: bool = True) -> None:
-    """A heading, then a line for every fact, and the timeline where it is to be ``drawn``."""
+    """Print a heading and a line for every fact; if ``drawn``, also the rounds and the timeline."""
     paper = Paper(console)
     paper.line(paper.text(explained.title, "bold"))
     if explained.fault is not None:
@@ -43,7 +43,7 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
 
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
-    """A table for each of the first routes."""
+    """Print a table for each of the first ``MOST_ROUTES`` routes."""
     for route in explained.routes[:MOST_ROUTES]:
         rounds = rounds_of(route, explained.mesh)
         if rounds is not None:
@@ -54,7 +54,7 @@ def _print_rounds(explained: Explained, paper: Paper) -> None:
 
 
 def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
-    """Word, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
+    """Yield word, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
     yield from [("takes", "", array_text(placed)) for placed in explained.arguments]
     yield from [("gives", "", array_text(placed)) for placed in explained.results]
     if not explained.ran:
@@ -80,25 +80,25 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
 
 
 def live_text(live: LiveMemory) -> str:
-    """What a device holds at the worst point, in the order of the program."""
+    """Return a text about the memory that a device holds at the worst point, in program order."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
     return f"{show_bytes(live.peak)} on a device at once, by liveness: {held}" + (f", at {live.at}" if live.at else "")
 
 
 def array_text(placed: Placed) -> str:
-    """``a: float32[24, 32] as P(None, 'x'), each device [24, 8]``."""
+    """Return a text such as ``a: float32[24, 32] as P(None, 'x'), each device [24, 8]``."""
     local = " or ".join(show_shape(shape) for shape in placed.local[:4])
     return f"{placed.name}: {placed.dtype}{show_shape(placed.shape)} as {show_spec(placed.spec)}, each device {local}"
 
 
 def show_shape(shape: tuple[int, ...]) -> str:
-    """``[24, 32]``."""
+    """Return the shape as ``[24, 32]``."""
     return "[" + ", ".join(map(str, shape)) + "]"
 
 
 def collective_text(c: Collective, count: Interval) -> str:
-    """``3 x permute over x to the next device, 600 B each, sends 600 B: c3.py:61``."""
+    """Return text such as ``2 × permute over x to the next device: takes 600 B of a device, ...: c3.py:61``."""
     times, each = ("", "") if count == 1 else (f"{count} × ", " each time")
     way = {1: " to the next device", -1: " to the device before"}.get(c.shift or 0, "")
     if c.shift is not None and not way:
@@ -109,13 +109,13 @@ def collective_text(c: Collective, count: Interval) -> str:
 
 
 def bytes_text(amount: Interval) -> str:
-    """``1.5 KiB``, ``0 B to 1.5 KiB``, ``512 B or more``."""
+    """Return a text such as ``1.5 KiB``, ``0 B to 1.5 KiB`` or ``512 B or more``."""
     if amount.exact:
         return show_bytes(amount.most)
     return f"{show_bytes(amount.least)} " + ("or more" if math.isinf(amount.most) else f"to {show_bytes(amount.most)}")
 
 
 def fault_line(fault: Fault) -> str:
-    """Why there is no program to explain."""
+    """Return the reason why there is no program to explain, with its place if known."""
     at = f"{fault.file}:{fault.line}: " if fault.line else ""
     return f"{at}{fault.message}"

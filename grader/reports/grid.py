@@ -1,4 +1,4 @@
-"""A layout as lines of text: boxes, or a list where boxes do not fit."""
+"""A layout as lines of text: boxes, or a list if boxes do not fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from grader.reports.untrusted import clean
 
 
 def draw_grid(picture: Picture, room: int) -> list[str]:
-    """The layout as lines of text: a grid with one-line labels, a tighter grid, or a list."""
+    """Return the layout as lines of text, at most ``room`` columns wide if possible: a grid or a list."""
     head = [f"{clean(picture.heading, 60)}:", clean(picture.caption, 200)]
     parts = {(b.rows, b.cols): _label(picture, b) for b in blocks(picture)}
     rows, cols = (sorted({key[i] for key in parts}) for i in (0, 1))
@@ -22,13 +22,13 @@ def draw_grid(picture: Picture, room: int) -> list[str]:
 
 
 def _label(picture: Picture, block: Block) -> list[str]:
-    """Who holds a block; ✗ where it is wrong."""
+    """Return a block's holders, one word per mesh axis, with ✗ if the block is wrong."""
     *words, last = [clean(w, 40) for w in holders(picture, block.devices)]
     return [*words, f"{last} ✗" if wrong_mark(picture, block) else last]
 
 
 def _grid(rows: list, cols: list, cells: dict[tuple, list[str]], dims: list[int]) -> list[str]:
-    """Boxes with their bounds along the top and, for two dimensions, down the left side."""
+    """Draw boxes with their bounds along the top and, for two dimensions, down the left side."""
     width = max([len(line) for lines in cells.values() for line in lines] + [len(str(c[1])) for c in cols]) + 2
     height = max(map(len, cells.values()))
     bounds = [str(r[0]) for r in rows] + [str(rows[-1][1])] if len(dims) == 2 else [""] * (len(rows) + 1)

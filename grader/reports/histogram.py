@@ -1,4 +1,4 @@
-"""Bars as SVG pictures: the scores of a class, and its answers to a question."""
+"""Histograms as SVG pictures: a class's scores, and its answers to a question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column: ``kind`` is right, misconception, other or count, which each have a pattern and a colour."""
+    """A part of a column. ``kind`` is right, misconception, other or count; each has a pattern and a colour."""
 
     kind: str
     y: float
@@ -24,7 +24,7 @@ class BarSegment:
 
 @dataclass(frozen=True)
 class Column:
-    """``text`` is told by a browser's tooltip; ``note`` stands above the column, which ends at ``top``."""
+    """One column of a histogram. ``text`` is its tooltip. ``note`` is written above the column's end at ``top``."""
 
     x: float
     width: float
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Columns in a frame of ``WIDTH`` by ``HEIGHT``, words below it at x positions, and the same in a sentence."""
+    """Columns in a frame of ``WIDTH`` by ``HEIGHT``, ticks below it as x positions with text, and a description."""
 
     columns: tuple[Column, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -44,7 +44,7 @@ class Histogram:
 
 
 def score_histogram(percents: Iterable[float]) -> Histogram:
-    """How many have 0 to 10 percent of the points, 10 to 20, and so on, a bonus left out; the last holds 100."""
+    """Count students per 10 percent of the points, without bonus points. The last column includes 100%."""
     counts = [0] * 10
     for percent in percents:
         counts[min(9, int(percent // 10))] += 1
@@ -56,7 +56,7 @@ def score_histogram(percents: Iterable[float]) -> Histogram:
 
 
 def answer_histogram(answers: Answers) -> Histogram:
-    """Answers as multiples of the right one, on a logarithmic scale, with the letters of known misconceptions."""
+    """Draw answers as multiples of the right one, on a logarithmic scale, with the letters of known misconceptions."""
     stacks = [
         [
             ("right", bar.right, ""),

@@ -1,6 +1,6 @@
-"""The fragment's looks: it lives in pages that are not ours, so it brings its own and is legible on any ground.
+"""Inline styles for the HTML fragment, which is embedded in foreign pages and must be legible on any background.
 
-In the page, the same names are classes.
+In the full page, the same names are classes.
 """
 
 _PILL = "display:inline-block;white-space:nowrap;border-radius:1em;padding:0 .6em;font-size:.85em;font-weight:600;"

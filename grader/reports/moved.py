@@ -1,4 +1,4 @@
-"""Rules that are laid over the grader's verdicts and moved a whole class: the staff must see these first."""
+"""Warnings about late penalties and points set by hand that moved a whole class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAR = 5.0
 
 @dataclass
 class _Rule:
-    """What one rule did to the class: students changed, and the sum of their changes in percent of the points."""
+    """The effect of one rule on the class: students changed, and the sum of their changes in percent of the points."""
 
     students: int = 0
     change: float = 0.0
@@ -58,7 +58,7 @@ class MovedByRules:
 
 
 def _set_by_hand(report: Report) -> float:
-    """Return the points of a report that a person set, less those that the grader gave for the same.
+    """Return the points that a person set in a report, minus the points that the grader gave there.
 
     Points that the grader left to a person do not count: with a written question, every student has some.
     """

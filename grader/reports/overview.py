@@ -1,4 +1,4 @@
-"""How far somebody is in the course, on a terminal: a line for each exercise that is begun, and the first failure in full."""
+"""A learner's progress on a terminal: a line per exercise of each begun module, and the first failure in full."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ NOTES = 10
 
 
 def print_overview(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Modules in order, of those not begun one line each.
+    """Print the modules in order. A module that is not begun takes one line.
 
     Args:
-        titles: of each module, by its id.
+        titles: each module's title, by its id.
     """
     paper, shown = Paper(console), seen_by("student", report)
     for module, title in titles.items():
         exercises = [e for e in shown.exercises if e.module == module]
         if exercises:
             _print_module(paper, f"{module} {title}", exercises)
-    for note in shown.notes[:NOTES]:  # a file that could not be read looks like one that was not begun
+    for note in shown.notes[:NOTES]:  # a file that could not be read looks like an exercise that was not begun
         paper.line(paper.text(f"note: {note}", "italic"))
     begun = [e for e in shown.exercises if is_begun(e)]
     done = sum(first_failure(e) is None for e in begun)
@@ -46,7 +46,7 @@ def _print_module(paper: Paper, heading: str, exercises: list[ExerciseReport]) -
     rows.add_column(min_width=names, overflow="fold")
     rows.add_column(
         max_width=paper.console.width - names - 5, overflow="fold"
-    )  # else the table is too wide, and is cut
+    )  # else the table would be too wide, and be cut off
     for exercise in exercises if begun else ():
         rows.add_row(*_row(paper, exercise))
     if begun:
@@ -63,7 +63,7 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
 
 
 def print_left(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Where somebody is who hands in: a line for each exercise, then each failure of what is begun, with its reason alone."""
+    """Print progress before a submission, then every failure of the begun exercises with its reason."""
     print_overview(report, titles, console)
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):
@@ -78,7 +78,7 @@ def print_left(report: Report, titles: Mapping[str, str], console: Console) -> N
 
 
 def print_first_failure(report: Report, console: Console) -> ExerciseReport | None:
-    """The first failure of what is begun, in full; returns its exercise, None where nothing of it fails."""
+    """Print the first failure of the begun exercises in full. Return its exercise, or None if nothing fails."""
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):
         if failure := first_failure(exercise):

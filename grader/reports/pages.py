@@ -1,4 +1,4 @@
-"""Reports and the summary of a class as HTML; the templates are beside."""
+"""Reports and class summaries as HTML. The templates are in the folder ``templates``."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_html(report: Report, *, audience: Audience = "student") -> str:
-    """One page with nothing outside it: no scripts, no fonts, no images to fetch."""
+    """Return one self-contained page: no scripts, no fonts, no images to fetch."""
     template = _environment().get_template("report.html.j2")
     return template.render(report=seen_by(audience, report), audience=audience, look=class_of, heading=2)
 
 
 def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student") -> str:
-    """One exercise as an HTML fragment with inline styles, for a notebook's output."""
+    """Return one exercise as an HTML fragment with inline styles, for a notebook's output."""
     template = _environment().get_template("exercise.html.j2")
     return template.render(exercise=seen_by(audience, exercise), audience=audience, look=inline, heading=3)
 
 
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
-    """The class page, piece by piece, as a large class's need not be held whole.
+    """Yield the class page in pieces, so that a large class's page is never held whole.
 
-    It links to each student's page, named by ``page_name``, in the same folder.
-    Its one script sorts and filters the table of students; the page's policy lets no other run.
+    It links to each student's page, named by ``page_name``, in the same folder. Its only script sorts and filters the
+    table of students; the page's content security policy blocks all others.
 
     Args:
         whole: counted over all of ``reports``, which are read once.
@@ -87,13 +87,13 @@ def _script() -> str:
 
 
 def render_picture(picture: Picture) -> str:
-    """A layout as an HTML fragment with inline styles."""
+    """Return a layout as an HTML fragment with inline styles."""
     template = _environment().get_template("layout.html.j2")
     return template.render(picture=picture, look=inline)
 
 
 def render_arrows(explained: Explained) -> str:
-    """Who sends to whom in a program's collectives, as an HTML fragment with inline styles; '' where none is drawn."""
+    """Return senders and receivers of collectives as an HTML fragment with inline styles; '' if none is drawn."""
     drawn = [draw_arrows(c, explained.mesh, collective_text(c, count)) for c, count in explained.alike[:8]]
     shown = [picture for picture in drawn if picture is not None]
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
@@ -101,61 +101,61 @@ def render_arrows(explained: Explained) -> str:
 
 
 def render_rounds(explained: Explained) -> str:
-    """What goes round the rings of a program, as an HTML fragment with inline styles; '' where nothing does."""
+    """Return the data that go round a program's rings as an HTML fragment with inline styles; '' if there are none."""
     found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
     drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
     return _environment().get_template("rounds.html.j2").render(rings=drawn, look=inline)
 
 
 def render_roofline(roofline: Roofline) -> str:
-    """A program on the rooflines of its chip, as an HTML fragment with inline styles."""
+    """Return a program on the rooflines of its chip as an HTML fragment with inline styles."""
     return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=inline)
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
-    """Timelines by heading as an HTML fragment with inline styles: a picture on one scale, and what they come to."""
+    """Return timelines by heading as an HTML fragment with inline styles: a picture on one scale, and the totals."""
     template = _environment().get_template("timeline.html.j2")
     return template.render(chart=draw_chart(timelines), standalone=False, look=inline)
 
 
 def _charts_of(result: Result) -> list[Chart]:
-    """The timelines of a result, each ready to draw."""
+    """Return the timelines of a result, ready to draw."""
     return [draw_chart({"your program in time": timeline}) for timeline in timelines_of(result)]
 
 
 def _plots_of(result: Result) -> list[RooflineSvg]:
-    """The rooflines of a result, each ready to draw."""
+    """Return the rooflines of a result, ready to draw."""
     return [draw_roofline(roofline) for roofline in rooflines_of(result)]
 
 
 def _rings_of(result: Result) -> list[RoundsSvg]:
-    """What goes round in the program of a result, each ring ready to draw."""
+    """Return the rings in the program of a result, ready to draw."""
     return [draw_rounds(rounds) for rounds in rings_of(result)]
 
 
 def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
-    """The same picture alone, as an SVG file on white."""
+    """Return the picture of the timelines alone, as an SVG file on white."""
     template = _environment().get_template("timeline.svg.j2")
     return template.render(chart=draw_chart(timelines, width), standalone=True)
 
 
 def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
-    """Predicted against measured, as an SVG file on white."""
+    """Return predicted against measured times as an SVG file on white."""
     return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
 
 
 def render(template: str, **data: Any) -> str:
-    """A page by the name of its template."""
+    """Return a page, rendered from the template of this name."""
     return "".join(render_pieces(template, **data))
 
 
 def render_pieces(template: str, **data: Any) -> Iterator[str]:
-    """The same, piece by piece, as a long page need not be held whole."""
+    """Yield the page in pieces, so that a long one is never held whole."""
     return _environment().get_template(template).generate(**data)
 
 
 def render_template(template: str, folder: Path, **data: Any) -> str:
-    """A page whose template lies in a folder of a wing. It may extend and include the templates of this folder."""
+    """Render a template from a wing's folder. It may extend and include templates of that folder and of the core."""
     core = _environment()
     own = core.overlay(loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(TEMPLATES)]))
     return own.get_template(template).render(**data)
@@ -163,7 +163,7 @@ def render_template(template: str, folder: Path, **data: Any) -> str:
 
 @lru_cache(1024)
 def class_of(name: str) -> Markup:
-    """What a page looks like: by its style sheet."""
+    """Return the attribute that styles an element of a page: a class of its style sheet."""
     return Markup('class="{}"').format(name)
 
 
@@ -197,17 +197,17 @@ def _environment() -> Environment:
 
 
 def load_templates() -> None:
-    """Compile the templates now. To do so while other threads parse can fail, see ``syntax.parse``."""
+    """Compile the templates now. Compiling while other threads parse can fail, see ``syntax.parse``."""
     _environment()
 
 
 def _finalize(value: Any) -> Any:
-    """Every string a template prints is cleaned here; escaping follows."""
+    """Clean every string that a template prints. Escaping follows."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _prose(text: str, limit: int = 2000) -> Markup:
-    """Escaped text, in which `code` between backticks is set as code."""
+    """Return escaped text in which `code` between backticks is marked up as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(clean(text, limit)))))
 
 

@@ -1,4 +1,4 @@
-"""A console on which text from learners is only text."""
+"""A console on which text from learners is shown literally."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _LINES = str.maketrans("┌┬┐├┼┤└┴┘─│", "+++++++++-|")
 
 @dataclass(frozen=True)
 class Paper:
-    """A console, and what text it can show."""
+    """A console, and the characters that it can show."""
 
     console: Console
 
     @property
     def ascii(self) -> bool:
-        """Whether it can show nothing else."""
+        """Whether the console can show only ASCII."""
         return not self.console.encoding.lower().startswith("utf")
 
     def text(self, text: object, style: str = "", limit: int = 2000) -> Text:
-        """Plain text, cleaned: markup and escapes in it mean nothing."""
+        """Return plain text, cleaned: markup and escape sequences in it have no effect."""
         return Text(self.fit(clean(text, limit)), style=style, overflow="fold")
 
     def fit(self, text: str) -> str:
-        """The same text with what the console can encode; also for text with drawn lines."""
+        """Return the text in characters that the console can encode; also for text with drawn lines."""
         if not self.ascii:
             return text
         simple = unicodedata.normalize("NFKD", text.translate(_ASCII).translate(_LINES))
         return "".join(c for c in simple if not unicodedata.combining(c)).encode("ascii", "replace").decode()
 
     def line(self, *parts: Text, indent: int = 0) -> None:
-        """One paragraph, of all parts."""
+        """Print one paragraph made of all parts."""
         self.console.print(Padding(Text("", overflow="fold").join(parts), (0, 0, 0, indent), expand=False))
 
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
-        """A table with its title above; nothing where it would have no rows."""
+        """Print a table with its title above it, or nothing if there are no rows."""
         if not rows:
             return
         table = Table(title=Text(title, style="bold"), title_justify="left")

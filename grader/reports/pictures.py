@@ -1,4 +1,4 @@
-"""Layouts of a result, to draw: the part of an array that each device of a mesh holds, as blocks with device names."""
+"""The layouts in a result: the part of an array that each device of a mesh holds, as blocks with device names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.common.result import Result
 
 
 def _of_pairs(mesh: Any) -> Any:
-    """Pairs survive the sorting of keys in a file, and the order of the axes with them."""
+    """Return the mapping that pairs describe. Pairs keep the order of the axes in files with sorted keys."""
     if not isinstance(mesh, list):
         return mesh
     try:
@@ -52,12 +52,12 @@ class Picture(BaseModel):
 
     @property
     def heading(self) -> str:
-        """The title as a learner reads it: what is actual is called yours."""
+        """The title as a learner reads it, with "yours" for "actual"."""
         return "yours" + self.title.removeprefix("actual") if self.title.startswith("actual") else self.title
 
     @property
     def caption(self) -> str:
-        """``24 × 40 on mesh x=4, y=2``, and what is not drawn of it."""
+        """A caption such as ``24 × 40 on mesh x=4, y=2``, and which dimensions are not drawn."""
         mesh = ", ".join(f"{a}={n}" for a, n in self.mesh.items())
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {mesh}"
         drawn = drawn_dims(self)
@@ -77,7 +77,7 @@ class Block:
 
 
 def pictures(result: Result) -> list[Picture]:
-    """The pictures of a failed result, expected first; what cannot be drawn is left out."""
+    """Return the pictures of a failed result, expected ones first. Invalid pictures are left out."""
     if result.status != "failed":
         return []
     found = [p for p in map(_picture, result.pictures[:8]) if p]
@@ -97,36 +97,36 @@ def _cut_dims(picture: Picture) -> list[int]:
 
 
 def drawn_dims(picture: Picture) -> list[int]:
-    """At most two dimensions: the first that are cut, then the first of the others."""
+    """Return at most two dimensions: first those that are cut, then the others, in order."""
     cut = _cut_dims(picture)
     rest = [d for d in range(len(picture.shape)) if d not in cut]
     return sorted((cut + rest)[:2])
 
 
 def blocks(picture: Picture) -> list[Block]:
-    """The distinct blocks of the drawn dimensions, from the top left."""
+    """Return the distinct blocks of the drawn dimensions, from the top left."""
     dims = drawn_dims(picture)
     held: dict[tuple, list[int]] = defaultdict(list)
     for device, part in enumerate(picture.slices):
         seen = [part[d] for d in dims]
-        rows, cols = [(0, 1)] * (2 - len(seen)) + seen  # a vector lies in one row
+        rows, cols = [(0, 1)] * (2 - len(seen)) + seen  # a vector is drawn as one row
         held[rows, cols].append(device)
     return [Block(rows, cols, tuple(devices)) for (rows, cols), devices in sorted(held.items())]
 
 
 def wrong_mark(picture: Picture, block: Block) -> str:
-    """``wrong`` on a block whose holders are, ``1 of 2 wrong`` where some are; else ''."""
+    """Return ``wrong`` if all holders of the block are wrong, ``1 of 2 wrong`` if some are, else ''."""
     wrong = len(set(block.devices) & set(picture.wrong))
     return "" if not wrong else "wrong" if wrong == len(block.devices) else f"{wrong} of {len(block.devices)} wrong"
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Who holds a block, one short word per mesh axis: ``["x=1", "y=0..1"]``."""
+    """Return the holders of a block, one short word per mesh axis: ``["x=1", "y=0..1"]``."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
     spans = {axis: sorted({p[axis] for p in points}) for axis in picture.mesh}
-    if math.prod(map(len, spans.values())) != len(points):  # no full sub-mesh: nothing short to say
+    if math.prod(map(len, spans.values())) != len(points):  # no full sub-mesh, so no short name
         return [f"{len(points)} devices"]
     return [f"{axis}={_span(at)}" for axis, at in spans.items()]
 
@@ -138,7 +138,7 @@ def _span(at: list[int]) -> str:
 
 
 def describe(picture: Picture) -> list[tuple[str, str]]:
-    """The picture in words: each block's range and the devices that hold it."""
+    """Return the picture in words: each block's range and the devices that hold it."""
     dims = len(drawn_dims(picture))
     return [
         (
@@ -150,7 +150,7 @@ def describe(picture: Picture) -> list[tuple[str, str]]:
 
 
 def device_names(picture: Picture, devices: tuple[int, ...]) -> str:
-    """Who holds a block, in one phrase."""
+    """Return the holders of a block as one phrase."""
     short = holders(picture, devices)
     if len(devices) == len(picture.slices) > 1:
         return " ".join(short)

@@ -1,4 +1,4 @@
-"""Pictures of the learner's program with a failed result: its timeline, its rooflines, its routes."""
+"""Pictures of the learner's program in a failed result: its timeline, its rooflines, its routes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Drawn = TypeVar("Drawn", bound=BaseModel)
 
 
 class TimedProgram(BaseModel):
-    """A program in time; ``sent``: bytes that a device sends in it, 0 where nobody can say."""
+    """A program in time. ``sent``: bytes that a device sends in it, 0 if unknown."""
 
     timeline: Timeline
     sent: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
 
 
 class Travelled(BaseModel):
-    """What goes round on this mesh, see ``Route``."""
+    """A route on its mesh, see ``Route``."""
 
     mesh: Mesh
     rounds: Route
@@ -44,24 +44,24 @@ class Travelled(BaseModel):
 
 
 def timelines_of(result: Result) -> list[Timeline]:
-    """The program in time, where that is what the result is about; what cannot be drawn is left out, here and below."""
+    """Return the timelines in a failed result. Invalid pictures are left out, as in the functions below."""
     return [timed.timeline for timed in _read(TimedProgram, result)]
 
 
 def rooflines_of(result: Result) -> list[Roofline]:
-    """The same on the rooflines of its chip, where it computes anything."""
+    """Return the programs in a failed result on the rooflines of their chips. Programs without matmuls are left out."""
     found = [roofline_of(timed.timeline, timed.sent) for timed in _read(TimedProgram, result)]
     return [roofline for roofline in found if roofline is not None]
 
 
 def rings_of(result: Result) -> list[Rounds]:
-    """What goes round in it, round by round."""
+    """Return the routes in a failed result, round by round."""
     found = [rounds_of(travelled.rounds, travelled.mesh) for travelled in _read(Travelled, result)]
     return [rounds for rounds in found if rounds is not None]
 
 
 def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
-    """The pictures of this kind of a failed result."""
+    """Return the valid pictures of this kind in a failed result."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
         with suppress(TypeError, ValueError):  # pydantic's error is a ValueError

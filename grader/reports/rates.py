@@ -1,4 +1,4 @@
-"""How a class did on modules, exercises and checks, and what it misunderstood."""
+"""A class's results in modules, exercises and checks, and its misconceptions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from grader.reports.points import percentage
 
 
 class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
-    """How a class did on one module, extensions left out: ``mean`` is a percentage of those who handed it in.
+    """A class's results in one module, without extensions.
 
-    It is None without any, and where all of the module is a bonus.
+    ``mean`` is the mean percentage of students who handed it in; None without any, or if the whole module is a bonus.
     """
 
     module: str
@@ -27,7 +27,7 @@ class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class ExerciseRate(BaseModel, frozen=True, extra="forbid"):
-    """How a class did on one exercise: mean percent, and how many have full marks."""
+    """A class's results in one exercise: mean percent, and the number of students with full marks."""
 
     exercise: str
     title: str
@@ -37,9 +37,9 @@ class ExerciseRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class CheckRate(BaseModel, frozen=True, extra="forbid"):
-    """How many passed one check, of those who handed the exercise in.
+    """How many students passed one check, among those who handed the exercise in.
 
-    ``rate`` is a percentage of those judged: broken ones are left out.
+    ``rate`` is the percentage of the judged results that passed. Broken results are not judged.
     """
 
     exercise: str
@@ -54,7 +54,7 @@ class CheckRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class MisconceptionCount(BaseModel, frozen=True, extra="forbid"):
-    """How many students have one misconception, and who."""
+    """The students who have one misconception."""
 
     exercise: str
     name: str
@@ -64,7 +64,7 @@ class MisconceptionCount(BaseModel, frozen=True, extra="forbid"):
 
 
 class AssignmentRates:
-    """Count how a class did on each module, one report at a time.
+    """Count a class's results in each module, one report at a time.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -88,7 +88,7 @@ class AssignmentRates:
                     self._percents.setdefault(module, array("d")).append(_percent_of(required))
 
     def rates(self) -> list[AssignmentRate]:
-        """Return them in the order of the modules' ids."""
+        """Return the rates in the order of the modules' ids."""
         return [self._rate(module) for module in sorted(self._submissions)]
 
     def _rate(self, module: str) -> AssignmentRate:
@@ -107,9 +107,9 @@ def _percent_of(exercises: list[ExerciseReport]) -> float:
 
 
 class ExerciseRates:
-    """Count how a class did on each exercise, one report at a time.
+    """Count a class's results in each exercise, one report at a time.
 
-    Students have no duty to hand in an extension, so its rate is of the students who did.
+    Extensions are optional, so an extension's rate counts only students who handed it in.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -129,7 +129,7 @@ class ExerciseRates:
                 self._full[e.exercise] += e.earned >= e.points
 
     def rates(self) -> list[ExerciseRate]:
-        """Return them in the order of the reports."""
+        """Return the rates in the order of the reports."""
         return [
             ExerciseRate(
                 exercise=name,
@@ -146,7 +146,7 @@ class CheckRates:
     """Count how many students passed each check and question, one report at a time."""
 
     def __init__(self) -> None:
-        self._labels: dict[tuple[str, str, bool], str] = {}  # a check may have a hidden twin
+        self._labels: dict[tuple[str, str, bool], str] = {}  # a public and a hidden check may share a name
         self._states: dict[tuple[str, str, bool], Counter[str]] = {}
 
     def add(self, report: Report) -> None:
@@ -158,7 +158,7 @@ class CheckRates:
                     self._states.setdefault(key, Counter())[result.status] += 1
 
     def rates(self) -> list[CheckRate]:
-        """Return them in the order of the reports."""
+        """Return the rates in the order of the reports."""
         return [_check_rate(*key, label, self._states[key]) for key, label in self._labels.items()]
 
 
@@ -193,7 +193,7 @@ class MisconceptionCounts:
                     self._hints.setdefault(key, result.hint)
 
     def counts(self) -> list[MisconceptionCount]:
-        """Return them, the most common first."""
+        """Return the counts, the most common misconception first."""
         ranked = sorted(self._students, key=lambda key: (-len(self._students[key]), key))
         return [
             MisconceptionCount(

@@ -13,16 +13,16 @@ from grader.reports.timelines import place
 from grader.reports.untrusted import clean
 
 LEFT, TOP, WIDTH, HEIGHT = 84.0, 20.0, 430.0, 230.0
-MOST = 12  # products that are shown
+MOST = 12  # matmuls that are shown
 
 
 @dataclass(frozen=True)
 class RooflinePoint:
-    """One thing that computes.
+    """One matmul, or the whole step.
 
     Attributes:
-        what: with its line. per: "HBM byte" or "byte sent".
-        intensity: FLOPs per byte. rate: FLOP/s over all the time that it takes.
+        what: name and source line. per: "HBM byte" or "byte sent".
+        intensity: FLOPs per byte. rate: FLOP/s over the whole time that it takes.
     """
 
     what: str
@@ -33,7 +33,7 @@ class RooflinePoint:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A program's points, and the roofs: FLOP/s at most, and bytes/s of HBM and of a ring's link both ways."""
+    """A program's points, and the chip with the roofs: peak FLOP/s, and bytes/s of HBM and of a ring both ways."""
 
     chip: Chip
     points: tuple[RooflinePoint, ...]
@@ -43,18 +43,18 @@ class Roofline:
         return {"HBM byte": self.chip.hbm_bw, "byte sent": self.chip.ici_both}
 
     def bound(self, point: RooflinePoint) -> str:
-        """What the point cannot be faster for."""
+        """Return the limit on the point's rate: "arithmetic", "HBM" or "links"."""
         if point.intensity >= self.chip.bf16 / self.roofs[point.per]:
             return "arithmetic"
         return "HBM" if point.per == "HBM byte" else "links"
 
 
 def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
-    """Each product of another line or size once, then the step.
+    """Return each distinct matmul (by line and size) once, then the step.
 
     Args:
-        sent: bytes that a device sends in the step; 0 or no number where there is nothing to say of it.
-    Returns None where nothing computes, or the chip is none of the table's.
+        sent: bytes that a device sends in the step. If it is 0 or not finite, the step is left out.
+    Returns None if there are no matmuls, or the chip is not in the table.
     """
     chip = CHIPS.get(timeline.chip)
     products: dict[tuple, Span] = {}
@@ -80,7 +80,7 @@ def _name(span: Span) -> str:
 
 
 def roofline_text(roofline: Roofline) -> list[str]:
-    """The picture in words."""
+    """Return the picture in words."""
     chip = roofline.chip
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [
@@ -98,7 +98,7 @@ def roofline_text(roofline: Roofline) -> list[str]:
 
 
 def show_rate(rate: float) -> str:
-    """``197 TFLOP/s``."""
+    """Return the rate with three digits, as ``197 TFLOP/s``."""
     for unit, size in (("PFLOP/s", 1e15), ("TFLOP/s", 1e12), ("GFLOP/s", 1e9), ("MFLOP/s", 1e6), ("kFLOP/s", 1e3)):
         if rate >= 0.9995 * size:
             return f"{rate / size:.3g} {unit}"
@@ -111,7 +111,7 @@ def _short(value: float) -> str:
 
 @dataclass(frozen=True)
 class RooflineMark:
-    """A point: a circle of a product, a square of the step; ``number`` is in the legend, too."""
+    """A point: a circle for a matmul, a square for the step. ``number`` is its number in the legend."""
 
     x: float
     y: float
@@ -123,7 +123,7 @@ class RooflineMark:
 
 @dataclass(frozen=True)
 class RooflineSvg:
-    """The picture ready to draw. ``roofs``: an SVG path, whether it is dashed, and its name with a place for it."""
+    """The picture ready to draw. ``roofs``: SVG path, whether it is dashed, name, and height of the name."""
 
     width: float
     height: float
@@ -140,7 +140,7 @@ class RooflineSvg:
 
 
 def draw_roofline(roofline: Roofline) -> RooflineSvg:
-    """Both axes are logarithmic, with room for every point and both ridges."""
+    """Place all points and both ridges on logarithmic axes."""
     peak, text = roofline.chip.bf16, roofline_text(roofline)
     ridges = [peak / bandwidth for bandwidth in roofline.roofs.values()]
     x_low, x_high = _decades([p.intensity for p in roofline.points] + [ridges[0] / 30, ridges[1] * 3])

@@ -1,4 +1,4 @@
-"""What goes round a ring, round by round: for each device of it, where what it holds set out from."""
+"""The data that go round a ring, round by round: for each device, the origin of the data that it holds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from grader.reports.svg import PALETTE
 from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
-MOST_ROUTES = 4  # of a program that are shown
-DEVICES, FIRST = 16, 16  # drawn side by side; rounds, beyond which all but the last are left out
+MOST_ROUTES = 4  # routes of a program that are shown
+DEVICES, FIRST = 16, 16  # most devices side by side; rounds shown before all but the last are left out
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Rounds:
     """A route as a table.
 
     Attributes:
-        caption: the axes, and what a cell is.
+        caption: the axes, and the meaning of a cell.
         devices: names of the columns.
-        rows: what a round is called, its line (None where none is), and the column from which each device's part set
-            out; None: zeros.
-        left: how many rounds before the last are not among them.
+        rows: a round's name, its line (None if it has none), and for each device the column where its data started, or
+            None for zeros.
+        left: how many rounds before the last are left out.
     """
 
     caption: str
@@ -34,7 +34,7 @@ class Rounds:
 
 
 def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
-    """The route on one ring where all do alike, else on all devices; None where those are too many to be read."""
+    """Return the route on one ring if all rings are alike, else on all devices; None if these are too many."""
     points = coordinates(mesh)
     ring = _one_ring(route, points)
     shown = ring or list(range(len(points)))
@@ -62,7 +62,7 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
 
 
 def _one_ring(route: Route, points: Sequence[Mapping[str, int]]) -> list[int] | None:
-    """The devices where the mesh's other axes are at 0, if what they do is what all others do."""
+    """Return the devices where the mesh's other axes are 0, or None if the other rings behave differently."""
     where = {tuple(p.items()): i for i, p in enumerate(points)}
     others = [axis for axis in points[0] if axis not in route.axes]
 
@@ -81,7 +81,7 @@ def _one_ring(route: Route, points: Sequence[Mapping[str, int]]) -> list[int] | 
 
 
 def rounds_text(rounds: Rounds) -> list[str]:
-    """The table as lines of text, the caption first."""
+    """Return the table as lines of text, the caption first."""
     margin = max(len(_name(name, line)) for name, line, _ in rounds.rows) + 2
     width = max(map(len, rounds.devices)) + 2
     lines = [rounds.caption, " " * margin + "".join(name.rjust(width) for name in rounds.devices).rstrip()]
@@ -99,7 +99,7 @@ def _name(name: str, line: int | None) -> str:
 
 @dataclass(frozen=True)
 class RoundCell:
-    """What one device holds; no colour: zeros."""
+    """The data that one device holds. An empty colour stands for zeros."""
 
     x: float
     y: float
@@ -109,7 +109,7 @@ class RoundCell:
 
 @dataclass(frozen=True)
 class RoundsSvg:
-    """The table ready to draw: heads of columns and names of rows with their places."""
+    """The table ready to draw: column heads and row names with their places."""
 
     width: float
     height: float
@@ -123,7 +123,7 @@ class RoundsSvg:
 
 
 def draw_rounds(rounds: Rounds) -> RoundsSvg:
-    """A row for each round, a column for each device; what set out from one device keeps its colour."""
+    """Draw a row for each round and a column for each device. Data keep the colour of the device where they started."""
     cell = round(max(26.0, max(map(len, rounds.devices)) * CHAR + 12), 1)
     names = [_name(name, line) for name, line, _ in rounds.rows]
     if rounds.left:

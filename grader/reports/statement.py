@@ -13,11 +13,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-BESIDE = 3  # columns of a terminal that a column of a table takes besides its words
+BESIDE = 3  # terminal columns that a table column takes besides its words
 
 
 class WholeTable(TableElement):
-    """A table as wide as its words need; where that is more than there is, its rows one below the other."""
+    """A table as wide as its words need. If it does not fit, its rows are printed as lists."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         names = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
@@ -38,9 +38,9 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """As wide as their longest words at least, and as their lines at most; None where there is no room for words.
+    """Return column widths that fit ``room``, or None if words would be cut, as Rich's own widths may do.
 
-    Told to the table, which would cut words rather than lines.
+    A column is at least as wide as its longest word, and at most as wide as its longest line.
     """
     widths = [max(map(_longest_word, column)) for column in columns]
     wanted = [max(cell.cell_len for cell in column) for column in columns]
@@ -56,7 +56,7 @@ def _longest_word(cell: Text) -> int:
 
 
 def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
-    """Each row as its first cell, and below it the others with the names of their columns."""
+    """Yield each row as its first cell, followed by the other cells with the names of their columns."""
     for row in rows:
         yield Text("")
         lines = Table.grid()
@@ -69,7 +69,7 @@ def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
 
 
 class WrappedMarkdown(Markdown):
-    """Markdown with such tables."""
+    """Markdown with tables that cut no word."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": WholeTable}
 

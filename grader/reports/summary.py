@@ -1,4 +1,4 @@
-"""What a class knows and does not."""
+"""A class's results, and the cases that need review."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from grader.reports.wording import percent_of
 
 
 class Summary(BaseModel, frozen=True, extra="forbid"):
-    """A class: ``mean`` to ``maximum`` are percentages of the points, a bonus left out; None without any.
+    """A class's results, and the cases that need review (``attention``).
 
-    ``attention`` lists who needs review. ``warnings`` concern the whole class: a rule that changed many scores, a fault of
-    the course. ``absent`` counts the students on the roster without a report, who are in none of these numbers.
+    ``mean``, ``median``, ``minimum`` and ``maximum`` are percentages of the points without bonus, or None. ``warnings``
+    concern the whole class: many changed scores, faults of the course. ``absent`` counts students on the roster without
+    a report; all other numbers exclude them.
     """
 
     attention: list[Attention]
@@ -49,12 +50,12 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def hardest(self) -> list[CheckRate]:
-        """The checks and questions that anybody failed, those that the most did first."""
+        """Checks and questions that at least one student failed, most failures first."""
         return sorted((c for c in self.checks if c.failed), key=lambda c: (-c.failed, c.rate or 0))
 
 
 class Counts:
-    """Count a class one report at a time, in the order of the students. No report is kept.
+    """Count a class one report at a time, in the order of the students. Reports are not kept.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -90,14 +91,14 @@ class Counts:
         also: Iterable[tuple[str, str]] = (),
         absent: int = 0,
     ) -> Summary:
-        """Return what was counted.
+        """Return the summary of the counted reports.
 
         Args:
-            not_graded: student -> why.
-            warnings: what is wrong with the course.
-            suspicions: wrong answers that are right for others' numbers, as ``integrity.json`` has them.
-            also: (student, why) for others who need a person; "" for several students.
-            absent: how many of the roster handed in nothing.
+            not_graded: student -> reason.
+            warnings: faults of the course.
+            suspicions: wrong answers that are right for other students' numbers, as in ``integrity.json``.
+            also: (student, reason) for further cases that need review; "" for several students.
+            absent: how many students on the roster handed in nothing.
         """
         percents = self._percents
         others = (
@@ -121,7 +122,7 @@ class Counts:
 
 
 def summarise(reports: Iterable[Report], *, extensions: Collection[str] = (), **known: Any) -> Summary:
-    """Count all reports; the arguments are those of ``Counts`` and ``Counts.summary``."""
+    """Return the summary of all reports. The arguments are those of ``Counts`` and ``Counts.summary``."""
     counts = Counts(extensions)
     for report in reports:
         counts.add(report)

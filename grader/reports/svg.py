@@ -1,4 +1,4 @@
-"""A layout as an SVG picture: where each block, label and bound goes."""
+"""A layout as an SVG picture: places of blocks, labels and bounds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from grader.reports.pictures import Block, Picture, blocks, describe, device_names, drawn_dims, holders, wrong_mark
 from grader.reports.untrusted import clean
 
-# Devices keep their colour from one picture to the next (Okabe and Ito's palette: safe for the
-# colour-blind). Laid on thinly, it goes with a light and with a dark page.
+# Devices keep their colour from one picture to the next. Okabe and Ito's palette is safe for the colour-blind. With a
+# low opacity it suits light and dark pages.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
 
 _CHAR, _LINE, _PAD = 6.7, 14, 12  # of an 11-pixel label: a character's width, a line's height, room around it
@@ -17,7 +17,7 @@ _LARGEST = 740.0
 
 @dataclass(frozen=True)
 class Tile:
-    """One block of an SVG picture, in its units."""
+    """One block of an SVG picture, in the picture's units."""
 
     x: float
     y: float
@@ -47,7 +47,7 @@ class Svg:
 
 @dataclass(frozen=True)
 class _Frame:
-    """The array's rectangle: where it lies, how large it is drawn, and how many rows and columns it has."""
+    """The array's rectangle: its place, its drawn size, and its numbers of rows and columns."""
 
     left: float
     top: float
@@ -58,7 +58,7 @@ class _Frame:
 
 
 def draw_svg(picture: Picture) -> Svg:
-    """Place the blocks to scale, large enough for their labels where that is possible."""
+    """Place the blocks to scale, large enough for their labels if possible."""
     parts = blocks(picture)
     labels = [_label_lines(picture, b) for b in parts]
     dims = len(drawn_dims(picture))
@@ -86,14 +86,14 @@ def draw_svg(picture: Picture) -> Svg:
 
 
 def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, dims: int) -> _Frame:
-    """With room for the bounds of each dimension that is drawn."""
+    """Return the array's rectangle, with space for the bounds of each drawn dimension."""
     width, height = _size(parts, labels, rows, cols, flat=dims < 2)
     left = len(str(rows)) * _CHAR + 8 if dims == 2 else 4
     return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)
 
 
 def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Tile:
-    """The block in its place, under its label where there is one."""
+    """Return the block in its place, with its label if there is one."""
     width = frame.width * (block.cols[1] - block.cols[0]) / frame.cols
     return Tile(
         x=round(frame.left + frame.width * block.cols[0] / frame.cols, 1),
@@ -108,7 +108,7 @@ def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Ti
 
 
 def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, flat: bool) -> tuple[float, float]:
-    """Width and height of the array: about its own shape, then stretched until the smallest block has room."""
+    """Return the array's width and height: roughly its shape, stretched until the smallest block fits its label."""
     need_w = max((len(line) for lines in labels for line in lines), default=0) * _CHAR + _PAD
     need_h = max(map(len, labels), default=0) * _LINE + _PAD
     width = 250.0
@@ -120,20 +120,20 @@ def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, fla
 
 
 def _joined(lines: list[str], room: float) -> list[str]:
-    """One device's name on one line, where that fits."""
+    """Return the label with a single device's name joined to one line, if that fits."""
     *marks, _ = [*(line for line in lines if line.startswith("✗")), ""]
     whole = " ".join(line for line in lines if line not in marks)
     return [whole, *marks] if whole.startswith("(") and len(whole) * _CHAR + _PAD / 2 <= room else lines
 
 
 def _label_lines(picture: Picture, block: Block) -> list[str]:
-    """A block's label, and below it whether it is wrong."""
+    """Return a block's label, followed by a line if the block is wrong."""
     mark = wrong_mark(picture, block)
     return _holder_lines(picture, block.devices) + ([f"✗ {mark}"] if mark else [])
 
 
 def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """``(x=1, y=0)``, or the fixed axes above ``2 devices: y=0..1``."""
+    """Return ``(x=1, y=0)`` for one device, or the fixed axes above ``2 devices: y=0..1``."""
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]
@@ -146,13 +146,13 @@ def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
 
 
 def _wrapped(label: str, many: bool) -> list[str]:
-    """On a large mesh, one axis a line keeps the blocks narrow."""
+    """Return the label as lines. On a large mesh each axis gets its own line, to keep the blocks narrow."""
     words = label.split(" ")
     return words if many else [label]
 
 
 def _ticks(cuts: list[int], start: float, length: float, gap: float) -> list[tuple[float, int]]:
-    """Where the bounds are written: both ends, and between them those that have room."""
+    """Return the places of the bounds: both ends, and bounds between them that have room."""
     placed = [(round(start + length * cut / cuts[-1], 1), cut) for cut in cuts]
     ticks = placed[:1]
     for tick in placed[1:-1]:

@@ -1,4 +1,4 @@
-"""grades.csv, and cells that no spreadsheet takes for a formula."""
+"""grades.csv, and cells that spreadsheets do not read as formulas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grader.reports.wording import count_notes, percent_of, remarks
 
 
 def csv_cell(value: object, limit: int = 500) -> str | int | float:
-    """A cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    """Return a cell that spreadsheets do not read as a formula. Numbers stay numbers."""
     if isinstance(value, int | float):
         return tidy(value)
     raw = str(value)
@@ -36,14 +36,14 @@ NOTHING = "nothing handed in"
 def write_grades_csv(
     whole: WholeClass, reports: Iterable[Report], path: str | os.PathLike[str], absent: Iterable[str] = ()
 ) -> None:
-    """One line per submission, in the order of the reports; one column per exercise, in course order.
+    """Write one line per submission, in the order of the reports, and one column per exercise, in course order.
 
-    ``earned`` is without what extensions gave, which is the ``bonus``; ``percent`` is empty where there is nothing else to
-    earn. A cell is empty where a submission has no such exercise. ``remarks``: what lateness cost, and points given by hand.
+    ``earned`` excludes the ``bonus``, which extensions give. ``percent`` is empty if all points are bonus points. A
+    cell is empty if the report lacks the exercise. ``remarks``: late penalties, and points given by hand.
 
     Args:
         whole: counted over all of ``reports``, which are read once.
-        absent: who is in the class and handed in nothing: 0 of what others could earn.
+        absent: students on the roster who handed in nothing; they get 0 of the points.
     """
     names = list(whole.module_of)
     header = ["student", *names, "earned", "points", "percent", "bonus", "pending", "notes", "remarks"]
@@ -55,7 +55,7 @@ def write_grades_csv(
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Line by line, as a large class's need not be held whole."""
+    """Yield CSV lines one by one, so that a large class's file is never held whole."""
 
     class Passed:
         def write(self, line: str) -> str:

@@ -33,7 +33,7 @@ from grader.reports.wording import (
     worth_of,
 )
 
-MOST = 10  # checks, and misconceptions, of a class that a terminal shows; the class page has all
+MOST = 10  # checks and misconceptions shown on a terminal; the class page shows all
 _MARKS = {
     "passed": ("✓", "+"),
     "failed": ("✗", "x"),
@@ -45,7 +45,7 @@ _COLOURS = {"passed": "green", "failed": "red", "blocked": "bright_black", "brok
 
 
 def print_report(report: Report, console: Console, *, audience: Audience = "student") -> None:
-    """The report on a terminal: a heading per exercise, a line per result, the score last."""
+    """Print the report: a heading per exercise, a line per result, the score last."""
     paper = Paper(console)
     report = seen_by(audience, report)
     for exercise in report.exercises:
@@ -57,7 +57,7 @@ def print_report(report: Report, console: Console, *, audience: Audience = "stud
 
 
 def print_exercise(exercise: ExerciseReport, console: Console) -> None:
-    """One exercise as its learner reads it, with its score."""
+    """Print one exercise with its score, as its learner sees it."""
     paper, shown = Paper(console), seen_by("student", exercise)
     _print_exercise(paper, shown, "student")
     _print_pending(paper, shown)
@@ -82,13 +82,13 @@ def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) 
 
 
 def print_result(result: Result, console: Console) -> None:
-    """One result as a learner reads it: why it failed, a hint, pictures."""
+    """Print one result as a learner sees it: the reason of a failure, a hint, pictures."""
     _print_result(Paper(console), result.for_student(), "student")
 
 
 def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     colour = _COLOURS[result.status]
-    row = Table.grid(padding=(0, 1, 0, 0))  # a label of several lines hangs beside its mark
+    row = Table.grid(padding=(0, 1, 0, 0))  # aligns the lines of a long label beside its mark
     worth = Text(f"  {points_of(result, short_score)}", style="bright_black")
     row.add_row(mark_of(result.status, paper), paper.text(result.label, limit=400).append_text(worth))
     paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))
@@ -122,12 +122,12 @@ def _print_drawings(paper: Paper, result: Result) -> None:
 
 
 def mark_of(status: str, paper: Paper) -> Text:
-    """A tick, a cross, or what else says how it went."""
+    """Return the mark of a status, such as a tick or a cross."""
     return Text(_MARKS[status][paper.ascii], style=f"bold {_COLOURS[status]}")
 
 
 def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
-    """Side by side where the console is wide enough, else one below the other."""
+    """Print pictures side by side if the console is wide enough, else one below the other."""
     room = paper.console.width - 4
     drawn = [draw_grid(p, room) for p in shown]
     wide = [max(map(len, lines)) for lines in drawn]
@@ -140,7 +140,7 @@ def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """The class on a terminal."""
+    """Print the class's summary."""
     paper = Paper(console)
     print_warnings(summary, console)
     paper.line(paper.text(counted(summary.submissions, "submission"), "bold"))
@@ -163,14 +163,14 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 
 def print_warnings(summary: Summary, console: Console) -> None:
-    """Print what concerns the whole class."""
+    """Print warnings that concern the whole class."""
     paper = Paper(console)
     for warning in summary.warnings:
         paper.line(paper.text(warning, "bold yellow"))
 
 
 def print_attention(attention: Sequence[Attention], console: Console) -> None:
-    """Print who needs review, last, where it is seen. Students with the same reason share a line."""
+    """Print the cases that need review, last, where staff see them. Students with equal reasons share a line."""
     alike: dict[str, list[str]] = {}
     for one in attention:
         alike.setdefault(one.reason, []).append(one.student or SEVERAL)

@@ -1,6 +1,6 @@
-"""Timelines as one SVG picture: where each bar, label, tick and mark goes. Several lie below each other on one scale.
+"""Timelines as one SVG picture, below each other on one scale: places of bars, labels, ticks and marks.
 
-Kinds are told apart by colour (Okabe and Ito's palette), by pattern, and by their label or the legend: any one will do.
+Kinds differ in colour (Okabe and Ito's palette), in pattern, and in their label or the legend. Each alone is enough.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from grader.reports.untrusted import clean
 
 CHAR = 6.2  # the width of a character of a 10-pixel label
 LANE, STRIDE, TICKS, HEAD, GAP = 22.0, 29.0, 16.0, 20.0, 26.0
-LEAST_BAR = 1.5  # what is narrower is drawn with its neighbours
+LEAST_BAR = 1.5  # narrower bars are drawn together with their neighbours
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY, _RED, _OLIVE, _GREY = PALETTE
-# Colour, and the lines of an 8 x 8 tile as an SVG path; '' for a plain fill.
+# Colour, and the lines of an 8 x 8 tile as an SVG path. '' is a plain fill.
 LOOKS = {
     "product": (_GREEN, ""),
     "kernel": (_GREY, "M0 4h8"),
@@ -71,7 +71,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class CutMark:
-    """Where rounds of a loop are left out."""
+    """The place where rounds of a loop are left out."""
 
     x: float
     width: float
@@ -93,7 +93,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Timelines ready to draw. ``looks``: the kinds' colours and tiles, by the number that boxes have."""
+    """Timelines ready to draw. ``looks``: colours and tiles of the kinds; a box's ``look`` is an index into it."""
 
     width: float
     height: float
@@ -110,7 +110,7 @@ class Chart:
 
 
 def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart:
-    """Place all of them, by heading; a microsecond is as wide in each."""
+    """Place all timelines by heading. A microsecond is equally wide in each."""
     found = list(timelines.values())
     listed = kinds(found)
     left = round(max(len(lane_name(lane)) for t in found for lane in t.lanes) * CHAR + 10, 1)
@@ -177,7 +177,7 @@ def _box(bar: Bar, listed: Sequence[str], left: float, y: float) -> Box:
 
 
 def _legend(listed: Sequence[str], width: float, y: float) -> list[Box]:
-    """Swatches with what they stand for, in as many rows as they take."""
+    """Return the legend's swatches and labels, in as many rows as they need."""
     found: list[Box] = []
     x = 4.0
     for number, kind in enumerate(listed):

@@ -24,7 +24,7 @@ from grader.reports.timelines import (
     word,
 )
 
-# Fills of matrix products, of other kernels, of collectives; nothing; what is left out; a corner of the scale.
+# Fills: matmuls, other kernels, "" for collectives, idle time, rounds left out. "tick" marks the scale.
 DRAWN = {"product": "═", "kernel": "─", "": "·", "idle": " ", "cut": "…", "tick": "│"}
 PLAIN = {"product": "=", "kernel": "-", "": ".", "idle": " ", "cut": "~", "tick": "|"}
 STYLES = {
@@ -34,11 +34,11 @@ STYLES = {
 LEAST, MOST = 12, 160  # columns of the lanes
 GAP = 3
 
-Cells = list[tuple[str, str]]  # a character and the kind whose style it has
+Cells = list[tuple[str, str]]  # characters, each with the kind that sets its style
 
 
 def print_timeline(timeline: Timeline, console: Console) -> None:
-    """The picture with its legend and, below, what it comes to in words."""
+    """Print the picture with its legend, then the totals."""
     paper = Paper(console)
     paper.line(paper.text(f"in time on {where_text(timeline)}", "bold"))
     columns = max(LEAST, min(MOST, console.width - _margin(timeline)))
@@ -48,7 +48,7 @@ def print_timeline(timeline: Timeline, console: Console) -> None:
 
 
 def print_lanes(timelines: Mapping[str, Timeline], console: Console) -> None:
-    """The lanes of each under its name; a microsecond is as wide in all of them."""
+    """Print the lanes of each timeline under its name. A microsecond is equally wide in all of them."""
     paper = Paper(console)
     found = list(timelines.values())
     columns = max(LEAST, min(MOST, console.width - max(map(_margin, found))))
@@ -67,7 +67,7 @@ def _print_cells(lanes: Sequence[Cells], console: Console) -> None:
 
 
 def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: bool = False) -> list[list[str]]:
-    """The lanes of each under their scale, as plain text; a microsecond is as wide in all of them."""
+    """Return the lanes of each timeline under their scale, as plain text. All have one width per microsecond."""
     columns = max(LEAST, min(MOST, width - max(map(_margin, timelines))))
     scales = alike(timelines, columns, GAP)
     drawn = (drawn_lanes(t, s, ascii_only=ascii_only) for t, s in zip(timelines, scales, strict=True))
@@ -75,18 +75,18 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
 
 
 def legend(timeline: Timeline) -> str:
-    """``D matrix product, P permute; numbers beside them are lines, times are in us``."""
+    """Return a legend: ``D matrix product, P permute; numbers beside them are lines, times are in us``."""
     names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds([timeline]))
     return f"{names}; numbers beside them are lines, times are in us"
 
 
 def _margin(timeline: Timeline) -> int:
-    """Columns for the lanes' names."""
+    """Return the number of columns that the lanes' names need."""
     return max(len(lane_name(lane)) for lane in timeline.lanes) + 1
 
 
 def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[Cells]:
-    """The scale, then the lanes, each behind its name."""
+    """Return the scale, then the lanes, each with its name in front."""
     marks = PLAIN if ascii_only else DRAWN
     margin, columns = _margin(timeline), max(1, round(scale.width))
     lines = [[(c, "") for c in " " * margin + _scale_line(scale, columns, marks)]]
@@ -97,7 +97,7 @@ def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[C
 
 
 def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
-    """Ticks with their times to the right of them, each where it has room."""
+    """Return ticks, each with its time to the right if there is room."""
     line = ""
     for place, time in scale.ticks(len(short_us(scale.step)) + 3):
         text = marks["tick"] + short_us(time)
@@ -109,7 +109,7 @@ def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
 
 def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str]) -> Cells:
     cells: Cells = [(marks["idle"], "")] * columns
-    for bar in sorted(found, key=lambda b: b.start - b.end):  # short ones last, so that they are seen
+    for bar in sorted(found, key=lambda b: b.start - b.end):  # short ones last, so that long ones do not cover them
         first = min(round(bar.start), columns - 1)
         room = max(1, min(round(bar.end), columns) - first)
         cells[first : first + room] = [(c, bar.span.kind) for c in _bar(bar, room, marks)]
@@ -120,7 +120,7 @@ def _lane(found: Sequence[Bar], scale: Scale, columns: int, marks: dict[str, str
 
 
 def _bar(bar: Bar, room: int, marks: dict[str, str]) -> str:
-    """Kind and line where they have room, else the kind's letter; the rest is filled."""
+    """Return kind and line if they fit, else the kind's letter, filled up to ``room`` columns."""
     span = bar.span
     fill = marks.get(span.kind, marks[""])
     line = f" {span.line}" if span.line else ""

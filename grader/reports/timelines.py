@@ -1,4 +1,4 @@
-"""A timeline ready to draw anywhere: a scale without the rounds that are left out, bars, ticks, marks, and words."""
+"""Timelines prepared for every renderer: a scale without repeated rounds, bars, ticks, marks, and words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
 US = 1_000_000  # picoseconds
-# A letter for each kind of thing, in the order of legends.
+# A letter for each kind, in the order of legends.
 LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
     "all_to_all": "T", "ragged_all_to_all": "V", "broadcast": "B",
@@ -21,12 +21,12 @@ WORDS = {"product": "matrix product", "kernel": "other kernel"}
 
 @dataclass(frozen=True)
 class Cut:
-    """Rounds of a loop that are left out: all are like the second.
+    """Rounds of a loop that are left out because they all equal the second.
 
     Attributes:
         start, end: picoseconds.
         first, last: the rounds left out.
-        rounds: of how many.
+        rounds: the loop's number of rounds.
     """
 
     start: int
@@ -50,7 +50,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Scale:
-    """Picoseconds to places from 0 to ``width``; what is left out takes ``gap`` of it, however long it is."""
+    """A map from picoseconds to places from 0 to ``width``. A cut takes ``gap`` of the width, however long it is."""
 
     step: int
     cuts: tuple[Cut, ...]
@@ -59,12 +59,12 @@ class Scale:
 
     @property
     def unit(self) -> float:
-        """How much of the width a picosecond takes."""
+        """The width of a picosecond."""
         drawn = self.step - sum(c.end - c.start for c in self.cuts)
         return max(self.width - self.gap * len(self.cuts), 1.0) / max(drawn, 1)
 
     def at(self, time: int) -> float:
-        """Where this time is; in the middle of what is left out: in its gap."""
+        """Return the place of a time. Times inside a cut lie inside its gap."""
         place = 0.0
         before = 0
         for cut in self.cuts:
@@ -77,7 +77,7 @@ class Scale:
         return place + (time - before) * self.unit
 
     def ticks(self, room: float) -> list[tuple[float, int]]:
-        """Places and round times at least ``room`` apart, from 0 on; none where something is left out."""
+        """Return places and round times at least ``room`` apart, from 0 on, with none inside a cut."""
         stride = _round_number(room / self.unit)
         found: list[tuple[float, int]] = []
         begins = [0, *(c.end for c in self.cuts)]
@@ -89,13 +89,13 @@ class Scale:
 
 
 def _round_number(least: float) -> int:
-    """The least of 1, 2, 5, 10, ... that is no less."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50, ... that is at least this number."""
     power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
     return next(power * n for n in (1, 2, 5, 10) if power * n >= least)
 
 
 def cuts(timeline: Timeline) -> tuple[Cut, ...]:
-    """What is left out of its loops, by time."""
+    """Return the outermost cuts of the loops, by time."""
     found = [_cut(loop) for loop in timeline.loops if loop.rounds > 3 and loop.each > 0]
     outer: list[Cut] = []
     for cut in sorted(found, key=lambda c: (c.start, -c.end)):
@@ -110,12 +110,12 @@ def _cut(loop: Loop) -> Cut:
 
 
 def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
-    """The scale on which all of the step has room."""
+    """Return the scale on which the whole step fits."""
     return Scale(timeline.step, cuts(timeline), width, gap)
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """One scale for each, on which a microsecond is as wide as on the others: the longest takes all of the width."""
+    """Return one scale for each timeline. All have one width per microsecond; the longest timeline fills ``width``."""
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
@@ -123,13 +123,13 @@ def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale
 
 
 def bars(timeline: Timeline, lane: str, scale: Scale) -> list[Bar]:
-    """What is drawn in one lane, by time."""
+    """Return the bars of one lane, by time."""
     spans = sorted((s for s in timeline.spans if s.lane == lane), key=lambda s: (s.start, s.end, s.number))
     return [Bar(s, scale.at(s.start), scale.at(s.end), timeline.on_path(s)) for s in spans]
 
 
 def kinds(timelines: Iterable[Timeline]) -> list[str]:
-    """The kinds of things in them, in the order of legends."""
+    """Return the kinds in the timelines, in the order of legends."""
     found = {span.kind for timeline in timelines for span in timeline.spans}
     return [k for k in LETTERS if k in found] + sorted(found - set(LETTERS))
 
@@ -142,27 +142,27 @@ def letter(kind: str) -> str:
 
 
 def word(kind: str) -> str:
-    """What a legend calls a kind of thing."""
+    """Return the legend's name of a kind."""
     return WORDS.get(kind, kind)
 
 
 def lane_name(lane: str) -> str:
-    """``x+`` is the link to the next device along x."""
+    """Return a lane's name. ``x+`` is the link to the next device along x."""
     return lane if lane == COMPUTE else f"link {clean(lane, 40)}"
 
 
 def show_us(time: int) -> str:
-    """Picoseconds as ``298.97 us``."""
+    """Return picoseconds as ``298.97 us``."""
     return f"{time / US:,.3f}".rstrip("0").rstrip(".") + " us"
 
 
 def short_us(time: int) -> str:
-    """A tick: the number alone."""
+    """Return the number alone, for a tick."""
     return show_us(time).removesuffix(" us")
 
 
 def place(file: str | None, line: int | None) -> str:
-    """``e4.py:61``; ``line 61`` of a notebook's cell that has no name of its own; '' where nobody knows."""
+    """Return ``e4.py:61``, ``line 61`` for a notebook cell without a name, or '' if the line is unknown."""
     if line is None:
         return ""
     name = clean(file or "", 200)
@@ -172,7 +172,7 @@ def place(file: str | None, line: int | None) -> str:
 
 
 def describe_span(span: Span) -> str:
-    """All that is known of it, on one line."""
+    """Return all facts about a span on one line."""
     parts = [f"{clean(span.what, 80)}: {short_us(span.start)} to {show_us(span.end)}"]
     parts += [show_bytes(span.bytes)] if span.bytes else []
     parts += [f"{span.flops:,} FLOPs"] if span.flops else []
@@ -181,7 +181,7 @@ def describe_span(span: Span) -> str:
 
 
 def where_text(timeline: Timeline) -> str:
-    """``v5e 2x4, x on slice axes 0 and 1, asynchronous kinds: ideal``."""
+    """Return chip, slice, axes and profile: ``v5e 2x4, x on slice axes 0 and 1, profile ideal``."""
     shape = "x".join(map(str, timeline.shape))
     laid = "".join(
         f", {clean(axis, 40)} on slice {'axis' if len(on) == 1 else 'axes'} {' and '.join(map(str, on))}"
@@ -191,7 +191,7 @@ def where_text(timeline: Timeline) -> str:
 
 
 def totals(timeline: Timeline) -> list[str]:
-    """Step, core, and the hidden part of each kind of collective; what the picture leaves out; memory."""
+    """Return lines about step and core, the overlapped part of each kind of collective, the cuts, and memory."""
     busy = f"core busy {show_us(timeline.busy)}, idle {show_us(timeline.idle)}"
     lines = [f"step {show_us(timeline.step)}: {busy}"]
     for kind, share in timeline.shares().items():
@@ -209,7 +209,7 @@ def totals(timeline: Timeline) -> list[str]:
 
 
 def cut_text(cut: Cut) -> str:
-    """What a mark in the picture stands for."""
+    """Return the text about the rounds that a mark leaves out."""
     which = f"round {cut.first}" if cut.first == cut.last else f"rounds {cut.first} to {cut.last}"
     where = f" (line {cut.line})" if cut.line else ""
     like = "is" if cut.first == cut.last else "are"
@@ -217,7 +217,7 @@ def cut_text(cut: Cut) -> str:
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:
-    """Neighbours of one kind that are narrower than ``least`` as one bar: what cannot be told apart is drawn once."""
+    """Merge neighbours of one kind that are narrower than ``least``: separate bars would be indistinguishable."""
     drawn: list[Bar] = []
     for bar in found:
         last = drawn[-1] if drawn else None

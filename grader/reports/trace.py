@@ -1,7 +1,7 @@
 """Timelines as Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-Source: Trace Event Format (Google, 2016): complete events (``"ph": "X"``) with ``ts`` and ``dur`` in microseconds, and
-metadata (``"ph": "M"``) that names processes and threads.
+Source: Trace Event Format (Google, 2016). It has complete events (``"ph": "X"``) with ``ts`` and ``dur`` in
+microseconds, and metadata (``"ph": "M"``) that names processes and threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LEFT_OUT = "left out"
 
 
 def trace_json(timelines: Mapping[str, Timeline]) -> str:
-    """One process for each timeline, by title; one thread for each lane, and one that says what is left out."""
+    """Return a process for each timeline, with a thread for each lane and one for the rounds that are left out."""
     events = [e for pid, (title, one) in enumerate(timelines.items(), 1) for e in _events(pid, title, one)]
     data = {"displayTimeUnit": "ns", "traceEvents": events}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
@@ -49,5 +49,5 @@ def _named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def _while(pid: int, tid: int, start: int, duration: int) -> dict[str, Any]:
-    """A complete event, in microseconds."""
+    """Return the fields of a complete event, with picoseconds converted to microseconds."""
     return {"ph": "X", "pid": pid, "tid": tid, "ts": start / US, "dur": duration / US}

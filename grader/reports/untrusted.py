@@ -1,4 +1,4 @@
-"""Untrusted text as it may be shown: one line of visible characters."""
+"""Untrusted text, cleaned for display: one line of visible characters."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import re
 import unicodedata
 from typing import Any
 
-# What a terminal would obey: CSI (colours, cursor), OSC (titles, links; up to its end or the
-# line's) and the two-character escapes.
+# Sequences that a terminal obeys: CSI (colours, cursor), OSC (titles, links; up to its end or the line's) and the
+# two-character escapes.
 _ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
 _HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs"}  # controls, bidi and zero-width, unassigned, private, lone surrogates
 
 
 def clean(text: object, limit: int = 2000) -> str:
-    """One line of visible characters, at most ``limit`` of them.
+    """Return one line of at most ``limit`` visible characters.
 
-    Escape sequences, control characters, bidirectional overrides and other invisible characters
-    are removed; white space, line ends included, becomes single spaces.
+    Escape sequences, control characters, bidirectional overrides and other invisible characters are removed. White
+    space, including line ends, becomes single spaces.
     """
-    raw = str(text)[: 8 * limit]  # bounds the work, too
-    if not raw.isprintable():  # what is holds nothing hidden, and no escape sequence
+    raw = str(text)[: 8 * limit]  # limits the work, too
+    if not raw.isprintable():  # a printable string has no hidden character and no escape sequence
         raw = "".join(c for c in _ANSI.sub("", raw) if c.isspace() or unicodedata.category(c) not in _HIDDEN)
     seen = " ".join(raw.split())
     return seen if len(seen) <= limit else seen[: limit - 1] + "…"
 
 
 def clean_code(text: str) -> str:
-    """Code as it may be shown and looked through: its lines and indents stay, what is invisible goes."""
+    """Return code with its lines and indents, without invisible characters."""
     lines = text.expandtabs(4).splitlines()
     return "\n".join(
         "".join(c for c in _ANSI.sub("", line) if c == " " or unicodedata.category(c) not in _HIDDEN) for line in lines
@@ -35,7 +35,7 @@ def clean_code(text: str) -> str:
 
 
 def show_data(value: Any, limit: int = 300) -> str:
-    """Expected or actual data on one line."""
+    """Return expected or actual data on one line."""
     if isinstance(value, dict):
         value = ", ".join(f"{k}: {show_data(v, limit)}" for k, v in list(value.items())[:limit]) or "none"
     elif not isinstance(value, str):

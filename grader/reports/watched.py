@@ -1,4 +1,4 @@
-"""One exercise on a screen that is drawn again after each save: a tick for each check, and the first failure."""
+"""One exercise on a screen that is redrawn after each save: a line for each result, and the first failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.reports.wording import first_failure, not_judged, passing_text, seen
 
 
 def print_watched(exercise: ExerciseReport, console: Console) -> None:
-    """Each result in a line, then in full the one to look at first."""
+    """Print each result on a line, then the first failure in full."""
     paper, shown = Paper(console), seen_by("student", exercise)
     rows = Table.grid(padding=(0, 1, 0, 0))
     rows.add_column()

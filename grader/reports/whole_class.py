@@ -1,4 +1,4 @@
-"""What the tables and pages of a class need to know of all its reports before they show each of them."""
+"""Facts about a whole class that its tables and pages need before they show the first report."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from grader.reports.wording import percent_of
 
 
 class WholeClass:
-    """A class, of which reports are added one at a time, in the order of the students. No report is kept.
+    """Facts about a class. Reports are added one at a time, in the order of the students, and are not kept.
 
     Attributes:
-        students: everybody who has a report.
+        students: all students with a report.
         courses: titles of the courses that the reports name, in their order.
         module_of: the module of each exercise, in the order of the reports.
         points: the most that any student could earn, without extensions.
-        percents: of the points of each student who could earn any.
-        late: whether any report says when work was handed in.
-        answers: to the questions that ask for a number.
+        percents: percentage of the points, of each student who could earn any.
+        late: whether any report has a submission time.
+        answers: answers to the questions that ask for a number.
     """
 
     def __init__(self, reports: Iterable[Report] = ()) -> None:

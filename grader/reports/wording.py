@@ -1,4 +1,4 @@
-"""What is said of a result, and to whom."""
+"""Texts about results, for students and for staff."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
 UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
-SHORT = 5  # what is shorter, a 2 say, may stand in a reason and mean something else
+SHORT = 5  # shorter data, such as a 2, may occur in a reason by chance
 BLOCKED = "an earlier check that this one needs did not pass"
 
 
 def seen_by(audience: Audience, graded: Graded) -> Graded:
-    """What this audience may see. Every renderer for students begins here."""
+    """Return the parts that this audience may see. Every renderer for students begins here."""
     return graded if audience == "staff" else graded.for_student()
 
 
 def status_word(result: Result, audience: Audience) -> str:
-    """Students read what a broken check means for them: its points are pending."""
+    """Return the word for a status. Students read "pending" for a broken check, because its points are pending."""
     if result.status == "waiting":
         return "by hand" if result.by_hand else "pending"
     return "pending" if result.status == "broken" and audience == "student" else result.status
 
 
 def reason_text(result: Result) -> str:
-    """Why it did not pass; '' of words to which a person has given points, and said why."""
+    """Return the reason why the result did not pass, or '' for a written answer that a person has graded."""
     if result.status == "waiting" and result.by_hand:
         return ""
     return result.reason or (BLOCKED if result.status == "blocked" else "")
 
 
 def place_text(result: Result) -> str:
-    """The place, unless the reason says it already."""
+    """Return the place of the failure, or '' if the reason contains it."""
     return "" if result.where in result.reason else f"at {result.where}"
 
 
 def data_pairs(result: Result) -> list[tuple[str, str]]:
-    """Expected and actual data as text, where a failed result has any."""
+    """Return expected and actual data and notes for staff as text, for failed results and written answers only."""
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
-    if result.status == "waiting":  # the text is there to be read
+    if result.status == "waiting":  # a person reads this answer, so it is shown in full
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
         return [(name, show_data(data, 4000)) for name, data in named if data is not None]
     return [(name, show_data(data)) for name, data in pairs if result.status == "failed" and data is not None]
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:
-    """Leave out data that the reason states already; a page shows both side by side and repeats them."""
+    """Return ``data_pairs`` without data that the reason states. A page shows both side by side and repeats them."""
     pairs, reason = data_pairs(result), _alike(reason_text(result))
     repeated = all(
         len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
@@ -60,22 +60,22 @@ def unstated_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def _alike(text: str) -> str:
-    """Lists and tuples are written alike, and where a line ends says nothing."""
+    """Return the text with brackets as parentheses and single spaces, so that lists and line ends compare equal."""
     return " ".join(text.translate(str.maketrans("[]", "()")).split())
 
 
 def count_notes(report: Report) -> int:
-    """Those of the submission and of each exercise."""
+    """Return the number of notes of the submission and of its exercises."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
 
 
 def is_unfinished(result: Result) -> bool:
-    """Whether nothing was written or answered there yet."""
+    """Return whether the failure is that nothing was written or answered yet."""
     return any(word in result.reason for word in UNFINISHED)
 
 
 def is_begun(exercise: ExerciseReport) -> bool:
-    """Whether there is anything to judge: something passes, fails for what it does, or was read."""
+    """Return whether there is anything to judge: a result that passed, failed for what the code does, or was read."""
     return exercise.handed_in and any(
         r.status in ("passed", "broken", "waiting")
         or r.actual is not None
@@ -85,21 +85,21 @@ def is_begun(exercise: ExerciseReport) -> bool:
 
 
 def first_failure(exercise: ExerciseReport) -> Result | None:
-    """What to look at first: what fails for what it does, else what is not written yet."""
+    """Return the first failure of written code, else the first part that is not written yet, or None."""
     failed = [r for r in exercise.results if r.status in ("failed", "broken")]
     return min(failed, key=is_unfinished, default=None)
 
 
-# what was earned
+# earned points
 
 
 def percent_of(report: Report) -> float | None:
-    """How much of its points, a bonus left out; None where there is nothing to earn but a bonus."""
+    """Return the percentage of the points, without bonus. Return None if the report has only bonus points."""
     return percentage(report.earned - report.bonus, report.points) if report.points > 0 else None
 
 
 def score_of(report: Report) -> str:
-    """``2 / 8``, ``2 / 8 + 1.5 bonus points``; of extensions alone ``1.5 of 4 bonus points``."""
+    """Return ``2 / 8``, ``2 / 8 + 1.5 bonus points``, or ``1.5 of 4 bonus points`` for extensions alone."""
     bonus = sum(e.points for e in report.exercises if e.extension)
     if report.points <= 0 and bonus > 0:
         return f"{tidy(report.bonus)} of {counted(bonus, 'bonus point')}"
@@ -111,33 +111,33 @@ def score_of(report: Report) -> str:
 
 
 def worth_of(exercise: ExerciseReport) -> str:
-    """What stands beside its title: ``2/8``, ``bonus 2/8``; where answers were only read, ``3 of 3 checks pass``."""
+    """Return the score beside an exercise's title: ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass`` if unjudged."""
     if not_judged(exercise.results):
         return checked_text(exercise.results)
     return ("bonus " if exercise.extension else "") + short_score(exercise.earned, exercise.points)
 
 
 def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
-    """What stands beside its label: what it gave of its points; of what is not judged here, what it is worth."""
+    """Return the points beside a result's label: earned and possible, or only possible if it is not judged here."""
     return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
 
 
 def standing_of(report: Report) -> str:
-    """The last line of a report; what is not judged here counts neither as earned nor as lost."""
+    """Return the last line of a report. Results that are not judged here count neither as earned nor as lost."""
     results = [r for e in report.exercises for r in e.results]
     if not_judged(results):
         return checked_text(results)
-    percent = None if report.unjudged > 0 else percent_of(report)  # it would look like a grade
+    percent = None if report.unjudged > 0 else percent_of(report)  # a percentage would look like a grade
     return f"Score: {score_of(report)}" + ("" if percent is None else f" ({show_percent(percent)})")
 
 
 def not_judged(results: Sequence[Result]) -> list[Result]:
-    """Answers to questions that were only read, or are not there yet: the right ones are not at hand."""
+    """Return the questions that cannot be judged here because the right answers are not available."""
     return [r for r in results if r.kind != "check" and r.status == "blocked"]
 
 
 def checked_text(results: Sequence[Result]) -> str:
-    """``3 of 3 checks pass; 2 answers read, judged when graded; 1 answer cannot be right; 1 not answered yet``."""
+    """Return text such as ``3 of 3 checks pass; 2 answers read, judged when graded; 1 answer cannot be right``."""
     checks = [r for r in results if r.kind == "check"]
     answers = [r for r in results if r.kind != "check"]
     passed = sum(r.status == "passed" for r in checks)
@@ -155,7 +155,7 @@ def checked_text(results: Sequence[Result]) -> str:
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """``4 of 7 pass``; where answers were only read, or a person is to read them, that as well."""
+    """Return ``4 of 7 pass``, with the numbers of answers that are judged later or read by a person."""
     if not_judged(results):
         return checked_text(results)
     judged = [r for r in results if r.status != "waiting"]
@@ -164,19 +164,19 @@ def passing_text(results: Sequence[Result]) -> str:
 
 
 def _to_be_read(results: Sequence[Result]) -> str:
-    """``1 answer for a person to read``; '' without any."""
+    """Return ``1 answer for a person to read``, or '' if there is none."""
     waiting = sum(r.status == "waiting" and not r.by_hand for r in results)
     return f"{counted(waiting, 'answer')} for a person to read" if waiting else ""
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """``set by hand by Bob: the reason; the grader gave 0``; the grader gives nothing for an answer in words."""
+    """Return ``set by hand by Bob: the reason; the grader gave 0``, without the last part for a written answer."""
     text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
     return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 
 
 def remarks(report: Report) -> list[str]:
-    """What lies over the grader's verdicts: what lateness cost, and points that were given by hand."""
+    """Return the changes to the grader's verdicts: late penalties, and points that were set by hand."""
     late = [f"{one.module}: {one.text}" for one in report.hand_ins if one.text]
     hand = [
         f"{name}: {by_hand_text(of, status)}"

@@ -1,4 +1,4 @@
-"""The running process. In: a program as MLIR bytecode, and inputs. Out: its facts, and what its devices hold.
+"""The process that runs programs. In: a program as MLIR bytecode, and inputs. Out: facts, and the devices' contents.
 
-No learner Python comes here, so neither ``learner`` nor anything that knows an exercise may be imported.
+Learner Python never runs here, so neither ``learner`` nor any module that knows exercises may be imported.
 """

@@ -1,4 +1,4 @@
-"""What a program may consist of: allow-lists of operations and types, and limits on sizes. All else is refused."""
+"""Limits on a program: allow-lists of operations and types, and limits on sizes. Everything else is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.wire.limits import MAX_ARRAY, MAX_NESTED, MAX_OPS
 
 CALLBACK = "uses a host callback, which cannot leave this process; remove it"
 
-# Collectives, and what they are called in facts (``Collective.kind``).
+# Collectives, and their names in facts (``Collective.kind``).
 KINDS = {
     "stablehlo.all_reduce": "all_reduce",
     "stablehlo.all_gather": "all_gather",
@@ -26,8 +26,8 @@ KINDS = {
     "stablehlo.collective_broadcast": "broadcast",
 }
 CUSTOM = "stablehlo.custom_call"
-RAGGED = "ragged_all_to_all"  # the one custom call that is admitted: how JAX writes it, and what facts call it
-# Operations that stand for a function of the program, and the attribute that names it.
+RAGGED = "ragged_all_to_all"  # the only custom call that is admitted; JAX and facts use this name
+# Operations that call a function of the program, and the attribute that names it.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 STABLEHLO = """
 abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate
@@ -57,9 +57,9 @@ ELEMENTS = (
 
 
 class ProgramRefused(Exception):
-    """A program that is not admitted; the message is for the learner.
+    """A program that is not admitted. The message is for the learner.
 
-    ``line``, ``file``: where in the learner's source, if that is known.
+    ``line``, ``file``: the place in the learner's source, if known.
     """
 
     def __init__(self, message: str, place: tuple[str, int] | None = None) -> None:
@@ -68,7 +68,7 @@ class ProgramRefused(Exception):
 
 
 def walk(op: Any) -> Iterator[Any]:
-    """Every operation, in program order, without recursion (nesting comes from the learner)."""
+    """Yield every operation, in program order, without recursion, because the learner decides the nesting depth."""
     stack = [iter([op])]
     while stack:
         try:
@@ -87,11 +87,11 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
     """Yield every operation of a module once it is admitted.
 
     Args:
-        files: names of the learner's files, for the line of what is refused.
+        files: names of the learner's files, to give the line of a refused operation.
         most: bytes of one array.
 
     Raises:
-        Refused: an operation, a type or a size is not on the lists.
+        ProgramRefused: an operation, a type or a size is not allowed.
     """
     for ops, op in enumerate(walk(root), 1):
         if ops > MAX_OPS:
@@ -116,7 +116,7 @@ def _check_sizes(op: Any, most: int) -> None:
 
 
 def kind_of(op: Any) -> str | None:
-    """What facts call a collective; None for other operations."""
+    """Return a collective's name in facts, or None for other operations."""
     if op.name == CUSTOM:
         return RAGGED if op.attributes["call_target_name"].value == RAGGED else None
     return KINDS.get(op.name)
@@ -149,7 +149,7 @@ def check_functions(module: Any) -> None:
 
 
 def _check_acyclic(calls: dict[str, set[str]]) -> None:
-    """Refuse functions that call each other in a circle. ``calls``: the functions that each calls."""
+    """Refuse functions that call each other in a cycle. ``calls``: the functions that each function calls."""
     left = dict(calls)
     while left:
         leaves = [name for name, callees in left.items() if not callees & left.keys()]
@@ -160,7 +160,7 @@ def _check_acyclic(calls: dict[str, set[str]]) -> None:
 
 
 def callee_of(op: Any) -> str | None:
-    """The name of the function which an operation stands for; None for other operations."""
+    """Return the name of the function that an operation calls, or None for other operations."""
     return op.attributes[CALLS[op.name]].value if op.name in CALLS else None
 
 
@@ -168,13 +168,13 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Bytes of an array type, whole bytes for each element. Raises Refused for what is no array of fixed shape."""
+    """Return bytes of an array type, with whole bytes per element. Raises ProgramRefused unless the shape is fixed."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
 
 def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
-    """Shape and dtype's name of an array type. Raises Refused for what is no array of fixed shape."""
+    """Return shape and dtype name of an array type. Raises ProgramRefused for other types and for unknown shapes."""
     try:
         array = ir.RankedTensorType(kind)
     except ValueError:
@@ -191,7 +191,7 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
 
 @cache
 def element_names() -> dict[str, str]:
-    """Names of dtypes by what MLIR calls them, as far as this JAX knows them."""
+    """Return dtype names by their MLIR spelling, for the dtypes that this JAX knows."""
     found = {}
     with mlir.make_ir_context():
         for name in ELEMENTS:
@@ -201,7 +201,7 @@ def element_names() -> dict[str, str]:
 
 
 def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """The file and the innermost line of the learner's own source, which is in these files, in a location."""
+    """Return the file and innermost line of the learner's source in a location, or None. ``files``: its files."""
     stack = [location]
     while stack:
         at = stack.pop()

@@ -1,4 +1,4 @@
-"""Admitted programs are compiled here, for the devices of this process. No learner Python."""
+"""Compiling admitted programs for the devices of this process. No learner Python runs here."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
 CPU = "cpu"  # the platform of simulated devices, as JAX calls it
-# Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
-# Collectives and memory are settled before code generation and stay as they are.
+# Code is generated for small inputs and runs a few times, so optimizing it costs more than it saves. Collectives and
+# memory are decided before code generation, so these options do not change them.
 QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
-    # Until JAX 0.11: each fusion would go through MLIR, with a context of its own,
+    # Until JAX 0.11: if on, each fusion goes through MLIR with a context of its own.
     "xla_cpu_use_fusion_emitters": False,
-    # and each part of the program through LLVM.
+    # With more parts, each goes through LLVM by itself.
     "xla_cpu_parallel_codegen_split_count": 1,
-    # A library that prepares sums and matmuls when they first run, on each device.
+    # This library prepares sums and matmuls at their first run, on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
-PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # whose factors a device may round
+PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # devices may round their operands
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 
 def on_phase(phase: str) -> None:
-    """Called before each phase, ``compiling`` or ``executing``. A worker replaces it to report the phase."""
+    """Do nothing. A worker replaces this function, which is called before ``compiling`` and before ``executing``."""
 
 
 class CannotRun(Exception):
-    """XLA refuses or fails to run an admitted program; the message is for the learner."""
+    """XLA refuses an admitted program or fails to run it. The message is for the learner."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Executable:
-    """An executable on the mesh, and what is known of it without running it."""
+    """An executable on the mesh, and the facts known without running it."""
 
     call: Any
     mesh: Any
@@ -60,10 +60,10 @@ _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
 def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
-    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
+    """Compile a canonical program, with its own collectives marked (see ``hlo.added_by_compiler``).
 
     Args:
-        found: facts of the source. Where they lack the arithmetic, it is counted in the compiled program.
+        found: facts of the source. If they lack the arithmetic, it is counted in the compiled program.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -83,7 +83,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
 
 
 def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Executable:
-    """Compile the one form of a program for an accelerator, or for several processes, with the usual options.
+    """Compile a canonical program for an accelerator, or for several processes, with the usual options.
 
     Args:
         exact: compute every matmul in float32.
@@ -91,7 +91,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
-        if jax.default_backend() == CPU:  # others have a ragged all-to-all of their own
+        if jax.default_backend() == CPU:  # other backends have a ragged all-to-all of their own
             ragged.spell_out(module)
         products = [op for op in walk(module.operation) if op.name in PRODUCTS]
         if exact:
@@ -99,7 +99,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    if jax.default_backend() == CPU:  # others have a memory of their own, and say when it is too small
+    if jax.default_backend() == CPU:  # other devices have their own memory and report when it is too small
         checked_memory(compiled, mesh.size)
     return Executable(compiled, mesh, shardings, {"products": bool(products)})
 
@@ -111,17 +111,17 @@ def compiled_for(
     shardings: list[NamedSharding],
     compile_: Callable[[Any], Any],
 ) -> Any:
-    """Return the executable of ``module``, which is the program's. Raises CannotRun."""
+    """Return the executable of ``module``, a version of the program. Raises CannotRun."""
     lowered = standing_in(module, program, arguments, shardings)
     on_phase("compiling")
     try:
         return compile_(lowered)
-    except Exception as error:  # many kinds, by the pass of XLA that refuses
+    except Exception as error:  # each of XLA's passes raises its own kind
         raise CannotRun(reason("XLA cannot compile it", error)) from error
 
 
 def quickly(lowered: Any) -> Any:
-    """Compile with those options of ``QUICKLY`` that this XLA has."""
+    """Compile with the options of ``QUICKLY`` that this XLA has."""
     while True:
         try:
             return lowered.compile(compiler_options=QUICKLY)
@@ -141,7 +141,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function with a program's arguments and results; ``standing_in`` replaces its module by the program's."""
+    """Lower a function with a program's arguments and results. ``standing_in`` replaces its module by the program's."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
@@ -153,7 +153,7 @@ def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], sharding
 
 
 def checked_memory(compiled: Any, devices: int) -> int:
-    """Return bytes of temporary memory per device. Raises Refused if all memory of all devices is above MAX_MEMORY."""
+    """Return bytes of temporaries per device. Raises ProgramRefused if all devices need more than MAX_MEMORY."""
     memory = compiled.memory_analysis()
     if memory is None:
         return 0

@@ -1,4 +1,4 @@
-"""Which values of a program are data: those that its arguments flow into."""
+"""The values of a program that are data: those that depend on its arguments."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ BODIES = {"sdy.manual_computation", "sdy.named_computation"}
 
 
 def data_of(functions: Mapping[str, Any]) -> set[Any]:
-    """Return the values that an argument of main flows into.
+    """Return the values that depend on an argument of main.
 
-    The others are given by the program itself: constants, places in the mesh, and what is computed from those alone.
-    Comparing, choosing and converting data gives data. A branch or a loop whose condition is data gives data.
-    A value of a function is data if any call of that function makes it so.
+    The program itself determines the others: constants, positions on the mesh, and values computed from these alone.
+    Comparing, choosing and converting data gives data. A branch or a loop whose condition is data gives data. A value
+    of a function is data if any call of that function makes it so.
 
     Args:
         functions: the functions of a module by name.
@@ -39,7 +39,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """The values that operand ``number`` flows into, one step on."""
+    """Yield the values that operand ``number`` flows into in one step."""
     if op.name in RETURNS:
         yield from _returned(op, number, calls)
     elif (callee := callee_of(op)) is not None:
@@ -48,13 +48,13 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
         yield from _carried(op, number)
     elif op.name in BODIES:
         yield _first(op).arguments[number]
-    else:  # also the condition of a branch, and what a reduction takes
+    else:  # including the condition of a branch, and operands of a reduction
         yield from op.results
         yield from _arguments(op)
 
 
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """The same for value ``number`` of what a region gives back."""
+    """Yield the values that value ``number`` returned from a region flows into in one step."""
     around = op.parent.operation
     if around.name == "func.func":
         for call in calls[around.attributes["sym_name"].value]:
@@ -63,13 +63,13 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
         yield from _carried(around, number)
     elif around.name in BODIES or around.name in BRANCHES:
         yield around.results[number]
-    else:  # also the condition of a loop, which decides how often it runs
+    else:  # including the condition of a loop, which decides how often it runs
         yield from around.results
         yield from _arguments(around)
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Value ``number`` of a loop: in the condition, in the body, and after it."""
+    """Yield value ``number`` of a loop: in the condition, in the body, and after it."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

@@ -1,10 +1,9 @@
-"""Programs are executed here. No learner Python: only MLIR bytecode comes in.
+"""Executing programs. Only MLIR bytecode comes in, never learner Python.
 
-A program is untrusted. ``program.canonical`` admits it and brings it into its one form. That form is read for facts,
-compiled (``compiling``), executed on the inputs, and described. Devices, shardings of the arguments and types of the
-results come from the ask and from that form, never from the bytecode's own words. Caches are keyed by everything that
-execution depends on (``key_of``). A program of several steps is run again and again: some of its results are
-arguments of its next run.
+A program is untrusted. ``program.canonical`` admits it and returns its canonical form. That form is read for facts,
+compiled (``compiling``), executed on the inputs, and described. Devices, argument shardings and result types come from
+the ask and the canonical form, never from the bytecode itself. Cache keys cover everything that execution depends on
+(``key_of``). A program of several steps runs repeatedly: some of its results are arguments of its next run.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from grader.wire.text import one_line
 
 @dataclass(frozen=True)
 class Steps:
-    """How often a program is run on one set of inputs, and which result is which argument of the next run.
+    """The number of runs on one set of inputs, and the results that are arguments of the next run.
 
     ``fed``: positions of results by the position of the argument, both flat.
     """
@@ -49,7 +48,7 @@ class Steps:
         return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
 
     def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
-        """Raise Refused if a result that is fed is missing, or differs in shape or dtype from its argument."""
+        """Raise ProgramRefused if a result that is fed is missing, or differs in shape or dtype from its argument."""
         for argument, result in self.fed.items():
             asked = arguments[argument]
             if result >= len(program.results):
@@ -77,9 +76,9 @@ def size_of(reply: Reply) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """The one form of a program, and what is read in it.
+    """A canonical program, its facts and its operations.
 
-    ``operations``: as ``wire.operations`` writes them; None where there are too many.
+    ``operations``: text as ``wire.operations`` writes it, or None if there are too many.
     """
 
     program: Program
@@ -90,20 +89,20 @@ class Read:
 _answered: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
-_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
+_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # requested again with other inputs
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     """Execute a program once per list of inputs.
 
     Args:
-        ask: the ask that was traced; says which arguments the program must have, and on which mesh.
+        ask: the ask that was traced. It says which arguments the program must have, and on which mesh.
         code: the program as MLIR bytecode.
         inputs: for each run, the arguments (and the cotangents) as NumPy arrays, then, for each step after the first,
             those arguments that are not fed.
 
     Returns:
-        Facts, and the shards as blobs; or ``{"fault"}``, which is the learner's. Any other exception is ours.
+        Facts, and the shards as blobs; or ``{"fault"}``, which the learner caused. Other exceptions are grader faults.
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
@@ -114,16 +113,16 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
-    """Run a program whose facts are known, on the devices of this process and those it was joined to.
+    """Run a program with known facts on the devices of this process and of those that it was joined to.
 
-    Only values are judged there, so an optimizer may add collectives or take memory as it likes.
+    Only values are judged there, so the compiler may add collectives or use memory freely.
 
     Args:
         exact: compute every matmul in float32, whatever precision the program asks for.
 
     Returns:
-        As ``execute``, without facts. ``devices``: positions on the mesh of the devices of this process.
-        ``products``: whether the program has matmuls.
+        As ``execute``, without facts. ``devices``: mesh positions of the devices of this process. ``products``: whether
+        the program has matmuls.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -133,7 +132,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         key = key_of(ask | {"steps": steps}, [], program.text.encode())
         mesh = mesh_on(jax.devices(), ask["mesh"])
         here = [n for n, device in enumerate(mesh.devices.flat) if device.process_index == jax.process_index()]
-        if not here:  # the mesh ends before the devices of this process begin
+        if not here:  # the mesh ends before this process's devices begin
             return {"outputs": [], "devices": [], "products": False}, []
         compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
         header, blobs = outputs_of(compiled, inputs, steps)
@@ -147,8 +146,8 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     """Return ``seconds`` of one call on these devices, for each of ``rounds`` rounds of ``calls`` calls.
 
-    Arguments are drawn on the devices, in the sizes of the ask. On a CPU the usual memory limit holds; other devices
-    have their own. All processes make the same number of calls, because they wait for each other in each.
+    Arguments are drawn on the devices, in the sizes of the ask. On a CPU the usual memory limit applies; other devices
+    have their own. All processes make equally many calls, because each call waits for all processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -178,7 +177,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
 
 
 def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
-    """An argument on its devices: numbers from -1 to 1, or integers that are all 0, a valid index of anything."""
+    """Return an argument on its devices: numbers from -1 to 1, or integers that are all 0, which index anything."""
 
     def draw() -> Any:
         dtype = dtype_of(about["dtype"])
@@ -226,7 +225,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def _read_only(looked: Read) -> dict[str, Any]:
-    """What is known of a program that is never compiled: outside of ``shard_map`` it may cost anything."""
+    """Return the facts of a program that is never compiled. Outside of ``shard_map`` its arithmetic may be unknown."""
     found = looked.facts
     flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
     collectives = [dataclasses.asdict(c) for c in found.collectives]
@@ -236,12 +235,12 @@ def _read_only(looked: Read) -> dict[str, Any]:
 
 
 def looked_at(ask: dict[str, Any], code: bytes) -> Read:
-    """The one form of a program, its facts and its operations; read once, however often it is asked."""
+    """Return the canonical form of a program, its facts and its operations, cached for later requests."""
     return _read.get(key_of(ask, [], code), lambda: read(ask, code, ask["args"] + ask["cotangents"]))
 
 
 def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> Read:
-    """The one form of a program, its facts and its operations."""
+    """Return the canonical form of a program, its facts and its operations."""
     files = set(ask["files"])
     most = MAX_PAPER_ARRAY if "timing" in ask else MAX_ARRAY
     program = canonical(code, ask["mesh"], arguments, files, most)
@@ -252,7 +251,7 @@ def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> R
 
 
 def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
-    """SHA-256 over what execution depends on: what was asked, every input's type, shape and bytes, and the program."""
+    """Return SHA-256 over all that execution depends on: ask, program, and every input's type, shape and bytes."""
     parts = [repr(about).encode(), code]
     for one in inputs:
         parts += [part for v in one for part in (repr((v.dtype.name, v.shape)).encode(), v.tobytes())] + [b"run"]
@@ -260,7 +259,7 @@ def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: 
 
 
 def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Steps) -> Reply:
-    """Run an executable on each list of inputs, ``steps.count`` times; the results of each time, one after another."""
+    """Run an executable ``steps.count`` times on each list of inputs. Return the results of all runs in order."""
     compiling.on_phase("executing")
     blobs: list[bytes] = []
     runs = []
@@ -271,24 +270,24 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
             placed = [_placed(v, s) for v, s in zip(arguments, compiled.shardings, strict=True)]
             try:
                 out = jax.block_until_ready(compiled.call(*placed))
-            except Exception as error:  # XLA's own, and what its runtime raises
+            except Exception as error:  # XLA's errors, and those of its runtime
                 raise CannotRun(reason("XLA cannot run it", error)) from error
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
             if step + 1 < steps.count:
                 arguments = steps.arguments_after(out, fresh, count)
-    one_of: dict[bytes, bytes] = {}  # devices often hold the same
+    one_of: dict[bytes, bytes] = {}  # devices often hold equal shards
     return {"outputs": runs} | compiled.about, [one_of.setdefault(blob, blob) for blob in blobs]
 
 
 def _placed(value: Any, sharding: NamedSharding) -> Any:
-    """An argument on the devices; of several processes each lays out what its own hold."""
+    """Return an argument on the devices. With several processes, each one places the shards of its own devices."""
     if sharding.is_fully_addressable or isinstance(value, jax.Array):
         return jax.device_put(value, sharding)
     return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
 
 
 def runs() -> bool:
-    """Whether a sum over all devices comes out right: the control where a program ended the process."""
+    """Return whether a sum over all devices is right. This is the control after a program ended the process."""
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
     total = jax.jit(
@@ -298,24 +297,24 @@ def runs() -> bool:
 
 
 def look() -> dict[str, Any]:
-    """Which devices there are: those of all processes that this one was joined to."""
+    """Return platform, kind and count of the devices, including those of joined processes, or the problem."""
     try:
         found = jax.devices()
-    except Exception as error:  # of many kinds, by what is missing
+    except Exception as error:  # the kind depends on what is missing
         platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
         return {"problem": one_line(error) or f"{platforms} is nothing that this JAX knows"}
     return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}
 
 
 def join(address: str, processes: int, number: int) -> None:
-    """Make this process one of several whose devices are one mesh; they find each other at this address."""
+    """Join this process to others whose devices form one mesh. The processes find each other at ``address``."""
     if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, processes, number)
 
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
-    """Shape, dtype, and per device of this process (in mesh order) the slice it holds and its data."""
+    """Return shape, dtype and, per device of this process in mesh order, its slice. Append the data to ``blobs``."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise ProgramRefused("the results are larger than 64 MiB over all devices and runs")
@@ -327,7 +326,7 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
             raise ProgramRefused("the result does not live on all devices of the mesh")
         try:
             index = shard.index
-        except (NotImplementedError, ValueError) as error:  # JAX does not know it of what is unreduced
+        except (NotImplementedError, ValueError) as error:  # JAX does not know the slices of unreduced arrays
             raise ProgramRefused(
                 "the devices do not hold slices of the result; is a sum over them still to be made?"
             ) from error
@@ -337,6 +336,6 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
 
 
 def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
-    """The inverse of what ``Worker.run_program`` packs: ``header["inputs"]`` describes one list of arrays per run."""
+    """Return one list of arrays per run. This is the inverse of the packing in ``Worker.run_program``."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

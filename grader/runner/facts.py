@@ -1,9 +1,9 @@
-"""Read a program's facts from its one form (``program``): collectives, bytes, loops, FLOPs.
+"""A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
 
-Refused are calls too deep or, written out, too many, and groups of devices that the mesh does not have; all else that
-is unfit ``program`` has refused. Read before any optimization, because XLA merges and rewrites collectives (two psums
-become one). Every fact is an interval over all paths and devices. What only the partitioner adds (a reshard because
-shardings do not match) is read from the compiled HLO, see ``hlo``.
+This module refuses calls that are too deep, too many operations after inlining, and groups that do not fit the mesh.
+``program`` refuses everything else. Facts are read before any optimization, because XLA merges and rewrites collectives
+(two psums become one). Every fact is an interval over all paths and devices. Collectives that only the partitioner adds
+(such as a reshard between different shardings) are read from the compiled HLO, see ``hlo``.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from grader.wire.limits import MAX_NESTED, MAX_STEPS
 
 @dataclass(frozen=True)
 class Facts:
-    """What the source of a program says.
+    """Facts from the source of a program.
 
     Attributes:
-        collectives: in program order, one for every call of the function that they stand in.
-        flops: arithmetic operations; None when some lie outside shard_map: only the compiler knows each device's share.
-        dot_flops: those of products among them, or None likewise.
+        collectives: in program order, one for every call of the function that contains them.
+        flops: arithmetic operations; None if some are outside shard_map: only the compiler knows each device's share.
+        dot_flops: the part of ``flops`` in matmuls, or None likewise.
         marked: the collectives by the numbers that ``mark`` gives them.
-        mapped: there is a ``shard_map``, and outside of one no more operations on data than arguments and results have
-            elements, among what the results need.
+        mapped: the results need a ``shard_map``, and outside of it the needed operations on data are at most as many as
+            the elements of arguments and results.
     """
 
     collectives: list[Collective]
@@ -61,8 +61,8 @@ class Facts:
 def mark(module: Any) -> None:
     """Number the collectives of a module by their locations, which the compiler carries into its own text.
 
-    What the compiled program has beyond them the compiler added: ``hlo.added_by_compiler``. All else gets no place:
-    what source was called must not matter.
+    Other collectives in the compiled program were added by the compiler, see ``hlo.added_by_compiler``. All other
+    operations lose their places, because names in the source must not matter.
     """
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
@@ -71,13 +71,13 @@ def mark(module: Any) -> None:
 
 
 def collective_places(module: Any) -> list[int]:
-    """Of each collective, in the order in which ``mark`` numbers them, its number among all operations."""
+    """Return the index of each collective among all operations, in the order in which ``mark`` numbers them."""
     with module.context:
         return [i for i, op in enumerate(walk(module.operation)) if kind_of(op)]
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
-    """Collectives and FLOPs with the loops around them multiplied out.
+    """Return collectives and FLOPs, multiplied by the loops around them.
 
     Args:
         module: an admitted module.
@@ -104,13 +104,13 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
 
 
 def elements_of(main: Any) -> int:
-    """How many elements the arguments and results of a program have."""
+    """Return the number of elements in the arguments and results of a program."""
     kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     return sum(math.prod(shaped(one)[0]) for one in (*kind.inputs, *kind.results))
 
 
 def needed(functions: Mapping[str, Any]) -> set[Any]:
-    """The values that main's results depend on. A learner's own test of the result, left in, leaves others behind."""
+    """Return the values that main's results depend on, which leaves out those of left-over debug code."""
     found: set[Any] = set()
     owners, left = set(), _yielded(functions["main"])
     while left:
@@ -130,7 +130,7 @@ def needed(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _yielded(op: Any) -> list[Any]:
-    """What the regions of an operation give back."""
+    """Return the values that the regions of an operation yield."""
     return [value for region in op.regions for block in region for value in list(block)[-1].operation.operands]
 
 
@@ -138,7 +138,7 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
 class _FactsReader:
-    """Walks a program along its calls; ``times`` is the product of the loops around, ``path`` the branches."""
+    """A walk through a program along its calls. ``times``: product of the enclosing loops. ``path``: the branches."""
 
     def __init__(
         self,
@@ -153,14 +153,14 @@ class _FactsReader:
         self.collectives: list[Collective] = []
         self.marked: dict[int, list[Collective]] = {}
         self.cost = FREE
-        self.auto = FREE  # what lies outside shard_map
+        self.auto = FREE  # the part outside shard_map
         self.depth = self.steps = self.cases = self.numbered = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
-        self.mapped = False  # a shard_map is needed
-        self.beside = NOTHING  # operations on data that are needed, outside of one
-        self.share = self.devices  # by how many devices arrays may still be cut: 1 inside shard_map
+        self.mapped = False  # whether the results need a shard_map
+        self.beside = NOTHING  # needed operations on data outside of shard_map
+        self.share = self.devices  # how many devices may still share an array: 1 inside shard_map
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:
@@ -191,7 +191,7 @@ class _FactsReader:
             rounds = trip_count(op)
             known = UNKNOWN if rounds is None else Interval.of(rounds)
             condition, body = op.regions
-            self.region(condition, times * (known + 1))  # it is asked once more, to end
+            self.region(condition, times * (known + 1))  # the condition runs once more than the body
             self.region(body, times * known)
         elif op.name in ("stablehlo.case", "stablehlo.if"):
             self.branches(op, times)
@@ -219,7 +219,7 @@ class _FactsReader:
                 self.region(region, times * applied)
 
     def manual_computation(self, op: Any, times: Interval) -> None:
-        """The body of a shard_map, in which arrays are a device's own along the axes that are manual."""
+        """Read the body of a shard_map. Along its manual axes, its arrays are a single device's."""
         before = self.manual, self.share
         axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         self.manual |= set(axes)
@@ -230,7 +230,7 @@ class _FactsReader:
         self.manual, self.share = before
 
     def branches(self, op: Any, times: Interval) -> None:
-        """Of a conditional's branches one runs; the program does not say which."""
+        """Count a conditional. One branch runs, and the program does not say which, so costs become an interval."""
         before, path, case, number = self.cost, self.path, self.cases, len(op.regions)
         self.cases += 1
         options = []
@@ -252,7 +252,7 @@ class _FactsReader:
         self.numbered += 1
         groups = self.who(op, kind)
         axes = crossed_axes(groups, self.mesh)
-        if not axes:  # over an axis of size 1 nothing moves
+        if not axes:  # nothing moves along an axis of size 1
             return
         members = max(map(len, groups))
         operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))
@@ -273,7 +273,7 @@ class _FactsReader:
         self.marked.setdefault(self.marks[op], []).append(found)
 
     def who(self, op: Any, kind: str) -> Groups:
-        """Groups of devices; of a permute, pairs."""
+        """Return the groups of devices; for a permute, the (source, target) pairs."""
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
             if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
@@ -299,7 +299,7 @@ def _is_complex(value: Any) -> bool:
 
 
 def cost_of(op: Any, data: int) -> FlopCount:
-    """The arithmetic of one operation, regions left out. ``data``: how many operands are data of the program."""
+    """Return the arithmetic of one operation without its regions. ``data``: how many operands are data."""
     name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []
     is_complex = any(map(_is_complex, results)) or any(map(_is_complex, operands))
@@ -321,7 +321,7 @@ def cost_of(op: Any, data: int) -> FlopCount:
 
 
 def applications(op: Any) -> list[Interval]:
-    """How often each region of an operation is applied for one execution."""
+    """Return how often one execution of an operation applies each of its regions."""
     name, operands = op.name.partition(".")[2], list(op.operands)
     first = math.prod(_shape(operands[0])) if operands else 0
     if name == "reduce":
@@ -332,7 +332,7 @@ def applications(op: Any) -> list[Interval]:
         window = math.prod(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else 1
         where = math.prod(_shape(op.results[0] if name == "reduce_window" else operands[1]))
         return [Interval.of(where * window), Interval.of(where)][: len(op.regions)]
-    if name == "sort":  # no sort compares more than every pair
+    if name == "sort":  # a sort compares every pair at most once
         along = _shape(operands[0])[op.attributes["dimension"].value] if first and "dimension" in op.attributes else 1
         return [Interval(0, first * along)]
     return [NOTHING if kind_of(op) else UNKNOWN for _ in op.regions]

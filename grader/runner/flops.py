@@ -1,9 +1,8 @@
-"""Arithmetic of one operation: how many operations on numbers it stands for, and which of them are products.
+"""Arithmetic of one operation: the number of operations on numbers, and the part in matmuls.
 
-Both programs that are read (StableHLO and the compiler's HLO) have the same operations under nearly the same
-names. A complex operation counts as four. Moving, converting and drawing random bits is not arithmetic; comparing,
-choosing and logic are where they are done on data (``logic``). What a collective adds up on the way is its traffic and
-not counted here.
+The source (StableHLO) and the compiler's HLO have the same operations under nearly equal names. A complex operation
+counts as four. Moving, converting and drawing random bits is not arithmetic. Comparing, choosing and logic count if
+they are done on data (``logic``). Sums inside a collective are part of its traffic and not counted here.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ ELEMENTWISE = {
     "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
     "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",
     "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
-    # of chlo, and with names that only HLO has
+    # operations of chlo, and names that only HLO has
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cosh", "digamma", "erf", "erf_inv", "erfc",
     "lgamma", "mulhi", "polygamma", "sinh", "square", "zeta",
 }  # fmt: skip
-# These make a product of two numbers.
+# These multiply two numbers.
 MULTIPLY = {"divide", "mulhi", "multiply", "power", "square"}
 NONE = {
     "all_gather", "all_reduce", "all_to_all", "and", "async_done", "async_start", "bitcast", "bitcast_convert",
@@ -36,17 +35,17 @@ NONE = {
     "reduce_window", "replica_id", "reshape", "return", "reverse", "rng_bit_generator", "scatter", "select",
     "select_and_scatter", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "slice",
     "sort", "top_k", "torch_index_select", "transpose", "tuple", "while", "xor",
-    # of HLO
+    # HLO only
     "after_all", "conditional", "fusion", "opt_barrier", "parameter", "rng_get_and_update_state", "topk",
 }  # fmt: skip
 
 
-# With data in these, bits of data are computed from bits of data: enough of them add and multiply numbers.
+# On data, these compute bits from bits. Enough of them can add and multiply numbers, so they count.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
-# These compute where data decide what is chosen: the operands that decide. Else they move what they are given.
+# These count if data decide what is chosen; otherwise they only move values. The slices are the deciding operands.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),
@@ -55,7 +54,7 @@ CHOOSES = {
 
 @dataclass(frozen=True)
 class FlopCount:
-    """Arithmetic operations, and those of matrix products among them, also of products written out."""
+    """Arithmetic operations, and the part in matmuls, including matmuls that are written out."""
 
     flops: Interval = NOTHING
     dots: Interval = NOTHING
@@ -74,19 +73,19 @@ FREE = FlopCount()
 
 
 def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
-    """A multiplication and an addition for each element of the result and each contracted one."""
+    """Return the cost of a matmul: one multiplication and one addition per result element and contracted element."""
     each = Interval.of(2 * math.prod(result) * contracted * (4 if complex_ else 1))
     return FlopCount(each, each)
 
 
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
-    """An operation without sizes of its own, by name; unknown names may cost anything.
+    """Return the cost of an operation that costs the same for each element. An unknown name has unknown cost.
 
-    A product of two operands that are data counts as part of a matmul, with the addition that it is made for: ``a @ b``
-    written as multiplications and a sum, in whatever order, is a matmul.
+    A multiplication of two data operands counts as part of a matmul, with the addition that follows: ``a @ b`` written
+    as multiplications and a sum, in any order, is a matmul.
 
     Args:
-        factors: how many operands are data, which means that an argument of the program flows into them.
+        factors: how many operands are data, which means that they depend on an argument of the program.
     """
     if name in NONE:
         return FREE
@@ -99,20 +98,22 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 
 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
-    """One operation for each element of what is computed from data without arithmetic.
+    """Return at most one operation for each element that is computed from data without arithmetic.
+
+    A budget counts these; a requirement does not, because comparing and choosing are no arithmetic.
 
     Args:
-        data: of each operand, whether it is data.
+        data: for each operand, whether it is data.
     """
     deciding = data if name in LOGIC else data[CHOOSES.get(name, slice(0))]
-    return FlopCount(Interval.of(math.prod(result))) if any(deciding) else FREE
+    return FlopCount(Interval(0, math.prod(result))) if any(deciding) else FREE
 
 
 def fft(elements: int, length: int) -> FlopCount:
-    """The usual 5 n log2 n of one transform."""
+    """Return the usual 5 n log2 n of one transform."""
     return FlopCount(Interval.of(math.ceil(5 * elements * math.log2(max(length, 1)))))
 
 
 def solve(elements: int, n: int) -> FlopCount:
-    """At most n operations for each element: triangular solves, Cholesky."""
+    """Return at most n operations for each element: triangular solves, Cholesky."""
     return FlopCount(Interval(0, elements * n))

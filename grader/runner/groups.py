@@ -1,4 +1,4 @@
-"""Who talks to whom: groups of device numbers, the mesh axes they cross, and what a device sends in them.
+"""Communication groups of device numbers, the mesh axes that they cross, and the bytes that a device sends in them.
 
 Devices are numbered in mesh order, row-major.
 """
@@ -19,7 +19,7 @@ AxisPart = tuple[str, int, int | None]
 
 
 def sent_bytes(kind: str, size: int, members: int) -> int:
-    """Bytes one device sends on a ring of ``members`` for an input of ``size`` bytes (bandwidth-optimal)."""
+    """Return the bytes that a device sends on a ring of ``members`` for ``size`` input bytes (bandwidth-optimal)."""
     if members < 2:
         return 0
     return {
@@ -33,24 +33,24 @@ def sent_bytes(kind: str, size: int, members: int) -> int:
 
 
 def sent_in_group(kind: str, size: int, members: int) -> Interval:
-    """The same over all devices of a group: the last one on the way of a broadcast passes nothing on."""
+    """Return the bytes that devices of a group send. In a broadcast, the last device of the chain sends nothing."""
     most = sent_bytes(kind, size, members)
     return Interval(0 if kind == "broadcast" else most, most)
 
 
 def senders(pairs: Groups) -> tuple[int, ...]:
-    """The devices of a permute that send to another one."""
+    """Return the devices of a permute that send to another device."""
     return tuple(sorted({a for a, b in pairs if a != b}))
 
 
 def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[AxisPart]) -> Groups:
-    """Return the groups along axes, or along parts of axes, of a mesh whose devices are ``ids``.
+    """Return the groups along axes, or along parts of axes, of a mesh with the device numbers ``ids``.
 
     Args:
         sizes: size of each mesh axis.
         ids: device numbers, row-major.
-        chosen: parts ``(axis, before, size)``, the major one first. A part is the factor ``size`` of an axis whose
-            factors in front of it have the product ``before``. Size None is the whole axis.
+        chosen: parts ``(axis, before, size)``, the major one first. A part is a factor ``size`` of an axis; ``before``
+            is the product of the axis's factors in front of it. Size None is the whole axis.
 
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
@@ -76,7 +76,7 @@ def _is_inside(small: tuple[str, int, int], part: tuple[str, int, int]) -> bool:
 
 
 def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Cut one axis at the borders of all chosen parts. Raises ValueError if they do not divide it."""
+    """Return one axis cut at the borders of all chosen parts. Raises ValueError if they do not divide it."""
     borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
     pairs = list(itertools.pairwise(borders))
     if borders[-1] != size or any(end % start for start, end in pairs):
@@ -88,7 +88,7 @@ def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
     """Return the mesh axes that a group crosses: two of its members differ along them.
 
     Args:
-        groups: device numbers, one list per group; of a permute one (source, target) pair per list.
+        groups: device numbers, one list per group; for a permute, one (source, target) pair per list.
         mesh: size of each mesh axis, in device order.
 
     Returns:
@@ -108,9 +108,9 @@ def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) ->
 
 
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
-    """By how many places every device sends round one and the same axis, the shorter way; None when not so.
+    """Return the number of places that every device sends along one axis, the shorter way; None for other permutes.
 
-    From -N/2 (left out) to N/2 on an axis of N: halfway round has no shorter way and counts as forwards.
+    On an axis of N this is above -N/2 and at most N/2: halfway round counts as forwards.
     """
     axes = crossed_axes(pairs, mesh)
     if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
@@ -125,14 +125,14 @@ def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
 
 
 def numbers(attribute: Any) -> Groups:
-    """A two-dimensional dense integer attribute of MLIR."""
+    """Return a two-dimensional dense integer attribute of MLIR as lists."""
     import numpy as np
 
     return np.array(attribute).tolist()
 
 
 def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """The groups of a collective, in either form that MLIR has; None for axes that no mesh of these devices has.
+    """Return the groups of a collective, in either MLIR form, or None if no mesh of these devices has the axes.
 
     Args:
         attribute: dense numbers (JAX 0.10), or axes of a mesh (0.12), which may be parts of axes.

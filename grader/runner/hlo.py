@@ -1,7 +1,7 @@
-"""The compiled program, from XLA's own text: what the compiler added, and the arithmetic of one device.
+"""The compiled program, from XLA's own text: collectives that the compiler added, and the arithmetic of one device.
 
-The text is read by its structure: computations, the instructions in them, and who calls whom how often. XLA
-prints how often a loop runs where it knows; anything else may run any number of times.
+The text is read by its structure: computations, their instructions, and how often each computation is called. XLA
+prints the number of rounds of a loop if it knows it; other loops may run any number of times.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = {
     "all-to-all": "all_to_all", "ragged-all-to-all": "ragged_all_to_all", "collective-permute": "permute",
     "collective-broadcast": "broadcast",
 }  # fmt: skip
-# What a collective of the source may have become. CPU has no reduce-scatter of its own: it adds up everything.
+# Forms that a collective of the source may take. CPU has no reduce-scatter of its own and uses an all-reduce.
 BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"broadcast", "permute"}}
 
 
@@ -42,9 +42,9 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """One instruction where it runs: ``times`` in all loops around it, on this ``path`` of branches.
+    """One instruction of one call: it runs ``times`` in all enclosing loops, on this ``path`` of branches.
 
-    ``data``: how many of its operands may be data, which arguments flow into; 0 where nobody asks.
+    ``data``: how many operands may depend on the program's arguments; 0 if that was not asked for.
     """
 
     of: HloInstruction
@@ -55,10 +55,10 @@ class Visit:
 
 
 def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
-    """Every instruction of the compiled program, once for each way that leads to it.
+    """Yield every instruction of the compiled program, once for each call path to it.
 
     Args:
-        costed: whether anybody asks how many operands are data.
+        costed: whether to count the operands that are data.
     """
     computations, entry = parse(hlo)
     return _Walk(computations, costed).computation(entry, Interval.of(1), (), [])
@@ -70,7 +70,7 @@ class _Walk:
         self.steps = self.cases = 0
 
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
-        """``given``: which parameters are no data of the program."""
+        """Yield the instructions of a computation. ``given``: for each parameter, whether it is not data."""
         known: set[str] = set()
         shapes = {i.name: i.shape for i in self.computations.get(name, [])}
         for one in self.computations.get(name, []):
@@ -86,7 +86,7 @@ class _Walk:
                 yield from self.computation(called, times * often, path + branch, passed)
 
     def calls(self, one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Iterator[tuple[str, Interval, Path]]:
-        """The computations that an instruction runs, how often, and as which branch."""
+        """Yield the computations that an instruction runs, how often, and as which branch."""
         if opcode == "while":
             rounds = trip_count(one)
             yield from ((c, rounds + 1, ()) for c in one.called("condition"))
@@ -96,14 +96,14 @@ class _Walk:
             case, self.cases = self.cases, self.cases + 1
             for number, called in enumerate(branches):
                 yield called, Interval.of(1), ((case, number, len(branches)),)
-        elif one.opcode.removesuffix("-start") not in KINDS:  # those add up on the way
+        elif one.opcode.removesuffix("-start") not in KINDS:  # collectives apply theirs while data move
             often = applied(one, opcode, named)
             called = one.called("calls", "to_apply", "called_computations", "select", "scatter")
             yield from ((c, often, ()) for c in called)
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data of the program; if none is, add the result to ``known``, which are not data."""
+    """Return how many operands are data. If none is, add the result to ``known``, the values that are not data."""
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
         number = int(one.text) if one.text.isdigit() else len(given)
@@ -115,7 +115,7 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
 
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
-    """How often an instruction applies the computation that it calls; ``named``: the shapes of its operands."""
+    """Return how often an instruction applies the computation that it calls. ``named``: the shapes of its operands."""
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):
         return Interval.of(1)
@@ -138,14 +138,14 @@ def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Inter
 def added_by_compiler(
     hlo: str, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]] | None = None
 ) -> list[Collective]:
-    """Collectives of the compiled program that no collective of the source became.
+    """Return collectives of the compiled program that do not come from a collective of the source.
 
     Args:
         hlo: the optimized program.
         mesh: axis sizes, in order.
-        marked: the source's collectives by the numbers that ``facts.mark`` gave them. A name proves nothing by
-            itself, for what the compiler adds may inherit it: what became of a collective is of its kind, over its
-            axes, and runs no more often.
+        marked: the source's collectives by the numbers that ``facts.mark`` gave them. A mark alone proves nothing,
+            because collectives that the compiler adds may inherit it. A collective also needs the source's kind and
+            axes, and must not run more often.
     """
     return unclaimed(
         [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
@@ -155,7 +155,7 @@ def added_by_compiler(
 def unclaimed(
     found: Sequence[tuple[Sequence[int], Collective]], marked: Mapping[int, Sequence[Collective]]
 ) -> list[Collective]:
-    """Return the collectives of a compiled program that no collective of the source became.
+    """Return the collectives of a compiled program that do not come from a collective of the source.
 
     Args:
         found: each with the marks that it inherited.
@@ -171,7 +171,7 @@ def unclaimed(
 
 
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
-    """Return how many of these copies the source cannot account for: there are more of them, or they run more often."""
+    """Return how many of these copies the source cannot account for, because they are more or run more often."""
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
     is_unrolled = allowed.known and runs.most <= allowed.most
@@ -180,7 +180,7 @@ def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
 
 
 def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
-    """Whether it can be what the compiler made of one of these: merged with others, or in a wider type."""
+    """Return whether the compiler can have made it from one of these, merged with others or in a wider type."""
     return any(
         compiled.kind in BECOMES.get(c.kind, {c.kind})
         and (compiled.axes, compiled.partial) == (c.axes, c.partial)
@@ -190,7 +190,7 @@ def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
 
 
 def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
-    """An instruction as a collective; None when it is none, or moves nothing."""
+    """Return an instruction as a collective, or None if it is no collective or moves nothing."""
     one = visit.of
     kind = KINDS.get(one.opcode.removesuffix("-start"))
     if kind is None:
@@ -206,7 +206,7 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
 def made(
     kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
 ) -> Collective | None:
-    """Return a collective that is not in the source; None if it moves nothing.
+    """Return a collective that is not in the source, or None if it moves nothing.
 
     Args:
         arrays: types of its operands, ``bf16[2,4]``.
@@ -238,16 +238,16 @@ def _whole_axes(mesh: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | None:
-    """The devices that send in a permute; None if all do."""
+    """Return the devices that send in a permute, or None if all do."""
     sending = senders(pairs)
     return sending if len(sending) < math.prod(mesh.values()) else None
 
 
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
-    """The spellings of HLO: ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)``, ``mesh['a'=4,'b'=2] {'b'}``; None for others.
+    """Read ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for other spellings.
 
-    The last may number its devices otherwise, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of
-    an axis: ``'a':(2)2`` is the second factor of an axis 2 * 2 * ...
+    The last may renumber its devices, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of an axis:
+    ``'a':(2)2`` is the second factor of an axis 2 * 2 * ...
     """
     import numpy as np
 
@@ -271,7 +271,7 @@ def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Gr
     parts = re.findall(_AXIS + r"(?::\((\d+)\)(\d+))?", chosen or attributes.get("device_ids", ""))
     try:
         return axis_groups(sizes, ids.tolist(), [(n, int(b or 1), int(s) if s else None) for n, b, s in parts])
-    except ValueError:  # the mesh is of other devices, or has no such axis
+    except ValueError:  # the mesh has other devices, or no such axis
         return None
 
 
@@ -286,7 +286,7 @@ def listed(text: str) -> Groups:
 
 
 def compiled_cost(hlo: str) -> FlopCount:
-    """The arithmetic that one device executes."""
+    """Return the arithmetic that one device executes."""
     costs = [(v.path, cost_of(v) * v.times) for v in walk(hlo)]
     return FlopCount(sum_over_paths((p, c.flops) for p, c in costs), sum_over_paths((p, c.dots) for p, c in costs))
 
@@ -321,7 +321,7 @@ def cost_of(visit: Visit) -> FlopCount:
 
 
 def _operand_dims(visit: Visit, position: int) -> list[int] | None:
-    """The dimensions of one operand; None if there is no such array."""
+    """Return the dimensions of one operand, or None if there is no such array."""
     operands = visit.of.operands[position : position + 1]
     return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
 

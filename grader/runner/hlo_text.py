@@ -1,6 +1,6 @@
-"""The text of a compiled program, as XLA prints it: computations, and the instructions in them.
+"""The text of a compiled program, as XLA prints it: computations, and their instructions.
 
-An instruction's operands and attributes are taken apart when somebody asks for them: most of a text nobody does.
+Operands and attributes of an instruction are parsed on demand, because most are never used.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from functools import cached_property, lru_cache
 
 from grader.common.intervals import UNKNOWN, Interval
 
-MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names that a learner chose can show up in a line, too
+MARK = f"by_hand_{secrets.token_hex(8)}"  # unguessable, because names that a learner chose also show up in lines
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 
 @dataclass(frozen=True)
 class HloInstruction:
-    """``%name = shape opcode(operands), attribute=...``; the text after the first parenthesis is parsed on demand."""
+    """``%name = shape opcode(operands), attribute=...``. The text after the first parenthesis is parsed on demand."""
 
     name: str
     shape: str
@@ -30,7 +30,7 @@ class HloInstruction:
 
     @cached_property
     def text(self) -> str:
-        """Its operands as they are written; of a constant or a parameter, what it is."""
+        """The operands as written; for a constant or a parameter, its value or number."""
         return until(self.rest, ")")[0]
 
     @cached_property
@@ -43,25 +43,25 @@ class HloInstruction:
 
     @property
     def calls(self) -> bool:
-        """Whether it may call a computation: an attribute names something of the program."""
+        """Whether it may call a computation: an attribute refers to a part of the program."""
         return "=%" in self.rest or "={%" in self.rest
 
     @property
     def marks(self) -> list[int]:
-        """The numbers of the source's collectives that this became a part of."""
+        """The numbers of the source's collectives that this instruction came from."""
         return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
 
     def called(self, *names: str) -> list[str]:
-        """The computations that these attributes name."""
+        """Return the computations that these attributes name."""
         return [c for n in names for c in re.findall(r"%?([^\s,%{}]+)", self.attributes.get(n, ""))]
 
 
 Computation = list[HloInstruction]
 
 
-@lru_cache(1)  # for both who ask
+@lru_cache(1)  # two functions parse the same text in turn
 def parse(hlo: str) -> tuple[dict[str, Computation], str]:
-    """Computations by name, and the name of the first to run ('' when there is none)."""
+    """Return computations by name, and the name of the entry computation ('' if there is none)."""
     found: dict[str, Computation] = {}
     entry, current = "", None
     for line in hlo.splitlines():
@@ -77,7 +77,7 @@ def parse(hlo: str) -> tuple[dict[str, Computation], str]:
 
 
 def instruction(line: str) -> HloInstruction:
-    """One line of a computation."""
+    """Return one line of a computation as an instruction."""
     name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
     shape, rest = _shape(rest)
     opcode, _, rest = rest.partition("(")
@@ -85,7 +85,7 @@ def instruction(line: str) -> HloInstruction:
 
 
 def _shape(text: str) -> tuple[str, str]:
-    """The shape in front, and what follows: ``f32[2,8]{1,0}``, or a tuple of such in parentheses."""
+    """Split off the shape in front: ``f32[2,8]{1,0}``, or a tuple of shapes in parentheses."""
     if not text.startswith("("):
         shape, _, rest = text.partition(" ")
         return shape, rest
@@ -93,11 +93,11 @@ def _shape(text: str) -> tuple[str, str]:
     return f"({inside})", rest.lstrip()
 
 
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[()\[\]{},]', re.DOTALL)  # a string, closed or not, is one
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[()\[\]{},]', re.DOTALL)  # a string, closed or not, is one match
 
 
 def until(text: str, end: str) -> tuple[str, str]:
-    """What comes before ``end`` outside of brackets and quotes, and what comes after it."""
+    """Return the text before the first ``end`` outside of brackets and quotes, and the text after it."""
     depth = 0
     for mark in _MARKS.finditer(text):
         sign = mark[0]
@@ -111,19 +111,19 @@ def until(text: str, end: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Split at commas outside of brackets and quotes: ``replica_groups=mesh[...], device_ids=(...) {...}`` has two."""
+    """Split at commas outside of brackets and quotes: ``groups=mesh[...], device_ids=(...) {...}`` gives two parts."""
     while text.strip(" ,"):
         part, text = until(text.lstrip(" ,"), ",")
         yield part.strip()
 
 
 def shapes(text: str) -> list[tuple[str, list[int]]]:
-    """Element type and dimensions of each array in a shape."""
+    """Return element type and dimensions of each array in a shape."""
     return [(n, [int(d) for d in dims.split(",") if d]) for n, dims in re.findall(r"(\w+)\[([\d,<=]*)\]", text)]
 
 
 def dtype_name(element: str) -> str:
-    """NumPy's name of an element type: ``bf16`` is bfloat16, ``s32`` int32, ``f8e4m3fn`` float8_e4m3fn."""
+    """Return NumPy's name of an element type: ``bf16`` is bfloat16, ``s32`` int32, ``f8e4m3fn`` float8_e4m3fn."""
     if element == "pred":
         return "bool"
     match = re.fullmatch(r"(bf|f|s|u|c)(\d+)(e\w+)?", element)
@@ -134,7 +134,7 @@ def dtype_name(element: str) -> str:
 
 
 def hlo_bytes(shape: str) -> int:
-    """Bytes of an HLO shape such as ``f32[16,24]``, or of all in a tuple."""
+    """Return the bytes of an HLO shape such as ``f32[16,24]``, or of all arrays in a tuple."""
     size = 0
     for name, dims in shapes(shape):
         digits = re.search(r"\d+", name)
@@ -144,7 +144,7 @@ def hlo_bytes(shape: str) -> int:
 
 
 def trip_count(loop: HloInstruction) -> Interval:
-    """What XLA says of a loop."""
+    """Return the trip count that XLA annotates on a loop, or UNKNOWN."""
     try:
         config = json.loads(loop.attributes.get("backend_config", "{}"))
         config = json.loads(config) if isinstance(config, str) else config

@@ -1,4 +1,4 @@
-"""How often a loop runs, where the program says so: a counter between constants that cannot overflow."""
+"""Trip counts of loops that a program states: a counter between constants that cannot overflow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 
 def trip_count(loop: Any) -> int | None:
-    """Rounds of a counting loop ``for i in range(constant, constant)``; None for any other loop."""
+    """Return the rounds of a counting loop ``for i in range(constant, constant)``, or None for any other loop."""
     condition, body = (next(iter(region)) for region in loop.regions)
     limit = _limit(condition)
     if limit is None:
@@ -19,11 +19,11 @@ def trip_count(loop: Any) -> int | None:
     if start is None or step is None:
         return None
     rounds = max(0, -(-(end - start) // step))
-    return rounds if _holds(counter.type, start + rounds * step) else None  # else it overflows and goes on
+    return rounds if _holds(counter.type, start + rounds * step) else None  # else it overflows and continues
 
 
 def _limit(condition: Any) -> tuple[Any, int, int] | None:
-    """The counter, its position among the loop's values, and the constant it stays below; None for other conditions."""
+    """Return the counter, its position among the loop's values, and the constant bound (exclusive), or None."""
     *_, result = list(condition)
     compared = defining(result.operands[0])
     if compared is None or compared.name != "stablehlo.compare" or not _compares_as_typed(compared):
@@ -37,7 +37,7 @@ def _limit(condition: Any) -> tuple[Any, int, int] | None:
 
 
 def _step(body: Any, position: int) -> int | None:
-    """The positive constant that each round adds to the counter; None if it does anything else."""
+    """Return the positive constant that each round adds to the counter, or None if the body does anything else."""
     *_, returned = list(body)
     added = defining(returned.operands[position])
     if added is None or added.name != "stablehlo.add":
@@ -47,7 +47,7 @@ def _step(body: Any, position: int) -> int | None:
 
 
 def _compares_as_typed(compared: Any) -> bool:
-    """Whether integers are compared with the sign that their type has."""
+    """Return whether integers are compared with the signedness of their type."""
     if "compare_type" not in compared.attributes:
         return True
     unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
@@ -56,7 +56,7 @@ def _compares_as_typed(compared: Any) -> bool:
 
 
 def defining(value: Any) -> Any:
-    """The operation whose result a value is; None for an argument of a block."""
+    """Return the operation that defines a value, or None for an argument of a block."""
     owner = value.owner
     return getattr(owner, "operation", owner) if hasattr(owner, "name") or hasattr(owner, "operation") else None
 
@@ -69,7 +69,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """The integer that a value always is; also one that loops around carry along unchanged."""
+    """Return a value's constant integer, also if enclosing loops carry it unchanged, or None."""
     types = [value.type]
     while True:
         op = defining(value)
@@ -90,7 +90,7 @@ def _constant(value: Any) -> int | None:
 
 
 def _carried(argument: Any) -> Any:
-    """What a loop was given for an argument that its body returns as it is; None for other arguments."""
+    """Return the initial value of a loop argument that the body returns unchanged, or None for other arguments."""
     argument = ir.BlockArgument(argument)
     loop = argument.owner.owner.operation
     if loop.name != "stablehlo.while":
@@ -112,7 +112,7 @@ def _number(elements: Any) -> int | None:
 
 
 def _holds(kind: Any, number: int) -> bool:
-    """Whether an integer scalar type can hold a number."""
+    """Return whether an integer scalar type can hold a number."""
     element = getattr(kind, "element_type", None)
     if not isinstance(element, ir.IntegerType) or list(kind.shape):
         return False

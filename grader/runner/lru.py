@@ -1,4 +1,4 @@
-"""A cache that forgets what was used least recently."""
+"""A cache that evicts the least recently used values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """Values that are slow to make, by key: many submissions hold the same program.
+    """Values that are slow to make, by key. Many submissions contain the same program.
 
     Args:
         most: how much is kept, in the unit of ``size``.
@@ -22,7 +22,7 @@ class LRUCache(Generic[T]):
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of this key; make it if it is not kept."""
+        """Return the value of this key, and make it if it is not cached."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

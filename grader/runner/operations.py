@@ -1,6 +1,6 @@
-"""A program's operations from its one form, as plain data: calls and ``shard_map`` written out, every value numbered.
+"""A canonical program's operations as plain data: calls and ``shard_map`` are inlined, every value is numbered.
 
-MLIR is read through its API. Of a module that ``facts`` has read all is admitted, and groups name devices of the mesh.
+``facts`` must have read the module: then everything in it is admitted, and groups name devices of the mesh.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from grader.wire.operations import (
     Value,
 )
 
-# Who talks to whom is read apart (``Communication``); the rest are numbers and names that decide nothing.
+# Groups are read separately (``Communication``). The other attributes decide nothing.
 READ_APART = {
     "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
     "source_target_pairs",
@@ -41,9 +41,9 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
 def attributes_of(op: Any) -> str:
-    """Return the attributes of an operation, sorted by name, then what it applies to single elements.
+    """Return an operation's attributes, sorted by name, then the operations that it applies to single elements.
 
-    Of a constant only the kind of its value, see ``_kind_of_constant``: numbers such as 1/N may follow the sizes.
+    A constant has only the kind of its value, see ``_kind_of_constant``: numbers such as 1/N may follow the sizes.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -78,14 +78,14 @@ def _kind_of_constant(op: Any) -> str:
 
 MAX_MEMBERS = 200_000  # device numbers, over all collectives
 PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
-# Outside shard_map: how the compiler lays out what these make follows from their operands.
+# Outside shard_map, the compiler derives the layout of these operations' results from their operands.
 FOLLOWS = ELEMENTWISE | {"and", "compare", "convert", "not", "optimization_barrier", "or", "select", "xor"}
 Layout = tuple[tuple[str, ...], ...] | None
 Env = dict[Any, int]
 
 
 class _TooLarge(Exception):
-    """Written out it has too many operations, values, uses of them, or levels."""
+    """The inlined program has too many operations, values, uses, levels, or too long groups or attributes."""
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
@@ -101,7 +101,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
 
 
 class _OperationsReader:
-    """Walks a program along its calls; ``env`` numbers the values of one call of a function."""
+    """A walk through a program along its calls. ``env`` numbers the values of one call of a function."""
 
     def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str], compared: bool) -> None:
         named: dict[str, dict[str, Any]] = {"func.func": {}, "sdy.mesh": {}}
@@ -128,12 +128,12 @@ class _OperationsReader:
         return Operations(self.mesh, tuple(self.values), Body(arguments, operations, results))
 
     def asked(self, main: Any) -> list[Layout]:
-        """How each argument of main is laid out: the form says it as it was asked."""
+        """Return the layout of each argument of main, as written in the canonical form."""
         about = [ir.DictAttr(a) for a in main.attributes["arg_attrs"]]
         return [self.layout(a["sdy.sharding"]) for a in about]
 
     def layout(self, sharding: Any) -> Layout:
-        """The axes of more than one device that cut each dimension."""
+        """Return the axes, of more than one device, that cut each dimension, or None if an axis is split into parts."""
         dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
         names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
         if any(a.sub_axis_info is not None for axes in names for a in axes):
@@ -151,11 +151,11 @@ class _OperationsReader:
         return len(self.values) - 1
 
     def like(self, value: Any, at: int) -> int:
-        """A value of the same type and layout as another."""
+        """Number a new value with the type of ``value`` and the layout of another."""
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
-        """A result; outside shard_map it is cut as the operands of its size are, where they agree."""
+        """Number a result. Outside shard_map it is cut like the operands of its shape, if these agree."""
         if self.real <= self.manual:
             return self.new(value)
         shape, _ = shaped(value.type)
@@ -171,7 +171,7 @@ class _OperationsReader:
     # operations
 
     def block(self, block: Any, env: Env) -> tuple[tuple[Operation, ...], tuple[int, ...]]:
-        """The operations of a block in order, and the values that it gives back."""
+        """Return the operations of a block in order, and the values that it returns."""
         self.level += 1
         found: list[Operation] = []
         returned: tuple[int, ...] = ()
@@ -197,20 +197,20 @@ class _OperationsReader:
             raise _TooLarge
 
     def written_out(self, op: Any, operands: tuple[int, ...]) -> tuple[tuple[Operation, ...], tuple[int, ...]] | None:
-        """What a call stands for, with values of its own; None for other operations."""
+        """Return the inlined operations of a call, with their own values, or None for other operations."""
         if (callee := callee_of(op)) is not None:
             block = self.functions[callee].regions[0].blocks[0]
         elif op.name == "sdy.named_computation":
             block = op.regions[0].blocks[0]
         else:
             return None
-        self.level -= 1  # written out it is no deeper
+        self.level -= 1  # inlining adds no level
         found = self.block(block, dict(zip(block.arguments, operands, strict=True)))
         self.level += 1
         return found
 
     def shard_map(self, op: Any, env: Env, operands: tuple[int, ...]) -> list[Operation]:
-        """The body of a shard_map in its place, between what cuts the arrays and what makes them whole."""
+        """Return the inlined body of a shard_map, between operations that shard arguments and unshard results."""
         before, block = self.manual, op.regions[0].blocks[0]
         named: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         axes = set(named) & self.real
@@ -238,7 +238,7 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Operand i of shard_map, cut along these axes as its ``in_specs`` say: the compiler moves one that is not."""
+        """Return operand i of shard_map, cut along these axes as in ``in_specs``. Other layouts are resharded."""
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
             return None, at
@@ -248,7 +248,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """By how many devices an argument of a shard_map that is manual over some axes only may still be cut."""
+        """Return by how many devices an argument of a partly manual shard_map may still be cut."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)
@@ -302,7 +302,7 @@ class _OperationsReader:
         return text
 
     def bodies(self, op: Any, env: Env, operands: tuple[int, ...]) -> tuple[Body, ...]:
-        """The regions of a loop or a conditional; those that a reduction applies to single elements are left out."""
+        """Return the regions of a loop or a conditional. Regions that a reduction applies to elements are left out."""
         if op.name not in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
             return ()
         found = []
@@ -337,7 +337,7 @@ def _without(layout: Layout, axes: set[str]) -> Layout:
 
 
 def _passes(op: Any) -> int:
-    """How often the matrix unit, which multiplies bfloat16, goes over 32-bit operands."""
+    """Return how many passes the matrix unit, which multiplies bfloat16, needs for 32-bit operands."""
     narrow = all(shaped(o.type)[1] not in ("float32", "float64", "complex64", "complex128") for o in op.operands)
     if narrow or "precision_config" not in op.attributes:
         return 1
@@ -354,7 +354,7 @@ def _direction(op: Any) -> str:
 
 
 def _number(op: Any) -> int | None:
-    """The integer that a constant without dimensions is."""
+    """Return the integer of a constant without dimensions, or None."""
     shape, dtype = shaped(op.results[0].type)
     if shape or not dtype.lstrip("u").startswith(("int", "bool")):
         return None

@@ -1,10 +1,9 @@
-"""Other values in the place of an array's own: what an operation is made to return, to see who needs its result.
+"""Replacement values for an array, used to find out which results depend on an operation's result.
 
-They lie where the array's own values do (of floating point numbers none is larger than the largest, of integers all are
-between the smallest and the largest), so that indices stay indices and nothing overflows; no element keeps its value
-save by chance. They differ from element to element, from device to device and from one ``salt`` to the next: what a
-mean, a norm, a scale or a shift takes away again is never all of the change. Finite numbers come in the place of NaN
-and infinite ones.
+They stay in the array's range (floating point numbers do not exceed the largest magnitude, integers stay between the
+smallest and the largest where these differ), so indices mostly stay valid and nothing overflows. An element keeps its
+value only by chance. The values differ between elements, devices and ``salt`` values, so that a mean, a norm, a scale
+or a shift cannot cancel the whole change. NaN and infinite values are replaced by finite ones.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from jax import lax
 from grader.wire.frames import dtype_of
 
 SPREAD = 1 << 16
-STREAMS = 2  # of noise, for each array
+STREAMS = 2  # noise arrays for each array
 
 
 @cache
 def lowered(shape: tuple[int, ...], dtype: str) -> str:
-    """``chosen`` for arrays of this type, as a module of StableHLO."""
+    """Return ``chosen`` for arrays of this type, as a StableHLO module."""
     scalar = jax.ShapeDtypeStruct((), np.int32)
     drawn = [jax.ShapeDtypeStruct(shape, np.uint32)] * STREAMS
     return _lowered(chosen, jax.ShapeDtypeStruct(shape, dtype_of(dtype)), scalar, scalar, *drawn)
@@ -33,7 +32,7 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """``noise`` for arrays of this shape, as a module of StableHLO: a function of the salt."""
+    """Return ``noise`` for arrays of this shape, as a StableHLO module. It is a function of the salt."""
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 
@@ -43,20 +42,20 @@ def _lowered(function: Any, *arguments: Any) -> str:
 
 
 def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
-    """Other values where this operation's ``number`` is the one that is ``wanted``, else its own."""
+    """Return replacement values if this operation's ``number`` is ``wanted``, else the array."""
     return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, drawn), array)
 
 
 def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
-    """Return two numbers below ``SPREAD`` for each element, device and salt, like drawn ones.
+    """Return two pseudorandom arrays of numbers below ``SPREAD``, one for each element, device and salt.
 
-    XLA computes them once: without the barrier it would do so for each operation that is changed.
+    The barrier does not keep XLA from inlining the noise into its uses: XLA removes barriers early.
     """
     return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
 
 
 def others(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return other values in the place of an array's own. ``drawn``: the noise of its shape."""
+    """Return replacement values for an array. ``drawn``: the noise of its shape."""
     if not array.size:
         return array
     if array.dtype == bool:
@@ -71,7 +70,7 @@ def others(array: Any, drawn: Sequence[Any]) -> Any:
 
 
 def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
-    """Turned round and made smaller, each by another factor, and moved by a part of the largest."""
+    """Return negated values, scaled by random factors and shifted by a random part of the largest magnitude."""
     kind = array.dtype
     wide = lax.convert_element_type(array, "float64" if kind == np.float64 else "float32")
     finite = lax.select(lax.is_finite(wide), wide, lax.full_like(wide, 0))
@@ -83,7 +82,7 @@ def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
 
 
 def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
-    """Another one between the smallest and the largest, or the next where all are the same."""
+    """Return other integers between the smallest and the largest, or the next integer if all are equal."""
     unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
     dims = tuple(range(array.ndim))
     low, high = lax.reduce_min(array, dims), lax.reduce_max(array, dims)

@@ -1,10 +1,10 @@
-"""Who needs what an operation returns: its result is replaced by other values, and the program is run again.
+"""Find out how far the results depend on an operation: its result is replaced and the program runs again.
 
-One module is made of a program, compiled once, in which every operation that is asked about returns other values
-(``others``) where its number is the one that a further argument of ``main`` names, and its own elsewhere. So one
-execution shows for one operation how far the results move. An operation in a loop returns other values in every round,
-and in a function that is called several times each call has numbers of its own: they count the operations of a kind in
-the order in which ``wire.operations`` writes a program out.
+A program is changed into a module that is compiled once. In it, each operation of the kind under test returns
+replacement values (``others``) if its number equals a further argument of ``main``, and otherwise its own. One
+execution therefore shows, for one operation, how far the results move. An operation in a loop is changed in every
+round. In a function that is called several times, each call has its own numbers. Numbers count the operations of a kind
+in the order of ``wire.operations``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # their blocks see nothing from around them
-SALTS = 3  # other values that are tried where the first ones move nothing far
-FAR = 0.25  # of the largest value of a result
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # their blocks see no values from outside
+SALTS = 3  # sets of replacement values to try until the results move far
+FAR = 0.25  # fraction of a result's largest value
 NOBODY = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
@@ -41,16 +41,16 @@ SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 def moved(
     ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
 ) -> execution.Reply:
-    """How far the results move when an operation returns other values, on the first set of inputs.
+    """Return how far the results move if an operation returns replacement values, on the first set of inputs.
 
     Args:
-        ask, code, inputs: as of ``execution.execute``.
+        ask, code, inputs: as for ``execution.execute``.
         what: COLLECTIVES or PRODUCTS, of ``common.poison``.
-        numbers: which of them, in the order in which the program is written out.
+        numbers: which of them, in the order of the inlined program.
 
     Returns:
-        ``largest``, the largest finite value of each result of each step; and ``moved``, for each of ``numbers`` how
-        far each of those moves at most. Or ``{"fault"}``: the changed program cannot be compiled, or run.
+        ``largest``, the largest finite value of each result of each step, and ``moved``, for each of ``numbers`` how
+        far each of these results moves at most. Or ``{"fault"}`` if the changed program cannot be compiled or run.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -68,7 +68,7 @@ def moved(
 
 def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> dict:
     compiling.on_phase("executing")
-    first = len(compiled.shardings) - 2  # arguments of the first step: placed once for all runs
+    first = len(compiled.shardings) - 2  # the first step's arguments are placed once for all runs
     placed = map(jax.device_put, values[:first], compiled.shardings[:first])
     values = [*placed, *values[first:]]
     own = _run(compiled, values, steps, NOBODY, 0)
@@ -80,7 +80,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # without this operation's own result there is none
+            except compiling.CannotRun:  # the program cannot run without this operation's own result
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
@@ -94,7 +94,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
 def _run(
     compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
-    """The shards of each result of each step."""
+    """Return the shards of each result of each step."""
     fresh, count = iter(values), len(compiled.shardings) - 2
     arguments, found = [next(fresh) for _ in range(count)], []
     for step in range(steps.count):
@@ -102,7 +102,7 @@ def _run(
         placed = [jax.device_put(v, s) for v, s in zip(given, compiled.shardings, strict=True)]
         try:
             out = jax.block_until_ready(compiled.call(*placed))
-        except Exception as error:  # XLA's own, and what its runtime raises
+        except Exception as error:  # XLA's errors, and those of its runtime
             raise compiling.CannotRun(compiling.reason("XLA cannot run it", error)) from error
         found += [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in out]
         if step + 1 < steps.count:
@@ -118,7 +118,7 @@ def _largest(array: np.ndarray) -> float:
 def _distance(own: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference of two elements.
 
-    It is the largest float for unequal arrays of integers, and where two unequal elements are not both finite.
+    It is the largest float for unequal integer arrays, and if two unequal elements are not both finite.
     """
     if not is_inexact(own.dtype):
         return 0.0 if np.array_equal(own, other) else sys.float_info.max
@@ -131,7 +131,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """An executable that takes two integers more: the number of the operation to be changed, and a salt."""
+    """Return an executable with two further integer arguments: the number of the operation to change, and a salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
@@ -139,7 +139,7 @@ def compiled(
         module = program.module()
         try:
             PoisonedModule(module, mesh, what)
-        except Exception as error:  # MLIR's Python raises many kinds over a program that no JAX wrote
+        except Exception as error:  # MLIR's Python raises many kinds for programs that JAX did not write
             raise compiling.CannotRun(compiling.reason("it cannot be changed", error)) from error
         ragged.spell_out(module)
         call = compiling.compiled_for(program, module, more, shardings, compiling.quickly)
@@ -149,17 +149,17 @@ def compiled(
 
 @dataclass
 class Salt:
-    """A salt where a block has it, and the noise that is computed from it: for each shape, before all operations."""
+    """The salt in a block, and its noise for each shape, computed before all operations."""
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
 
 
 class PoisonedModule:
-    """A module in its one form, changed where it lies.
+    """A canonical module, changed in place.
 
-    Two integers go with every function and every ``shard_map`` that has such operations: the number that is wanted,
-    counted from the function's own first one, and a salt, which is another on every device of a ``shard_map``.
+    Functions and ``shard_map`` bodies with such operations take two more integers: the wanted number, counted from the
+    function's first operation, and a salt, which differs between the devices of a ``shard_map``.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -175,19 +175,19 @@ class PoisonedModule:
                     self.function(function)
             module.operation.verify()
 
-    # how many there are
+    # counting operations
 
     def is_one(self, op: Any) -> bool:
         return bool(kind_of(op)) if self.what == COLLECTIVES else op.name.partition(".")[2] in MATMULS
 
     def size_of(self, name: str) -> int:
-        """Of a function, what it calls written out."""
+        """Return the number of such operations in a function, with its calls inlined."""
         if name not in self.sizes:
             self.sizes[name] = self.size(self.functions[name])
         return self.sizes[name]
 
     def size(self, op: Any) -> int:
-        """Of the blocks of an operation."""
+        """Return the number of such operations in the blocks of an operation."""
         found = 0
         for inner in (o.operation for region in op.regions for block in region for o in block):
             if self.is_one(inner):
@@ -198,7 +198,7 @@ class PoisonedModule:
                 found += self.size(inner)
         return found
 
-    # the change
+    # changing operations
 
     def function(self, function: Any) -> None:
         block = function.regions[0].blocks[0]
@@ -212,7 +212,7 @@ class PoisonedModule:
         self.block(block, wanted, Salt(salt), 0)
 
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a block whose first operation has this number; returns the number after its last."""
+        """Change a block whose first operation has this number. Return the number after its last."""
         for op in [o.operation for o in block]:
             if self.is_one(op):
                 self.poison(op, wanted, salt, number)
@@ -231,7 +231,7 @@ class PoisonedModule:
         return number
 
     def shut_off(self, op: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """``shard_map``, or a computation with a name: what its block is to see it is given."""
+        """Change a ``shard_map`` or a named computation. Outer values become operands, as its block cannot see them."""
         mapped = op.name == "sdy.manual_computation"
         manual: set[str] = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) if mapped else set()  # type: ignore
         axes = [a for a in self.mesh if a in manual]
@@ -259,7 +259,7 @@ class PoisonedModule:
         return self.block(block, inner, Salt(own), number)
 
     def written_anew(self, op: Any, more: list[Any], shardings: Sequence[str] = ()) -> Any:
-        """An operation with further operands."""
+        """Replace an operation by a copy with further operands."""
         attributes = {n: op.attributes[n] for n in [a if isinstance(a, str) else a.name for a in op.attributes]}
         if "in_shardings" in attributes:
             per_value = sdy.TensorShardingPerValueAttr(attributes["in_shardings"])  # type: ignore[call-overload]
@@ -289,11 +289,11 @@ class PoisonedModule:
             result.replace_all_uses_except(call.results[0], call)
 
     def noise(self, salt: Salt, shape: tuple[int, ...]) -> Sequence[Any]:
-        """Return the noise of a shape, computed once where the salt comes from."""
+        """Return the noise of a shape: one call for each salt and shape, directly after the salt."""
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))
-            maker: Any = salt.value.owner  # a block, of its argument
+            maker: Any = salt.value.owner  # a block if the salt is an argument
             is_block = isinstance(maker, ir.Block)
             with ir.InsertionPoint.at_block_begin(maker) if is_block else ir.InsertionPoint.after(maker):
                 salt.noise[shape] = self.call(name, [salt.value], [kind] * others.STREAMS).results
@@ -303,10 +303,10 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Return the name of the function of a module, which is copied into this one."""
+        """Copy the function of a StableHLO module into this module, once. Return its name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
-            lowered = ir.Module.parse(text, self.module.context)  # held while it is copied from
+            lowered = ir.Module.parse(text, self.module.context)  # must stay alive while it is copied from
             (main,) = lowered.body.operations
             main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
             main.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -1,9 +1,9 @@
-"""The one form of a program: what a learner's process handed over is read once, cleaned, and printed.
+"""The canonical form of a program: bytecode from a learner's process is read once, cleaned, and printed.
 
-What crosses from that process is MLIR bytecode, written where learner Python ran, so nothing in it is believed. It is
-parsed, admitted by allow-lists (operations, custom calls, types, sizes, attributes), its arguments get the shardings
-that were *asked*, names and channels are given anew, places in the source are reduced to lines of the learner's own
-files, and the result is printed: that text is what is hashed, read for facts and compiled, and nothing else is.
+The bytecode is MLIR that was written where learner Python ran, so nothing in it is trusted. It is parsed and admitted
+by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings that were *asked*.
+Names and channels are renumbered, and source locations keep only lines of the learner's files. Only the printed result
+is hashed, read for facts and compiled.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import Any
 
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
+from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they register their operations in Python
 
 from grader.runner import ragged
 from grader.runner.admission import CUSTOM, ProgramRefused, admitted, check_functions, kind_of, place_of, shaped, walk
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# Attributes with a dialect's name are notes beside an operation; this one alone means something to the compiler.
+# Attributes prefixed with a dialect's name annotate an operation. Only this one matters to the compiler.
 NOTES = {"sdy.sharding"}
-# Attributes that define an operation and yet say nothing that it needs.
+# Attributes in an operation's definition that it does not need.
 IDLE = {"backend_config", "composite_attributes", "version"}
-# XLA takes composites of some names ("chlo.erf") for operations of its own, and what they are made of for nothing: here
-# all have one name that means nothing to it.
+# XLA replaces composites with certain names ("chlo.erf") by operations of its own and ignores their bodies. This name
+# means nothing to XLA.
 COMPOSITE = "a.composite"
-OWN = "mesh"  # what the mesh that was asked for is called
+OWN = "mesh"  # the name of the mesh that was asked for
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program in its one form.
+    """A program in canonical form.
 
     Attributes:
-        text: StableHLO and Shardy, without places; ``parse`` gives the module back.
-        places: for every operation of the text, in the order of ``walk``, the learner's file and line, or None.
+        text: StableHLO and Shardy without locations; ``parse`` restores the module.
+        places: the learner's file and line, or None, for every operation of the text, in the order of ``walk``.
         results: shape and dtype of every result.
     """
 
@@ -49,11 +49,11 @@ class Program:
     results: tuple[tuple[tuple[int, ...], str], ...]
 
     def module(self) -> Any:
-        """A module of its own, in a context of its own; of where the learner wrote its operations it says nothing."""
+        """Return a new module, without source locations."""
         return ir.Module.parse(self.text, _context())
 
     def parse(self) -> Any:
-        """A module of its own, in a context of its own; its operations lie where the learner wrote them."""
+        """Return a new module. Its operations have the learner's source locations."""
         module = self.module()
         with module.context:
             for op, place in zip(walk(module.operation), self.places, strict=True):
@@ -65,17 +65,17 @@ class Program:
 def canonical(
     code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str], most: int = MAX_ARRAY
 ) -> Program:
-    """Admit a program and bring it into its one form.
+    """Admit a program and return its canonical form.
 
     Args:
         code: MLIR bytecode from the learner's process.
         mesh: axis sizes of the mesh that was asked for, in order.
         arguments: ``{"shape", "dtype", "spec"}`` of each, as asked; specs as wire data.
-        files: names of the learner's chunks: places in other files are dropped.
-        most: bytes that an array may have.
+        files: names of the learner's chunks. Locations in other files are dropped.
+        most: the most bytes that an array may have.
 
     Raises:
-        Refused: it could do more than compute, is too large, or is not what was asked.
+        ProgramRefused: it could do more than compute, is too large, or differs from what was asked.
     """
     if len(code) > MAX_PROGRAM:
         raise ProgramRefused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")
@@ -85,7 +85,7 @@ def canonical(
         return _canonical(code, mesh, arguments, files, most)
     except ProgramRefused:
         raise
-    except Exception as error:  # MLIR's Python raises many kinds over bytes that no JAX wrote
+    except Exception as error:  # MLIR's Python raises many kinds for bytes that JAX did not write
         raise ProgramRefused("the program cannot be read") from error
 
 
@@ -94,7 +94,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # else what MLIR says of the bytes becomes a str, and it may not be text
+        context.emit_error_diagnostics = True  # else MLIR's diagnostics become str, and they may not be text
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))
@@ -117,7 +117,7 @@ REUSES = 20
 
 
 def _context() -> Any:
-    """An MLIR context. Making one takes longer than reading a program, but it keeps all it ever read: used 20 times."""
+    """Return an MLIR context, used 20 times: creating one is slower than reading a program, but it grows with each."""
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
         _contexts.append((context, used + 1))
@@ -125,9 +125,9 @@ def _context() -> Any:
 
 
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
-    """The meshes that the program speaks of, and what they are to be called: OWN is the one that was asked for.
+    """Return the program's meshes with their new names. OWN is the mesh that was asked for.
 
-    It may have no other, save one without axes.
+    The only other mesh allowed is one without axes.
     """
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
@@ -155,16 +155,16 @@ def _show(mesh: Mapping[str, int]) -> str:
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
-    """Keep what defines the operation and the few notes that mean something; drop all else."""
+    """Keep the attributes that define the operation and the few annotations that matter. Drop all others."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
             del op.attributes[name]
             continue
         text = _written(op, name)
-        if "mesh<" in text and op.name != "sdy.mesh":  # a mesh written where its name belongs
+        if "mesh<" in text and op.name != "sdy.mesh":  # an inline mesh in place of a reference
             raise ProgramRefused("uses a mesh of its own; work on the mesh that is given")
-        if "dense_resource<" in text:  # kept beside the text, under a name that depends on what was read before
+        if "dense_resource<" in text:  # stored outside the text, under a name that depends on what was read before
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
@@ -176,7 +176,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
 
 
 def _written(op: Any, name: str) -> str:
-    """An attribute as text; where Python has no class for it, as for complex constants, the operation that has it."""
+    """Return an attribute as text, or the whole operation if Python has no class for it, as for complex constants."""
     try:
         return str(op.attributes[name])
     except TypeError:
@@ -185,7 +185,7 @@ def _written(op: Any, name: str) -> str:
 
 @cache
 def _defining(name: str, view: type) -> set[str]:
-    """The attributes that an operation's definition names: the properties that its class has beyond all others'."""
+    """Return the attributes in an operation's definition: the properties of its class that other classes lack."""
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
 
 
@@ -194,7 +194,7 @@ def _names(op: Any) -> list[str]:
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
-    """StableHLO's own words for the mesh, which its collectives refer to since JAX 0.12."""
+    """Add StableHLO's own description of the mesh, which its collectives refer to since JAX 0.12."""
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")
@@ -210,7 +210,7 @@ def _keep_shardings(function: Any, name: str) -> None:
 
 
 def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
-    """Give main the arguments that were asked for, sharded as asked. Returns main."""
+    """Give main the arguments that were asked for, sharded as asked. Return main."""
     module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
     i32 = ir.IntegerType.get_signless(32)
     module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, math.prod(mesh.values()))
@@ -235,17 +235,17 @@ def _is_main(op: Any) -> bool:
 
 
 def _cut(entry: Any) -> tuple[str, ...]:
-    """The axes of one entry of a spec as the wire has it."""
+    """Return the axes in one entry of a spec in wire format."""
     if entry is None:
         return ()
     return (entry,) if isinstance(entry, str) else tuple(entry["tuple"])
 
 
 def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence[Any]) -> None:
-    """Functions, meshes and channels by number: what they were called decides nothing, and is written nowhere."""
+    """Number functions, meshes and channels, because their original names must not matter."""
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
-    for aside in ("_", ""):  # in two rounds, so that no new name meets an old one
+    for aside in ("_", ""):  # in two rounds, so that no new name collides with an old one
         for op, name in named:
             old, new = op.attributes["sym_name"].value, aside + name
             if old != name:

@@ -1,14 +1,14 @@
 """``ragged_all_to_all``, the one custom call that is admitted, as JAX 0.10 and 0.12 write it; its substitute on a CPU.
 
-Each device sends slices of its operand's rows to the devices of its group, and says where in their results they go::
+Each device sends slices of its operand's rows to the devices of its group, and gives their places in the results::
 
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])
 
-Slice k goes to member k // (K / members). XLA:CPU cannot run it ("not supported by XLA:CPU ThunkEmitter"), so there it
-is spelled out before it is compiled: each slice is laid into a block of M rows, an all_to_all exchanges the blocks, and
-the receiver puts them together. What the operation leaves open is pinned down so that it shows: a slice that does not
-lie in its arrays, or whose receiver expects another size, arrives nowhere; a row that two slices claim stays as it was.
+Slice k goes to member k // (K / members). XLA:CPU cannot run it ("not supported by XLA:CPU ThunkEmitter"), so it is
+expanded before it is compiled for a CPU: each slice is placed in a block of M rows, an all_to_all exchanges the blocks,
+and the receiver combines them. Cases that the operation leaves undefined get visible results: a slice that does not fit
+in its arrays, or has a size that its receiver does not expect, is dropped; a row that two slices claim is unchanged.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from grader.runner.groups import Groups, numbers, replica_groups
 from grader.wire.frames import dtype_of
 
 CONFIG = "backend_config"
-API = 4  # in which backend_config is a dictionary
+API = 4  # the API version with backend_config as a dictionary
 
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
-    """Rewrite the operation with no attributes but its groups. Raises Refused if JAX does not write such a call."""
+    """Remove all attributes of the operation but its groups. Raises ProgramRefused if JAX writes no such call."""
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
@@ -50,7 +50,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 
 
 def _misfit(op: Any, members: int) -> str | None:
-    """What is wrong with its types; None if they are as the module's docstring says."""
+    """Return the fault in its types, or None if they are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
         return "has not six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
@@ -67,13 +67,13 @@ def _misfit(op: Any, members: int) -> str | None:
 
 
 def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> bool:
-    """Whether all are one-dimensional, of one length, and hold integers."""
+    """Return whether all are one-dimensional, of one length, and hold integers."""
     length = arrays[0][0]
     return len(length) == 1 and all(shape == length and dtype_of(dtype).kind in "iu" for shape, dtype in arrays)
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """The groups of a collective that has groups, a ``ragged_all_to_all`` (as ``clean`` wrote it) among them.
+    """Return the groups of a collective with groups, including ``ragged_all_to_all`` (as ``clean`` writes it).
 
     See ``replica_groups``.
     """
@@ -85,12 +85,12 @@ def _groups(op: Any) -> Groups:
 
 
 def moved_by(op: Any) -> list[Any]:
-    """The operands of a collective whose data devices send one another."""
+    """Return the operands of a collective that hold the data that devices send."""
     return list(op.operands)[: 1 if op.name == CUSTOM else None]
 
 
 def most_sent(op: Any, members: int) -> int:
-    """The most bytes a device sends: every slice to another member, as many rows as the operand and the result have."""
+    """Return the most bytes a device sends: every slice goes to another member, limited by operand and result."""
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))
@@ -100,7 +100,7 @@ def most_sent(op: Any, members: int) -> int:
 
 
 def spell_out(module: Any) -> bool:
-    """Replace every ``ragged_all_to_all`` of a module by operations that XLA:CPU can run; return whether it has one."""
+    """Replace every ``ragged_all_to_all`` by operations that XLA:CPU can run. Return whether the module has any."""
     found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
     with module.context:
         for number, op in enumerate(found):
@@ -139,7 +139,7 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
 
 
 def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any:
-    """A private function of the module, lowered from ``fn`` for operands of these types."""
+    """Add a private function to the module, lowered from ``fn`` for operands of these types, and return it."""
     arrays = [jax.ShapeDtypeStruct(s, dtype_of(d)) for s, d in (shaped(o.type) for o in operands)]
     made = ir.Module.parse(jax.jit(fn).lower(*arrays).as_text(), module.context)
     (main,) = made.body.operations
@@ -149,11 +149,11 @@ def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any
 
 
 def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
-    """Lay each slice into a block at its place in the receiver's result.
+    """Place each slice in a block, at its place in the receiver's result.
 
     Returns:
-        The blocks [K, rows, ...], and [K, 2]: where each slice starts in the result, and its size. A slice outside of
-        the operand or of the result has size -1.
+        The blocks [K, rows, ...], and the start of each slice in the result and its size [K, 2]. The size is -1 for a
+        slice outside of the operand or the result.
     """
     starts, sizes, to = (lax.convert_element_type(n, "int64") for n in (starts, sizes, to))
     inside = (starts >= 0) & (sizes >= 0) & (to >= 0) & (starts <= operand.shape[0] - sizes) & (to <= rows - sizes)
@@ -168,8 +168,8 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
 
     Args:
         blocks: [K, rows, ...], from each sender.
-        places: [K, 2], where each slice starts and its size.
-        expected: [K], the size that the receiver expects; a slice of another size is left out.
+        places: [K, 2], start and size of each slice.
+        expected: [K], the size that the receiver expects. Slices of another size are left out.
     """
     shape = blocks.shape[:2]
     to, sizes = (lax.broadcast_in_dim(places[:, i], shape, (0,)) for i in (0, 1))
@@ -184,7 +184,7 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
 
 
 def _rows(array: Any, places: Any, dims: int) -> Any:
-    """``array[i]`` for every index i of the leading dimensions in ``places[..., dims]``, clipped to the array."""
+    """Return ``array[i]`` for every leading index i in ``places[..., dims]``, clipped to the array."""
     batch, rest = places.ndim - 1, array.ndim - dims
     numbers = lax.GatherDimensionNumbers(tuple(range(batch, batch + rest)), tuple(range(dims)), tuple(range(dims)))
     return lax.gather(array, places, numbers, (1,) * dims + array.shape[dims:], mode="clip")

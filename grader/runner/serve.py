@@ -1,4 +1,4 @@
-"""What the process that runs programs does with a request."""
+"""Requests to the process that runs programs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer.
+    """Run one program, or a program of the grader for ``ours``. The reply of ``execute`` holds the learner's faults.
 
-    Beside them: ``join`` other processes, ``look`` at the devices, and the ``values`` alone of a program, as its
-    devices make them or ``exact``; the ``times`` that it takes; and, for ``poison``, who needs what its operations
-    return.
+    Other requests: ``join`` other processes, ``look`` at the devices, only the ``values`` of a program (with its own
+    precision or ``exact``), its ``times``, and for ``poison`` how far the results depend on its operations.
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
@@ -30,11 +29,11 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
         return
     program, *rest = blobs
     compiling.on_phase = lambda phase: send({"phase": phase}, [])
-    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
+    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process in any state
     before = time.process_time()
     try:
         answer, out = _asked(header, program, rest)
-    except Exception as error:  # ours
+    except Exception as error:  # a fault of the grader
         answer, out = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}, []
     signal.setitimer(signal.ITIMER_PROF, 0)
     send(answer | {"cpu": time.process_time() - before}, out)

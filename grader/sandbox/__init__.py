@@ -1,4 +1,4 @@
-"""Starts, confines and ends the processes: tiers, filters, limits, the scratch folder, what may be read.
+"""Starting, confining and ending processes: tiers, filters, limits, the scratch folder, readable files.
 
-In: a role and its limits. Out: frames of untrusted answers. Knows no exercise; imports ``wire``.
+In: a role and its limits. Out: frames of untrusted answers. It knows no exercises and imports ``wire``.
 """

@@ -1,4 +1,4 @@
-"""Time that a process may use: what it computes and what it sleeps, but not what it waits for a core."""
+"""Time that a process may use: its CPU time and the time that it sleeps, but not the time that it waits for a core."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import os
 import time
 
 WINDOW, AWAKE = 1.0, 0.005
-"""A process with less CPU time than ``AWAKE`` in ``WINDOW`` seconds slept: with 100 others on a core it has more."""
+"""A process with less CPU time than ``AWAKE`` in ``WINDOW`` seconds slept. With 100 others on its core it has more."""
 NICE_WINDOW = 5.0
-"""The longest window, under ``nice``: with 3 others on a core, a process then gets about 4 ms in a second."""
+"""The longest window, under ``nice``: with 3 others on its core, a process then gets about 4 ms a second."""
 
 
 def backstop(seconds: float) -> float:
-    """Seconds of wall time in which anything has its seconds of CPU time, on a machine that others load as well."""
+    """Return a wall time in which a process gets its seconds of CPU time even on a busy machine."""
     return 10 * seconds + 10
 
 
 class Allowance:
-    """Seconds that a process of ours may use from now on: its CPU time, and the windows in which it slept.
+    """Seconds that a process may use from now on: its CPU time, and the windows in which it slept.
 
-    How long a process waits for a core depends on what else the machine does, so that time does not count. Ask at least
-    every half second: a window that was longer was the machine's, and does not count either.
+    Waiting for a core does not count, because it depends on the machine's other load. Read ``over`` at least every half
+    second: a longer window is the machine's doing and does not count either.
     """
 
     def __init__(self, pid: int, seconds: float) -> None:
@@ -53,7 +53,7 @@ def window() -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process and all its threads, by the clock that Linux has for each; else, or when it is gone, 0."""
+    """Return the CPU time of a process with all its threads by its Linux clock; 0 if there is none or it has ended."""
     try:
         return time.clock_gettime(-8 * (pid + 1) + 2)
     except (OSError, AttributeError):

@@ -1,9 +1,8 @@
-"""The system calls that confined processes make: one table, for every sandbox.
+"""The system calls that confined processes may make: one table for all sandboxes.
 
 The table lists the calls that Python, NumPy and JAX make for the course (measured by ``bench/system_calls.py``), their
-twins in other C libraries, and the calls that Python needs for files in the scratch folder. The filter answers every
-other call with EPERM. To a call that is newer than the table it answers ENOSYS, so that a C library makes the older
-call instead.
+equivalents in other C libraries, and the calls that Python needs for files in the scratch folder. The filter answers
+all other calls with EPERM. Calls newer than the table get ENOSYS, so that a C library makes the older call instead.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 
 EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
 NEWER = 424
-"""From this number on calls have one number on all architectures; kernels add calls here."""
+"""From this number on calls have one number on all architectures. Kernels add new calls here."""
 
-# Arguments.
+# Values of arguments.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
 MADVICE = (3, 4, 8, 14, 15, 16)  # will need, do not need, free, huge pages, none, not in core dumps
 PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags with which pthread_create starts a thread: glibc, musl
@@ -42,7 +41,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Without:
-    """An argument has none of these bits; otherwise the call answers ``error``."""
+    """An argument has none of these bits. Otherwise the call returns ``error``."""
 
     argument: int
     bits: int
@@ -51,7 +50,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """An argument is the number of the calling process, or 0 where that means the same."""
+    """An argument is the number of the calling process, or 0 if that has the same meaning."""
 
     argument: int
     or_zero: bool = False
@@ -59,7 +58,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Null:
-    """A pointer is NULL."""
+    """A pointer argument is NULL."""
 
     argument: int
 
@@ -74,8 +73,8 @@ class Call:
     Attributes:
         numbers: on x86_64 and on aarch64; None if an architecture lacks the call.
         why: what it is needed for.
-        rules: what its arguments must fulfil, all of them.
-        answer: the error that the filter answers without making the call, 0 for success; None makes the call.
+        rules: conditions on its arguments; all must hold.
+        answer: the error that the filter returns without making the call, 0 for success. None makes the call.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a process gives up before learner code runs in it: files, descriptors, imports, resources."""
+"""Restrictions on a process before learner code runs in it: files, descriptors, imports, resources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PR_SET_DUMPABLE = 4
 
 
 def give_up(about: dict[str, Any]) -> None:
-    """Confine this process for good.
+    """Confine this process permanently.
 
     Args:
         about: ``limits``, ``scratch``, ``env``, ``tier`` and ``packages`` of the request.
@@ -44,7 +44,7 @@ def give_up(about: dict[str, Any]) -> None:
 
 
 class Packages:
-    """Finds the packages that learners may import, of all those that are installed."""
+    """An import finder for the installed packages that learners may import."""
 
     def __init__(self, places: dict[str, str]) -> None:
         self.places = places
@@ -60,25 +60,24 @@ class Packages:
 
 
 def settle_imports(packages: dict[str, str]) -> None:
-    """The standard library and these packages can be imported, in every tier the same.
+    """Make the standard library and these packages importable, in every tier alike.
 
-    The folder of the standard library holds a folder of packages, so that it cannot be listed later: what is in it
-    is remembered, for good.
+    The standard library's folder contains a folder of packages and becomes unlistable, so its listing is cached.
     """
     sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
     for path in sys.path:
         finder = pkgutil.get_importer(path)
         if isinstance(finder, importlib.machinery.FileFinder):
-            finder.find_spec("antigravity")  # any name: now the folder has been looked into
+            finder.find_spec("antigravity")  # any name: this lists the folder
             finder.invalidate_caches = lambda: None
     sys.meta_path.append(Packages(packages))  # type: ignore[arg-type]
 
 
 def landlock(readable: Sequence[str]) -> None:
-    """One Landlock domain more, inside of all before: only these paths are readable, only this folder is writable, and
-    who is in none but those before cannot be signalled.
+    """Add a Landlock domain inside the earlier ones.
 
-    The paths are looked up once, by the worker before its first child: there are hundreds, and a sandbox looks at each.
+    In it only these paths are readable, only the current folder is writable, and processes outside cannot be signalled.
+    The worker adds it before its first child, because each of the hundreds of paths costs a look-up.
     """
     from sandlock import Sandbox, confine
 
@@ -86,9 +85,9 @@ def landlock(readable: Sequence[str]) -> None:
 
 
 def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
-    """Descriptors 10 and 11 are the way in and out; 0, 1 and 2 lead nowhere; all others are closed."""
+    """Move the pipes to descriptors 10 and 11, point 0, 1 and 2 at /dev/null, and close all others."""
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):  # first: any of these numbers may be 10 or 11
+    for fd in (0, 1, 2):  # first, because any of these numbers may be 10 or 11
         os.dup2(null, fd)
     inlet, outlet = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (inlet, outlet))
     os.dup2(inlet, 10)

@@ -1,8 +1,8 @@
-"""The seccomp filter of confined processes: the calls of ``calls.py``, and no others.
+"""The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
-The filter is written as the kernel takes it. sandlock's own filter names what it refuses, and it covers a whole
-sandbox, whose worker needs calls that its child may not make (it forks). libseccomp is a library of the machine, whose
-Python bindings had their last release in 2021.
+The filter is written in the kernel's format. sandlock's own filter lists refused calls and covers a whole sandbox,
+where the worker needs calls that its child must not make (it forks). libseccomp must be installed on the machine, and
+its Python bindings had their last release in 2021.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Call, Null, OneOf,
 
 PR_SET_NO_NEW_PRIVS = 38
 ARCHITECTURES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
-"""Column in the table, the kernel's name, the number of ``seccomp``."""
+"""Column in the table, the kernel's number for the architecture, and the number of the call ``seccomp``."""
 SET_MODE_FILTER, ALL_THREADS = 1, 1
 
-# Instructions as the kernel takes them: what to do, how many to skip if so and if not, and a number.
+# Instructions in the kernel's format: opcode, instructions to skip if true and if false, operand.
 Line = tuple[int, int, int, int]
 LOAD, AND, EQUAL, AT_LEAST, ANY_BIT, ANSWER = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL = (ANSWER, 0, 0, 0x7FFF0000), (ANSWER, 0, 0, 0x80000000)
@@ -29,7 +29,7 @@ NUMBER, ARCH, ARGUMENTS = 0, 4, 16
 
 
 def filter_program(machine: str, pid: int) -> bytes:
-    """Return the filter as bytes; empty for a machine whose numbers are not in the table.
+    """Return the filter as bytes, or b"" for an architecture that is not in the table.
 
     Args:
         pid: the process that installs the filter. Signals and limits reach this process alone.
@@ -38,7 +38,7 @@ def filter_program(machine: str, pid: int) -> bytes:
         return b""
     column, architecture, _ = ARCHITECTURES[machine]
     code = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
-    for call in sorted(CALLS, key=lambda call: not call.rules):  # the kernel remembers calls that are always allowed
+    for call in sorted(CALLS, key=lambda call: not call.rules):  # the kernel caches calls that are always allowed
         if (number := call.numbers[column]) is not None:
             lines = _lines(call, pid)
             code += [(EQUAL, 0, len(lines), number), *lines]
@@ -62,7 +62,7 @@ def _low(argument: int) -> Line:
 
 @singledispatch
 def _test(rule: Rule, pid: int) -> list[Line]:
-    """Return lines that answer an error if the rule is broken, and else go on with the next line."""
+    """Return instructions that answer an error if the rule is broken, and otherwise continue after them."""
     raise TypeError(rule)
 
 
@@ -90,7 +90,7 @@ def _null(rule: Null, pid: int) -> list[Line]:
 
 
 def install_filter() -> None:
-    """Limit this process, with all its threads, to the calls of the table; there is no way back.
+    """Limit this process, with all its threads, to the calls of the table, permanently.
 
     Raises OSError if the kernel refuses the filter.
     """

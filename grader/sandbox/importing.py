@@ -1,8 +1,7 @@
-"""Imports with few looks at the disk.
+"""Imports with fewer file operations.
 
-Python looks at a module's folder, twice at its file, and twice more at what it has opened before it reads it.
-sandlock's supervisor is asked about each: a worker, which imports nine hundred modules, would ask it some 5,700 things,
-and asks 2,400 so.
+Python checks a module's folder, twice its file, and twice more the opened file. sandlock's supervisor handles each of
+these calls: for a worker, which imports nine hundred modules, some 5,700 without this module, and 2,400 with it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def few_looks() -> Iterator[None]:
-    """For as long as this lasts no file that is looked for when something is imported comes, changes or goes."""
+    """Cache imports' file checks. In this context no file that an import looks for may appear, change or vanish."""
     found: Any = importlib._bootstrap_external  # type: ignore[attr-defined]
     look, read = found._path_stat, found.FileLoader.get_data
     found._path_stat = functools.cache(look)

@@ -1,4 +1,4 @@
-"""Keep the child in which learner code runs: hand it asks, relay its answers, end it, and clean up after it."""
+"""The keeper of a child that runs learner code: it hands out asks, relays answers, ends the child and cleans up."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
 
 
 class Stages:
-    """What a child is given, and when: its source, and once that is loaded one list of asks after the other.
+    """The child's input in stages: its source, then, once that is loaded, one list of asks after the other.
 
-    A later list comes only after the last answer to the earlier ones, so that no error of the learner's code can tell
-    of it. Answers count in order, each once: whoever forges one, to see more, has given it.
+    A later list follows the last answer to the earlier ones, so that errors of the learner's code cannot reveal it.
+    Answers count in order, each once: a forged answer that unlocks a later list counts as the answer.
 
     Args:
-        to_child: the end of a pipe, which does not block: the child reads when it likes.
+        to_child: the non-blocking end of a pipe; the child reads when it likes.
         first: bytes to begin with.
-        later: lists of asks: how many answers each takes, and its bytes.
+        later: lists of asks, each as its number of answers and its bytes.
     """
 
     def __init__(self, to_child: int, first: bytes, later: list[tuple[int, bytes]]) -> None:
@@ -41,7 +41,7 @@ class Stages:
 
     @property
     def begun(self) -> bool:
-        """Whether the child has said its first word; learner code runs only after that."""
+        """Whether the child has sent its first frame. Learner code runs only after that."""
         return not self._due or self._due[0][0] != "started"
 
     @property
@@ -49,7 +49,7 @@ class Stages:
         return not self._due
 
     def takes(self, body: dict[str, Any]) -> bool:
-        """Whether this frame is the one that is due; the last one of a stage sets the next stage free."""
+        """Return whether this frame is the expected one. The last frame of a stage releases the next stage."""
         if not self._due:
             return False
         key, value = self._due[0]
@@ -64,7 +64,7 @@ class Stages:
         return True
 
     def hand_out(self) -> None:
-        """Write what the pipe takes now, and close it when nothing more comes."""
+        """Write as much as the pipe takes now, and close it after the last byte."""
         if self.to_child is None:
             return
         try:
@@ -80,13 +80,13 @@ class Stages:
 
     @property
     def writable(self) -> list[int]:
-        """What to wait for: a pipe that has room again."""
+        """The pipe, if there are bytes to write to it."""
         return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
 @contextlib.contextmanager
 def last_act() -> Iterator[None]:
-    """All that a forked process does: at its end the process exits, with 0 where nothing was raised."""
+    """Run the whole body of a forked process, then exit, with 0 if nothing was raised, else with 1."""
     code = 1
     try:
         yield
@@ -96,7 +96,7 @@ def last_act() -> Iterator[None]:
 
 
 def keep(asks: int, send: Send, child: Child) -> None:
-    """Fork the child, hand it the request, relay its answers, and say how it ended; nothing survives."""
+    """Fork the child, hand it the request, relay its answers, report how it ended, and leave nothing behind."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
     out, outlet = os.pipe()
@@ -116,7 +116,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
 
 
 def _begin(child: Child, inlet: int, outlet: int) -> None:
-    """Learner code runs below this frame."""
+    """Run the child. Learner code runs below this frame."""
     inlet, outlet = close_all_but(inlet, outlet)
     read = reader(inlet)
     about, _ = frames.read_frame(read)
@@ -126,18 +126,18 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
 
 
 class AloneError(Exception):
-    """Who asked is gone, killed before it could end us: nobody waits for an answer."""
+    """The requesting process has gone, killed before it could end this one, so no process waits for an answer."""
 
 
 class Inlet:
-    """The frames of a child, read within its bounds: the bytes of all of them, its folder, its threads, its time.
+    """The frames of a child, within limits on total bytes, scratch folder, threads and time.
 
     Args:
         out: the end of a pipe to read from.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all.
-        stages: what the child is given meanwhile.
-        asks: where requests come from; there is none while one is answered, so it only ever says that who asked is
-            gone.
+        stages: the input for the child.
+        asks: the pipe of requests. No request comes while one is answered, so it becomes readable only if the
+            requesting process has gone.
     """
 
     def __init__(
@@ -154,10 +154,10 @@ class Inlet:
         return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
-        """The next frame: its header, and all of it as it came (made anew, its header could outgrow what one may have).
+        """Return the next frame: its header, and its bytes unchanged (encoded anew, a header could exceed the limit).
 
-        Raises AloneError, TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it
-        is one of these.
+        Raises AloneError, TimeoutError, EOFError, or BadFrame. Its message is ``flood``, ``disk`` or ``threads`` for
+        these.
         """
         self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -189,9 +189,9 @@ class Inlet:
         return bytes(data)
 
     def _look(self) -> None:
-        """Every now and then: at the folder and the threads.
+        """Check the folder and the threads every ``LOOK_SECONDS``.
 
-        Until its first word is read it is nobody's fault; the word waits, however late we are.
+        Before the child's first frame no learner code has run, so nothing is checked.
         """
         if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
@@ -204,9 +204,9 @@ class Inlet:
 def relay(
     out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send, asks: int | None = None
 ) -> tuple[str, float]:
-    """Pass the child's frames on. Return how it ended, and the seconds that it computed and slept.
+    """Relay the child's frames. Return how it ended, and the seconds that it computed and slept.
 
-    How is done, timeout, flood, disk, threads, garbage, alone, or what it died of.
+    It ends as one of done, timeout, flood, disk, threads, garbage, alone, silent, "exited with N", "died of signal N".
     """
     inlet = Inlet(out, pid, limits, scratch, stages, asks)
     ended = _relayed(inlet, pid, scratch, stages, send)
@@ -223,7 +223,7 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
         except TimeoutError:
             return "timeout"
         except EOFError:
-            if stages.begun and is_over_quota(scratch):  # however fast it was
+            if stages.begun and is_over_quota(scratch):  # a fast child may end between two checks
                 return "disk"
             return "done" if stages.done else _how_it_ended(pid)
         except frames.BadFrame as error:
@@ -236,7 +236,7 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
 
 
 def _how_it_ended(pid: int) -> str:
-    """What a child that says no more died of, without collecting it; ``silent`` for one that lives on."""
+    """Return how a child without further output ended, without reaping it; ``silent`` if it still lives."""
     wait = Allowance(pid, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
@@ -248,7 +248,7 @@ def _how_it_ended(pid: int) -> str:
 
 
 def _kill_all(pid: int) -> bool:
-    """Kill every descendant: orphans come to us, because we are their subreaper. False when some are left."""
+    """Kill every descendant. Orphans become children of this subreaper. Return False if any is left."""
     for _ in range(15_000):
         for child in _children() or [pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -263,16 +263,16 @@ def _kill_all(pid: int) -> bool:
 
 
 def _children() -> list[int]:
-    """Direct children; deeper ones reach us as these die."""
+    """Return direct children. Deeper descendants become direct children when these die."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # macOS, or a sandbox without /proc: there the one child cannot fork
+    except OSError:  # macOS, or a sandbox without /proc: the child cannot fork there
         return []
 
 
 def _threads(pid: int) -> int:
-    """Threads of a process; 0 where /proc is not to be had (there the launcher counts)."""
+    """Return the number of threads of a process, or 0 if /proc is not available (the launcher counts there)."""
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

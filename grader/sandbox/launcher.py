@@ -1,12 +1,12 @@
-"""Holds one sandlock sandbox: starts the worker inside, passes its pipes on, leaves nothing behind.
+"""The launcher of one sandlock sandbox: it starts the worker inside, passes its pipes on, and cleans up.
 
-A process of its own, because the sandbox's supervisor lives in whoever starts it, and because as subreaper it gets, and
-kills, whatever escapes from the sandbox's process group. Run as ``launcher.py WRITABLE READABLE PROCESSES THREADS
-BYTES FILES COMMAND...``, the scratch folder first of what is writable; imports nothing of this package.
+It is a process of its own for two reasons: the sandbox's supervisor runs in the process that starts the sandbox, and as
+a subreaper it gets and kills processes that leave the sandbox's process group. Run as ``launcher.py WRITABLE READABLE
+PROCESSES THREADS BYTES FILES COMMAND...``, with the scratch folder first in WRITABLE. It imports nothing from this
+package.
 
-Memory is limited by the kernel (RLIMIT_AS) in each process, and the one in which learner code runs can start no other.
-A limit of the sandbox, of the same size, would stop none sooner, and its supervisor would be asked whenever one of them
-maps memory.
+The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other. An
+equal limit of the sandbox would stop nothing earlier, and its supervisor would handle every mapping of memory.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000  # the second with all mounts below
+MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000  # MS_PRIVATE with MS_REC, for all mounts below
 
 
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
-    mount_scratch(writable[0], size, files)  # a process with threads gets no user namespace
+    mount_scratch(writable[0], size, files)  # first, because a process with threads gets no user namespace
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -53,7 +53,7 @@ def main(
         os._exit(1)
 
     signal.signal(signal.SIGTERM, stop)
-    if os.getppid() == 1:  # the grader died before we could ask to be told
+    if os.getppid() == 1:  # the grader died before PR_SET_PDEATHSIG was set
         stop(0, None)
     os.close(0)
     os.close(1)
@@ -61,7 +61,7 @@ def main(
     results: list[Any] = []
     waiting = threading.Thread(target=lambda: results.append(process.wait()), daemon=True)
     waiting.start()
-    waiting.join()  # a signal interrupts this, but not the wait itself
+    waiting.join()  # signals interrupt this join, but not process.wait
     kill_descendants()
     if not results:
         return 1
@@ -69,19 +69,19 @@ def main(
 
 
 def mount_scratch(folder: str, size: int, files: int) -> bool:
-    """Mount a file system of limited size on the scratch folder, which only this process and its children see.
+    """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
-    A user who is not root needs a user namespace for it, which some machines refuse. There the folder stays as it is,
-    and the keeper's looks alone limit it.
+    A user who is not root needs a user namespace for it, which some machines refuse. The folder then stays as it is,
+    and only the keeper's checks limit it.
 
     Args:
         size: bytes.
         files: files and folders in it.
 
     Returns:
-        Whether the file system is there.
+        Whether the file system is mounted.
     """
-    child = os.fork()  # a namespace in which nothing can be mounted is of no use: try it in another process
+    child = os.fork()  # try it in another process first: a namespace where mounting fails is useless
     if child == 0:
         os._exit(0 if _mounted(folder, size, files) else 1)
     return os.waitpid(child, 0)[1] == 0 and _mounted(folder, size, files)
@@ -110,10 +110,10 @@ def _mounted(folder: str, size: int, files: int) -> bool:
 
 
 def drop_capabilities() -> None:
-    """Root inside the sandbox has no powers: no clock, no devices, no raw memory, no files of other users.
+    """Drop root's capabilities inside the sandbox: clock, devices, raw memory, other users' files.
 
-    Root keeps reading, for an interpreter in a user's home folder; Landlock limits where. Other users have powers only
-    in the namespace of ``mount_scratch``, and lose them all.
+    Root may still read all files, for an interpreter in a user's home folder; Landlock limits which. Other users have
+    capabilities only in the namespace of ``mount_scratch``, and lose them all.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     keep = 1 << CAP_DAC_READ_SEARCH if os.geteuid() == 0 else 0
@@ -127,7 +127,7 @@ def drop_capabilities() -> None:
 
 
 def limit_threads(most: int) -> None:
-    """Kill whatever starts threads without end: nothing else counts them, and a machine has only so many."""
+    """Kill every process with more than ``most`` threads. Nothing else counts them, and a machine's are limited."""
     while True:
         for pid in descendants():
             with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
@@ -138,7 +138,7 @@ def limit_threads(most: int) -> None:
 
 
 def kill_descendants() -> None:
-    """Kill until no child is left; grandchildren come to us when their parents die."""
+    """Kill children until none is left. Grandchildren become children when their parents die."""
     for _ in range(2000):
         for child in children():
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,6 +1,6 @@
-"""Limits on a submission that a course may set; all others are in ``wire/limits.py``.
+"""Limits on a submission that a course may set. The others are in ``wire/limits.py``.
 
-Read where a course is, and never in a confined process, which is handed what is set (and has no pydantic).
+They are read with the course, never in a confined process, which gets their values (and has no pydantic).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from grader.wire.limits import STUCK_SECONDS
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
-    """Seconds of CPU time where nothing else is said, and MiB.
+    """Limits in seconds of CPU time, unless stated otherwise, and in MiB.
 
     Attributes:
         trace_seconds: for loading, and for each task.
-        total_seconds: for all that one submission does, its files together.
+        total_seconds: for all files of one submission together.
         run_seconds: for one program.
         total_run_seconds: for all programs of one submission.
-        stuck_seconds: of wall time, for devices that wait for each other; longer than XLA's own 40 changes nothing.
-        memory_mib: addresses of one process, ours or a submission's.
-        file_mib: of one file that a submission writes.
+        stuck_seconds: wall time for devices that wait for each other; values above XLA's own 40 have no effect.
+        memory_mib: address space of one process, the grader's or a submission's.
+        file_mib: size of one file that a submission writes.
     """
 
     trace_seconds: float = Field(default=20.0, gt=0)

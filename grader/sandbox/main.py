@@ -1,19 +1,19 @@
 """The worker process: reads asks from its standard input, answers on its standard output.
 
-Started by ``sandbox.worker`` through ``start.py``, confined before it runs. Two roles:
+It is started by ``sandbox.worker`` through ``start.py`` and confined before it runs. There are two roles:
 
-trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
-    submission, which forks the child before it reads a word of the submission. So no child ever finds an earlier
-    submission in its memory. The child is confined once more, and keeps only the system calls of ``calls.py``; what it
-    deletes only seems to be gone, so that it counts. It can neither
-    signal nor read its keeper, which hands out the asks in stages and keeps its limits. What it leaves, running or
-    written, is ended and deleted; where that fails, the worker ends as well, and with it its sandbox.
-run: admits, compiles and executes programs, one after another; learner Python never comes here. It makes the system
-    calls of ``calls.py`` only, before it reads a program. One that was given an accelerator has no limit of memory (0)
-    and no list of calls. A wing may name another module that answers (``tiers.Extra``).
+trace: imports JAX and starts no backend (forking is safe only before one exists). For each submission it forks a
+keeper, which forks the child before it reads any part of the submission, so no child finds an earlier submission in its
+memory. The child is confined further, to the system calls of ``calls.py``. Its deletions only seem to succeed, so that
+deleted files still count. It can neither signal nor read its keeper, which hands out the asks in stages and enforces
+its limits. Processes and files that it leaves are ended and deleted. If that fails, the worker and its sandbox end too.
 
-Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
-``worker`` is ours.
+run: admits, compiles and executes programs, one after another, and never runs learner Python. It limits itself to the
+system calls of ``calls.py`` before it reads a program. With an accelerator it has no memory limit (0) and no list of
+calls. A wing may name another module that answers (``tiers.Extra``).
+
+Every answer is a frame with ``from``: ``child`` is untrusted (learner code could change it), ``worker`` is the worker's
+own.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ from grader.wire import frames
 
 
 def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = "") -> None:
-    """Answer by the module ``serves`` until there is nothing more to read.
+    """Answer requests with the module ``serves`` until the input ends.
 
     Args:
-        calls: ``listed`` if this process itself, and not only its children, makes the calls of ``calls.py`` alone.
-        readable: under sandlock what learner code may read, joined by colons.
+        calls: ``listed`` if this process itself, and not only its children, is limited to the calls of ``calls.py``.
+        readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
-    # JAX would look for plugins of other hardware in every installed package, twice; a worker has its processors.
+    # JAX would search every installed package for plugins of other hardware, twice. A worker needs only its own
+    # devices.
     importlib.metadata.distributions = lambda **about: iter(())
     if memory_mib:
         cap(resource.RLIMIT_AS, memory_mib << 20)
-    if role == "trace":  # all that a confined child needs, before it is confined, and no more
+    if role == "trace":  # everything that a confined child needs must be imported before
         with few_looks():
             room = importlib.import_module(serves)
             room.prepare()
@@ -57,11 +58,11 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
     gc.collect()
     gc.enable()
-    gc.freeze()  # to look through all that JAX is takes a child a tenth of a second, as its pages are copied
+    gc.freeze()  # else a collection in a child copies JAX's pages, which takes a tenth of a second
     if role != "trace":
-        gc.set_threshold(20_000, 20, 20)  # reading a program makes thousands of objects, and few circles
+        gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects with few cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_DUMPABLE, 0)  # bwrap: no Landlock keeps a child from our memory
+    prctl(PR_SET_DUMPABLE, 0)  # under bwrap no Landlock domain protects this process's memory from a child
     if calls == "listed":
         install_filter()
     send = _sender(answers)
@@ -69,12 +70,12 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     while os.read(asks, 1):
         if role != "trace":
             room.answer(*frames.read_frame(frames.reader(asks)), send)
-        elif not _kept(asks, send, room.answer):  # something may be left behind: with us the whole sandbox ends
-            return  # and whoever asks next begins anew
+        elif not _kept(asks, send, room.answer):  # something may be left behind, so this worker and its sandbox end
+            return  # the next request gets a new worker
 
 
 def _kept(asks: int, send: Callable, child: Callable) -> bool:
-    """Let a process of its own keep a child; whether it ended well."""
+    """Fork a keeper, which keeps the child. Return whether it ended well."""
     keeper = os.fork()
     if keeper == 0:
         with last_act():
@@ -83,7 +84,7 @@ def _kept(asks: int, send: Callable, child: Callable) -> bool:
 
 
 def _own_streams() -> tuple[int, BinaryIO]:
-    """Our pipes on fresh descriptors; what anybody prints goes to standard error."""
+    """Move the pipes to new descriptors, so that prints go to standard error."""
     asks, answers = os.dup(0), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

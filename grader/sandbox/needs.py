@@ -1,6 +1,6 @@
-"""Which files Python and JAX need to read, on this machine: what learner code may read, and no more.
+"""Files that Python and JAX need on this machine. Learner code may read these and no others.
 
-Whole prefixes hold too much: exchanges, courses and other people's packages lie below ``/usr``, ``/opt`` and
+Whole prefixes contain too much: exchanges, courses and other users' packages are below ``/usr``, ``/opt`` and
 ``sys.prefix`` as well.
 """
 
@@ -14,19 +14,19 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-# What learners may import, and what that imports; where it is not installed, it is not.
+# Packages that learners may import, with their dependencies. They are used as far as they are installed.
 PACKAGES = (
     "jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum", "einops",
     "pint", "flexcache", "flexparser", "platformdirs", "typing_extensions",
 )  # fmt: skip
-INSTALLED = ("site-packages", "dist-packages")  # folders that hold packages of anybody's, inside the standard library's
+INSTALLED = ("site-packages", "dist-packages")  # folders inside the standard library's with all kinds of packages
 SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-    # What the processor can do, without which XLA has no kernels for some sums.
+    # Properties of the processor, without which XLA lacks kernels for some sums.
     "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup",
 )  # fmt: skip
-# Loads libraries as Python would and tells which files that took, by the names under which they were looked for.
+# Loads libraries as Python would, and prints the files that this loaded, by the names that the loader used.
 LOAD = """
 import ctypes, sys
 for path in sys.argv[1:]:
@@ -42,7 +42,7 @@ print("\\n".join(name.decode() for name in names if name.startswith(b"/")))
 
 @cache
 def packages() -> dict[str, str]:
-    """Where each of PACKAGES lies: a folder, or a file; without importing any."""
+    """Return the place of each installed package of PACKAGES, a folder or a file, without importing it."""
     found = {}
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
@@ -54,7 +54,7 @@ def packages() -> dict[str, str]:
 
 @cache
 def libraries() -> tuple[str, ...]:
-    """Shared libraries outside of the packages: those of Python's own modules, of JAX and of NumPy."""
+    """Return shared libraries outside of the packages that modules of Python, JAX, NumPy and SciPy need."""
     modules = [*(library() / "lib-dynload").glob("*.so")]
     for name, pattern in (("jaxlib", "*.so"), ("numpy", "*/*.so"), ("scipy", "linalg/*.so")):
         if name in packages():
@@ -67,12 +67,12 @@ def libraries() -> tuple[str, ...]:
 
 
 def library() -> Path:
-    """The standard library."""
+    """Return the standard library's folder."""
     return Path(sysconfig.get_path("stdlib"))
 
 
 def package_paths() -> list[str]:
-    """The packages, with the libraries that wheels put beside them."""
+    """Return the packages, with the libraries that wheels put beside them."""
     found = []
     for name, path in packages().items():
         beside = Path(path).parent / f"{name}.libs"
@@ -82,14 +82,14 @@ def package_paths() -> list[str]:
 
 @cache
 def compiler() -> list[str]:
-    """The folders of the TPU compiler, and of its version, which it asks for; empty if it is not installed."""
+    """Return the folders of the TPU compiler and of its metadata, which it reads; empty if it is not installed."""
     spec = importlib.util.find_spec("libtpu")
     found = list(spec.submodule_search_locations or []) if spec else []
     return [*found, *(str(p) for folder in found for p in Path(folder).parent.glob("libtpu-*.dist-info"))]
 
 
 def interpreter() -> list[str]:
-    """The interpreter, under all the names that lead to it, and what says that it is a virtual environment's."""
+    """Return the interpreter with all links that lead to it, and the ``pyvenv.cfg`` of a virtual environment."""
     found, path = [], Path(sys.executable)
     while path.is_symlink():
         found.append(str(path))
@@ -99,7 +99,7 @@ def interpreter() -> list[str]:
 
 @cache
 def readable() -> tuple[str, ...]:
-    """All of it, as files and as folders that hold nothing else."""
+    """Return all readable paths: files, and folders with nothing else in them."""
     parts = [str(p) for p in library().iterdir() if p.name not in INSTALLED]
     paths = dict.fromkeys([*interpreter(), *parts, *package_paths(), *libraries(), *SYSTEM])
     return tuple(p for p in paths if os.path.exists(p))
@@ -107,6 +107,6 @@ def readable() -> tuple[str, ...]:
 
 @cache
 def listable() -> tuple[str, ...]:
-    """What a process needs in order to start, before it lets learner code in: also the folders around."""
+    """Return the paths that a process needs to start, before learner code: also the folders around packages."""
     around = [str(Path(p).parent) for p in packages().values() if Path(p).parent.name in INSTALLED]
     return tuple(dict.fromkeys([*readable(), str(library()), *around]))

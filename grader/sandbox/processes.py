@@ -1,4 +1,4 @@
-"""Starts the processes of workers, also ahead of who will ask them, and ends them."""
+"""Starting the processes of workers, also ahead of their first request, and ending them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
 from grader.sandbox.tiers import NOTHING, Extra, command, environment
 
-# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
+# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG). This one lives as long as the process.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
-# Begun, and not yet taken; by all that they were begun with.
+# Processes that were started ahead and not taken yet, by their arguments.
 _ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
-# All that nobody has ended, by whose they are (a fork has its parent's) and number.
+# Processes that have not been ended, by the starting process (a fork inherits its parent's) and their own number.
 _living: dict[tuple[int, int], WorkerProcess] = {}
 _lock = Lock()
 
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """A process, how it is confined, the folder that it may write to, and the file that takes its standard error."""
+    """A process, its tier, its writable folder, and the file that takes its standard error."""
 
     process: subprocess.Popen[bytes]
     tier: str
@@ -38,9 +38,9 @@ class WorkerProcess:
 
 
 def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -> None:
-    """Start a process for each role without waiting for it: who soon asks for one like it gets this one.
+    """Start a process for each role without waiting for it. The next equal request takes it.
 
-    It takes a second to import JAX; a command that is going to need it begins before its own imports.
+    Importing JAX takes a second, so a command that needs a worker starts it before its own imports.
     """
     for role in roles:
         with _lock:
@@ -49,7 +49,7 @@ def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -
 
 
 def take(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> WorkerProcess:
-    """A process that nobody has asked yet."""
+    """Return an unused process."""
     with _lock:
         ahead = _ahead.get(_alike(role, tier, devices, limits, extra))
         begun = ahead.pop() if ahead else _starter.submit(_begin, role, tier, devices, limits, extra)
@@ -78,7 +78,7 @@ def _begin(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> 
 
 
 def end(begun: WorkerProcess) -> int:
-    """End a process and all that it started; its exit code."""
+    """End a process with all its descendants. Return its exit code."""
     process = begun.process
     for stream in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
@@ -101,12 +101,12 @@ def end(begun: WorkerProcess) -> int:
 
 @atexit.register
 def end_all() -> None:
-    """End those that are left: the command ends, and nobody has taken them, or who had was interrupted."""
+    """End the remaining processes at exit: those that were never taken, and those with an interrupted user."""
     with _lock:
         waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]
         _ahead.clear()
     for begun in waiting:
-        begun.exception()  # so that it is begun by now
+        begun.exception()  # wait until it has started
     for (owner, _), begun in list(_living.items()):
         if owner == os.getpid():
             end(begun)

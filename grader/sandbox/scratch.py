@@ -1,4 +1,4 @@
-"""The one folder that learner code may write to: how much is in it, and how it is emptied."""
+"""The only folder that learner code may write to: measuring and emptying it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def is_over_quota(folder: str) -> bool:
-    """More than MAX_SCRATCH bytes or MAX_SCRATCH_FILES entries, or a folder that cannot be looked into."""
+    """Return whether a folder has more than MAX_SCRATCH bytes or MAX_SCRATCH_FILES entries, or cannot be read."""
     size, entries, folders = 0, 0, [folder]
     while folders:
         try:
@@ -25,7 +25,7 @@ def is_over_quota(folder: str) -> bool:
                         size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if size > MAX_SCRATCH or entries > MAX_SCRATCH_FILES:
                         return True
-        except FileNotFoundError:  # deleted while we looked
+        except FileNotFoundError:  # deleted meanwhile
             continue
         except OSError:
             return True
@@ -33,10 +33,10 @@ def is_over_quota(folder: str) -> bool:
 
 
 def empty(root: str) -> bool:
-    """Delete what is in a folder that others filled: of any depth and names, with folders that may not be listed.
+    """Delete the contents of a folder that other processes filled, with any depth, names and permissions.
 
-    What is in a folder is moved up before the folder goes: no path grows longer than a system, or a sandbox that
-    resolves paths, can take. Returns whether all is gone; never raises.
+    Inner folders move up before their folder is deleted, so that no path is longer than a system, or a sandbox that
+    resolves paths, supports. Returns whether everything is gone; never raises.
     """
     try:
         os.chmod(root, 0o700)
@@ -46,7 +46,7 @@ def empty(root: str) -> bool:
     try:
         todo = _folders_left(top)
         while todo:
-            with contextlib.suppress(OSError):  # what is left is seen in the end
+            with contextlib.suppress(OSError):  # the final listing shows what is left
                 todo += _move_up(todo.pop(), top)
         return not os.listdir(top)
     except OSError:
@@ -56,13 +56,13 @@ def empty(root: str) -> bool:
 
 
 def _move_up(name: str, top: int) -> list[str]:
-    """Delete a folder of ``top``; move the folders in it to ``top``, by free names, and return these names."""
+    """Delete a folder of ``top``. Move the folders in it to ``top`` under random names, and return these names."""
     os.chmod(name, 0o700, dir_fd=top)
     inner = os.open(name, FOLDER, dir_fd=top)
     moved = []
     try:
         for folder in _folders_left(inner):
-            os.chmod(folder, 0o700, dir_fd=inner)  # who moves a folder writes to it: ".." changes
+            os.chmod(folder, 0o700, dir_fd=inner)  # moving a folder writes to it, because ".." changes
             moved.append(secrets.token_hex(16))
             os.rename(folder, moved[-1], src_dir_fd=inner, dst_dir_fd=top)
     finally:
@@ -72,11 +72,11 @@ def _move_up(name: str, top: int) -> list[str]:
 
 
 def _folders_left(fd: int) -> list[str]:
-    """Delete the files of a folder; the names of the folders in it."""
+    """Delete the files of a folder. Return the names of the folders in it."""
     folders = []
     for name in os.listdir(fd):
         try:
             os.unlink(name, dir_fd=fd)
-        except OSError:  # a folder, or what cannot be deleted: opening it will tell
+        except OSError:  # a folder or an undeletable file; opening it shows which
             folders.append(name)
     return folders

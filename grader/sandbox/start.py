@@ -1,6 +1,6 @@
-"""Starts a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
+"""The start of a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
 
-Makes these rooms of the package importable by their paths: its own folder can neither be listed nor read.
+Makes these rooms importable by their paths: the package's own folder can neither be listed nor read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def admit(rooms: list[str]) -> None:
 
 
 def _without_files(name: str) -> None:
-    """Make a package of this name, and those above it, without reading their files.
+    """Create a package of this name, and its parents, without reading their files.
 
-    A room below them may be the only one that can be read.
+    A room below them may be the only readable one.
     """
     above, _, last = name.rpartition(".")
     if name and name not in sys.modules:
@@ -40,7 +40,7 @@ def _without_files(name: str) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # what is imported stays; main enables it
+    gc.disable()  # imports leave no garbage; main enables it
     admit(sys.argv[1].split(":"))
     from grader.sandbox.importing import few_looks
 

@@ -1,9 +1,9 @@
-"""How strongly processes are confined, what of it works on this machine, and how a worker is started in each.
+"""Isolation tiers: their strength, whether they work on this machine, and how a worker is started in each.
 
 Tiers:
     sandlock: Landlock and seccomp (Linux with Landlock ABI 6), and a Landlock domain for each child.
     bwrap: namespaces and read-only mounts (bubblewrap), for other kernels.
-    none: limits on time, memory and the scratch folder only. For one's own work.
+    none: limits on time, memory and the scratch folder only. For your own code.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from grader.sandbox.filters import ARCHITECTURES
 from grader.wire.limits import MAX_PROCESSES, MAX_SCRATCH, MAX_SCRATCH_FILES, MAX_THREADS, MIB, STUCK_SECONDS
 
 TIERS = ("sandlock", "bwrap", "none")
-# What each role needs of this package, in folders: all that a process of this role can read of it.
+# Folders of this package that processes of each role can read.
 ROOMS = {
     "trace": ("wire", "sandbox", "learner"),
     "run": ("wire", "sandbox", "common", "runner"),
 }
 SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve"}  # the module that answers requests
-# Of a scratch folder that is a file system of its own: a little above the quota, so that the keeper sees the excess.
+# Size of a scratch folder with its own file system: a little above the quota, so that the keeper sees the excess.
 SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent
@@ -37,14 +37,14 @@ PACKAGE = HERE.parent
 
 @dataclass(frozen=True)
 class Extra:
-    """What a process that runs programs gets beyond its role; learner Python never gets any of it.
+    """Additional access for a process that runs programs. A process that runs learner Python never gets any.
 
     Attributes:
         platform: where JAX looks for devices.
-        rooms: more folders of this package. serves: the module that answers, in place of the role's.
+        rooms: more folders of this package. serves: the module that answers, instead of the role's.
         readable, writable: more files and folders of this machine.
         settings: environment variables.
-        unlimited: whether it may reserve any number of addresses, as drivers do.
+        unlimited: whether it may reserve any amount of address space, as drivers do.
     """
 
     platform: str = "cpu"
@@ -60,12 +60,12 @@ NOTHING = Extra()
 
 
 class NoIsolation(Exception):
-    """No sandbox works on this machine; the message says what to do."""
+    """No sandbox works on this machine. The message says what to do."""
 
 
 @cache
 def available(tier: str) -> str:
-    """Empty when the tier works here, else one line saying why not."""
+    """Return "" if the tier works here, else one line with the reason why not."""
     if tier == "none":
         return ""
     if sys.platform != "linux":
@@ -96,12 +96,12 @@ def _bwrap_problem() -> str:
 
 @cache
 def _bwrap_limits_sizes() -> bool:
-    """Whether bwrap is recent enough to limit the size of a file system in memory."""
+    """Return whether bwrap is recent enough to limit the size of a file system in memory."""
     return "--size" in subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=20).stdout
 
 
 def best_tier(asked: str = "auto") -> str:
-    """The tier to use. Raises NoIsolation when the one asked for, or any, is not to be had."""
+    """Return the tier to use. Raises NoIsolation if the requested tier, or any, is not available."""
     if asked != "auto":
         if asked not in TIERS:
             raise NoIsolation(f"unknown isolation {asked!r}; choose one of {', '.join(TIERS)}")
@@ -119,11 +119,11 @@ def best_tier(asked: str = "auto") -> str:
 
 
 def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra = NOTHING) -> dict[str, str]:
-    """What a worker's environment holds, and nothing else.
+    """Return the complete environment of a worker.
 
     Args:
-        devices: how many are simulated.
-        stuck_seconds: of wall time; devices that wait for each other longer are ended by XLA.
+        devices: number of simulated devices.
+        stuck_seconds: wall time after which XLA ends devices that wait for each other.
     """
     flags = f"--xla_force_host_platform_device_count={devices}"
     if stuck_seconds < STUCK_SECONDS:
@@ -135,20 +135,20 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "MALLOC_ARENA_MAX": "4",  # else a process of many threads, on many processors, reserves more than it may
-        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: we fork before there is a backend
+        "MALLOC_ARENA_MAX": "4",  # else a process with many threads, on many processors, reserves too much memory
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: the worker forks before there is a backend
     } | dict(extra.settings)
 
 
 def package(role: str, extra: Extra = NOTHING) -> list[str]:
-    """What a worker of this role needs of this package before it starts."""
+    """Return the parts of this package that a worker of this role needs before it starts."""
     return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in (*ROOMS[role], *extra.rooms))]
 
 
 def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
     """Return the command line that starts a worker.
 
-    Raises ValueError where a process that runs learner Python would get an extra.
+    Raises ValueError if a process that runs learner Python would get an extra.
     """
     if role == "trace" and extra != NOTHING:
         raise ValueError("a process that runs learner Python gets nothing beyond its role")
@@ -159,7 +159,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
     command = [*python, str(HERE / "start.py"), rooms, serves, role, memory, calls]
     if tier == "none":
         return command
-    if tier == "sandlock":  # what learner code may read is less than what a start takes
+    if tier == "sandlock":  # learner code may read less than a start needs
         command += [":".join(needs.readable())] if role == "trace" else []
         readable = ":".join([*needs.listable(), *package(role, extra), *extra.readable])
         writable = ":".join([scratch, *extra.writable])
@@ -169,7 +169,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
 
 
 def _bwrap(scratch: str, package: list[str], extra: Extra) -> list[str]:
-    """Nothing can be written but the scratch folder, which is emptied after each submission."""
+    """Return bwrap's command line. Only the scratch folder is writable; it is emptied after each submission."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
     library = needs.library()

@@ -1,4 +1,4 @@
-"""Starts, talks to and kills the worker processes."""
+"""Starting worker processes, talking to them, and killing them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
 
 
 class WorkerDied(Exception):
-    """The worker ended or went silent.
+    """The worker ended or stopped answering.
 
     Attributes:
         reason: timeout, died or garbage.
-        stderr: its last words.
-        phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced``
-            (learner code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
-        ours: nothing works here, not even what is ours; True until somebody has tried (``Runner.run_or_try_again``).
+        stderr: the end of its standard error.
+        phase: ``starting``; for a submission ``asked`` (not touched yet) or ``traced`` (learner code was running); for
+            a program ``asked`` (being read), ``compiling`` or ``executing``.
+        ours: whether the grader's own program fails here too; True until that was tried (``Runner.run_or_try_again``).
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
@@ -40,13 +40,13 @@ class Worker:
     """A worker process of one role, started when first needed and again after it died.
 
     Args:
-        devices: how many it simulates.
-        extra: what it gets beyond its role.
+        devices: number of simulated devices.
+        extra: access beyond its role.
 
     Attributes:
-        process: None until it is started, and when it has ended.
+        process: None before it is started and after it has ended.
         scratch: the folder that it may write to.
-        ready: whether it can be asked.
+        ready: whether it accepts requests.
     """
 
     def __init__(self, role: str, tier: str, devices: int, limits: Limits, extra: Extra = NOTHING) -> None:
@@ -60,9 +60,9 @@ class Worker:
         self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
-        """Start the process without waiting until it is ready, so that several start side by side.
+        """Start the process without waiting until it is ready, so that several start in parallel.
 
-        Raises WorkerDied where it was retired.
+        Raises WorkerDied if it was retired.
         """
         if self._retired:
             raise WorkerDied("died", "it was retired", "starting")
@@ -73,7 +73,7 @@ class Worker:
         self.ready, self._heard, self._phase = False, 0, "starting"
 
     def await_ready(self) -> None:
-        """Start the process, unless it runs, and wait until it can be asked."""
+        """Start the process, unless it runs, and wait until it accepts requests."""
         self.start()
         if not self.ready:
             header, _ = self.receive(time.monotonic() + START_SECONDS)
@@ -85,25 +85,25 @@ class Worker:
     def trace(
         self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]] = ()
     ) -> Iterator[tuple[dict, list[bytes]]]:
-        """Frames of a fresh child: untrusted ``{"from": "child", "body": ...}``, then our ``{"end": how}``.
+        """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
+        how}``.
 
         Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
-        on, those of ``secret`` after those of ``asks``. The child gets ``asks`` when its source is loaded, and
-        ``secret`` when all of ``asks`` are answered.
+        on. The child gets ``asks`` when its source is loaded, and ``secret`` when all ``asks`` are answered.
         """
         try:
             yield from self._frames(source, asks, secret)
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # The submission has done it: others are answered.
+            # The submission caused it, because a new worker answers others.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
                 [],
             )
 
     def answers(self) -> bool:
-        """Whether a fresh worker answers a submission of our own."""
+        """Return whether a new worker answers a submission of the grader's own."""
         self.kill()
         source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
         ask = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -131,9 +131,9 @@ class Worker:
         while True:
             header, blobs = self.receive(deadline)
             if header.get("from") == "child":
-                self._phase = "traced"  # its first word is that it begins
+                self._phase = "traced"  # its first frame is sent before learner code runs
                 header["body"], blobs = frames.read_frame(io.BytesIO(blobs[0]).read)
-            if "end" in header and not header.pop("clean"):  # before it is told: who is told may ask no further
+            if "end" in header and not header.pop("clean"):  # before the yield: the caller may stop reading there
                 self.kill()
             yield header, blobs
             if "end" in header:
@@ -142,11 +142,11 @@ class Worker:
     def run_program(
         self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0, **more: Any
     ) -> tuple[dict, list[bytes]]:
-        """One program's facts and outputs, and the ``cpu`` seconds that it took.
+        """Return one program's facts and outputs, and the ``cpu`` seconds that it took.
 
         Args:
-            wall: seconds of wall time that it may take, where they are not to follow from those of CPU time.
-            more: of the request.
+            wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
+            more: further parts of the request.
         """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]
@@ -161,19 +161,17 @@ class Worker:
             self._phase = header["phase"]
 
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
-        """The devices that it finds, or the ``problem`` that keeps it from them.
+        """Return the devices that it finds, or the ``problem`` in finding them. Raises WorkerDied.
 
         Args:
-            joined: where it is one of several processes: address, how many, its number.
-
-        Raises WorkerDied.
+            joined: if it is one of several processes: address, number of processes, its own number.
         """
         self.await_ready()
         self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
         return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
 
     def runs(self) -> bool:
-        """Whether a fresh worker runs a program of our own, on all devices."""
+        """Return whether a new worker runs a program of the grader's own, on all devices."""
         self.kill()
         try:
             self.await_ready()
@@ -197,7 +195,7 @@ class Worker:
             raise WorkerDied("died", words, self._phase) from None
 
     def receive(self, deadline: float) -> tuple[dict, list[bytes]]:
-        """The next frame from its standard output. Raises WorkerDied, also when ``deadline`` is over (monotonic)."""
+        """Return the next frame from its standard output. Raises WorkerDied, also after ``deadline`` (monotonic)."""
         assert self.process is not None and self.process.stdout is not None
         fd = self.process.stdout.fileno()
 
@@ -217,7 +215,7 @@ class Worker:
         try:
             return frames.read_frame(read)
         except (TimeoutError, EOFError, frames.BadFrame) as error:
-            if isinstance(error, EOFError):  # it has ended, or is about to: it will tell of what
+            if isinstance(error, EOFError):  # it has ended or is ending: its exit code tells why
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(GONE_SECONDS)
             words = self.last_words()
@@ -226,17 +224,17 @@ class Worker:
             raise WorkerDied(reason, words, self._phase) from None
 
     def last_words(self) -> str:
-        """The end of what the worker wrote to standard error."""
+        """Return the end of the worker's standard error."""
         if self._stderr is None:
             return ""
         size = os.fstat(self._stderr.fileno()).st_size
-        start = max(self._heard, size - MAX_STDERR)  # nothing that was said about an earlier submission
+        start = max(self._heard, size - MAX_STDERR)  # without output about an earlier submission
         return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
 
     def kill(self) -> int:
-        """End the process and all it started; the next request starts a fresh one.
+        """End the process with its descendants. The next request starts a new one.
 
-        Returns the signal of which it had died, if it had: SIGPROF ends what used up its CPU time.
+        Returns the signal that it had died of, if any. SIGPROF means that it used up its CPU time.
         """
         process, self.process = self.process, None
         if process is None:
@@ -244,10 +242,10 @@ class Worker:
         assert self._begun is not None
         code = processes.end(self._begun)
         self._stderr = None
-        return -code if code < 0 else max(0, code - 128)  # as launchers tell it
+        return -code if code < 0 else max(0, code - 128)  # launchers report signals as 128 + signal
 
     def retire(self) -> None:
-        """End the process from another thread; the thread that asks it finds it dead and starts no other."""
+        """End the process from another thread. The thread that uses it finds it dead and starts no other."""
         self._retired = True
         process = self.process
         if process is not None:

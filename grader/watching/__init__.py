@@ -1,5 +1,5 @@
-"""Work that is looked at again whenever it is saved.
+"""Files that are checked again whenever they are saved.
 
-In come a course, the learner's files and keys; out go a screen of text and, on request, a file put back as it was
-handed out.
+In: a course, the learner's files and keys. Out: a screen of text and, on request, a file restored to its handed-out
+state.
 """

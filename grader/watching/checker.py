@@ -1,4 +1,4 @@
-"""One thread that checks, with warm workers: the newest request counts, and what runs for long gives way to it."""
+"""One checking thread with warm workers. The newest request counts; a long check gives way to it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from grader.batch.grade import Grader
 
 Work = Callable[[Grader], Any]
 PATIENCE = 2.0
-"""Seconds that a check may take before a newer one ends it: a program that loops is stopped by saving again."""
+"""Seconds that a check may take before a newer one ends it. Saving again therefore stops an endless loop."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a request: ``value``, or the ``error`` of ours that stopped it."""
+    """The result of a request: its ``value``, or the grader's ``error`` that stopped it."""
 
     name: str
     value: Any
@@ -29,8 +29,8 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: a grader, made anew where its workers were given up.
-        tell: is called with each ``Done``, from another thread; never with one that gave way.
+        make: makes a grader, again after its workers were ended.
+        tell: called from another thread with each ``Done``, except for requests that gave way.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:
@@ -40,7 +40,7 @@ class Checker:
         self._round = self._start()
 
     def ask(self, name: str, work: Work) -> None:
-        """Do this next, in place of whatever waits."""
+        """Run this request next, instead of any waiting one."""
         with self._changed:
             self._waiting = (name, work)
             if self._round.began and time.monotonic() - self._round.began > PATIENCE:
@@ -50,12 +50,12 @@ class Checker:
 
     @property
     def busy(self) -> bool:
-        """Whether something is being done or waits."""
+        """Whether a request is running or waiting."""
         with self._changed:
             return self._waiting is not None or self._round.began > 0
 
     def close(self) -> None:
-        """End all processes. What is being done is not told any more."""
+        """End all processes. A running request reports no result."""
         with self._changed:
             self._round.give_up()
             self._changed.notify_all()
@@ -86,7 +86,7 @@ class Checker:
 
 
 class _Round:
-    """A grader and the thread that uses it; ``began``: when what it does now was begun, 0 for nothing."""
+    """A grader and its thread. ``began``: the time when its current request began, 0 if it is idle."""
 
     thread: threading.Thread
 
@@ -101,5 +101,5 @@ class _Round:
 def _done(name: str, work: Work, grader: Grader, began: float) -> Done:
     try:
         return Done(name, work(grader), None, time.monotonic() - began)
-    except Exception as error:  # told on the screen; the next save may go well
+    except Exception as error:  # shown on the screen; the next save may succeed
         return Done(name, None, error, time.monotonic() - began)

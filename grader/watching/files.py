@@ -1,4 +1,4 @@
-"""The learner's files: when they change, which one holds an exercise, and putting one back as it was handed out."""
+"""The learner's files: changes, the file of an exercise, and restoring a file to its handed-out state."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from grader.course.stubs import stub_source
 from grader.intake.submission import Source
 
 SUFFIXES = (".py", ".ipynb")
-STEP = 50  # milliseconds without a change, after which what was saved is looked at
+STEP = 50  # milliseconds without a change before saved files are read
 
 
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
-    """Call ``saved``, from a thread, after files at this place changed; once for several changes at once."""
-    # No other command needs it. Not in the thread: two threads that import what needs each other may find half a
-    # module.
+    """Call ``saved``, from a thread, after files at this place change; once for several changes at once."""
+    # Imported here because no other command needs it, and not in the thread, because two threads that import mutually
+    # dependent modules may see half a module.
     from watchfiles import watch
 
     done = threading.Event()
@@ -38,7 +38,7 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """Wait for the system's notices; poll if there are none (no more watches, some network folders)."""
+    """Wait for notifications of the system. Poll if there are none (no more watches, some network folders)."""
     folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
     for polling in (None, True):
         try:
@@ -56,7 +56,7 @@ def _is_work(_: object, path: str) -> bool:
 
 
 def path_of(place: Path, source: Source) -> Path:
-    """The file of a source. Raises CourseError where it lies in an archive."""
+    """Return the file of a source. Raises CourseError if it is in an archive."""
     path = place if place.is_file() else place / source.name
     if not path.is_file():
         raise CourseError(f"{source.name} lies in an archive; unpack it")
@@ -64,7 +64,7 @@ def path_of(place: Path, source: Source) -> Path:
 
 
 def reset(course: Course, exercise: str, path: Path) -> Path:
-    """Put a .py file back as it was handed out; returns where the learner's own is kept. Raises CourseError."""
+    """Restore a .py file to its handed-out state. Return the backup of the learner's file. Raises CourseError."""
     if path.suffix != ".py" or path.stem != exercise:
         raise CourseError(
             f"{path.name} holds more than {exercise}, so it is not reset: make the cell or function empty by hand"
@@ -77,6 +77,6 @@ def reset(course: Course, exercise: str, path: Path) -> Path:
 
 
 def _unused(path: Path) -> Path:
-    """A name beside the file that is nobody's: ``c3_contracting.py.1.backup``, which no command takes for work."""
+    """Return an unused name such as ``c3_contracting.py.1.backup``, which no command takes for a submission."""
     names = (path.with_name(f"{path.name}.{number}.backup") for number in itertools.count(1))
     return next(name for name in names if not name.exists())

@@ -1,4 +1,4 @@
-"""The loop: something was saved, a key was pressed, a check is done; the screen is drawn anew."""
+"""The event loop: after a save, a key or a finished check, the screen is redrawn."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from grader.watching.screen import Screen
 from grader.watching.session import WatchSession
 
 STILL = 3.0
-"""Seconds after which a check that is not done is said to be at work."""
+"""Seconds after which an unfinished check is shown as still running."""
 
 
 class WatchLoop:
-    """What is shown and what happens next.
+    """The event loop's state: the session, the screen and the checker.
 
     Args:
         make: makes a grader.
@@ -30,7 +30,7 @@ class WatchLoop:
         self.checker = Checker(make, self.events.put)
         self._waiting = ""
 
-    # told from other threads, and from handlers of signals
+    # called from other threads, and from signal handlers
 
     def saved(self) -> None:
         self.events.put(self._saved)
@@ -42,7 +42,7 @@ class WatchLoop:
         self.events.put(self.screen.again)
 
     def run(self, *, anywhere: bool) -> None:
-        """Until somebody quits. ``anywhere``: begin with the first exercise of which something is left to do."""
+        """Run until the user quits. ``anywhere``: begin with the first unfinished exercise."""
         self.session.look()
         if anywhere and len(self.session.names) > 1:
             self._ask("start", self.session.check_all())
@@ -66,7 +66,7 @@ class WatchLoop:
             self._check()
 
     def _look(self) -> None:
-        """What there is of the exercise at hand, after going to it."""
+        """Read and check the current exercise after moving to it."""
         self.session.look()
         self._check()
 
@@ -83,11 +83,11 @@ class WatchLoop:
 
     def _done(self, done: Done) -> None:
         if self.checker.busy:
-            return  # something newer is under way
+            return  # a newer request is running or waiting
         if done.name != "learn":
             self._waiting = ""
             self._show(done)
-        if not self.checker.busy and (work := self.session.learn()):  # so that the next hint is there at once
+        if not self.checker.busy and (work := self.session.learn()):  # so that the next hint needs no wait
             self.checker.ask("learn", work)
 
     def _show(self, done: Done) -> None:
@@ -108,14 +108,14 @@ class WatchLoop:
     # keys
 
     def _pressed(self, key: str) -> bool:
-        """Whether to go on."""
+        """Handle a key. Return whether to continue."""
         if key == "" or (key in "qQ\x04" and not self.screen.question):
             return False
         if self.screen.question:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
-        if self.screen.elsewhere and key.lower() in "npxr":  # what they say belongs below the exercise
+        if self.screen.elsewhere and key.lower() in "npxr":  # their messages belong below the exercise
             self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is seen while work is watched: drawn anew each time on a terminal, line after line elsewhere."""
+"""The screen during watching: redrawn each time on a terminal, appended line by line elsewhere."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ KEYS = "h hint, n next, p previous, l list, x explain, r reset, q quit"
 
 
 class Screen:
-    """Draws.
+    """The drawing of the session's state.
 
     Attributes:
-        has_keys: whether there are any to name.
-        news: a line to be shown once, with what is drawn next.
-        question: what waits for y or n.
+        has_keys: whether keys work and are listed.
+        news: a line to show once, with the next drawing.
+        question: the question that waits for y or n.
     """
 
     def __init__(self, session: WatchSession, console: Console) -> None:
@@ -38,32 +38,32 @@ class Screen:
         self._took = ""
 
     def again(self, *, hints: bool = False) -> None:
-        """The same once more: the terminal has another size, or a hint was asked for."""
+        """Draw again, after the terminal changed size or the user asked for a hint."""
         if hints or (self.elsewhere and self.session.report is not None):
             self._drawn = self._exercise
         self._draw()
 
     @property
     def elsewhere(self) -> bool:
-        """Whether something else than the exercise at hand is shown: a list, or what a function does."""
+        """Whether the screen shows something other than the current exercise: a list, or an explanation."""
         return self._drawn != self._exercise
 
     def result(self, seconds: float) -> None:
-        """What came of the exercise at hand."""
+        """Show the result of the current exercise."""
         self._took = f"{time.strftime('%H:%M:%S')}, in {seconds:.1f} s"
         self._show(self._exercise)
 
     def nothing(self) -> None:
-        """There is no file of the exercise at hand."""
+        """Show that the current exercise has no file."""
         self._show(self._exercise)
 
     def progress(self, report: Report) -> None:
-        """All exercises that are watched."""
+        """Show all watched exercises."""
         titles = {m.id: m.title for m in self.session.course.config.modules}
         self._show(lambda: print_overview(report, titles, self.console))
 
     def explained(self, programs: Sequence[Explained]) -> None:
-        """What the learner's function does, on each mesh."""
+        """Show what the learner's function does, on each mesh."""
 
         def draw() -> None:
             self._line(f"what your functions in {self.session.exercise.id} do:")
@@ -75,18 +75,18 @@ class Screen:
         self._show(draw)
 
     def failed(self, error: Exception) -> None:
-        """The grader itself could not go on."""
+        """Show that the grader itself failed."""
         kind = "" if isinstance(error, CourseError | OSError) else f"the grader itself failed, {type(error).__name__}: "
         self.say(f"{kind}{error}")
 
     def checking(self, name: str) -> None:
-        """Something was begun."""
+        """Show that a request has begun."""
         if self.console.is_terminal:
             what = {"start": "looking where you are", "list": "checking all", "explain": "reading your program"}
             self._line(f"{what.get(name, 'checking')} ...", "bright_black")
 
     def still(self, name: str) -> None:
-        """It takes long."""
+        """Show that a check takes long."""
         if name.startswith("check "):
             limit = self.session.course.config.limits.trace_seconds
             self._line(
@@ -94,12 +94,12 @@ class Screen:
             )
 
     def ask(self, question: str) -> None:
-        """Something to be answered by y or n."""
+        """Ask a question with the answers y and n."""
         self.question = question
         self.say(question)
 
     def say(self, text: str) -> None:
-        """One line below all."""
+        """Print one line below everything else."""
         self._line(text, "yellow")
 
     def _show(self, draw: Callable[[], None]) -> None:
@@ -122,7 +122,7 @@ class Screen:
     def _line(self, text: str, style: str = "") -> None:
         self.paper.line(self.paper.text(text, style))
 
-    # the exercise at hand
+    # the current exercise
 
     def _exercise(self) -> None:
         session, exercise = self.session, self.session.exercise

@@ -1,4 +1,4 @@
-"""What is watched: which exercises, which of them now, what was found of it, and which hints were asked for."""
+"""The state of watching: the exercises, the current one, its results, and the hints that were asked for."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from grader.watching.files import path_of, reset
 
 
 class WatchSession:
-    """A learner's exercises, one of them at hand.
+    """A learner's exercises and the current one.
 
     Attributes:
         names: the exercises in course order.
-        report: of the one at hand; None until it was checked, and where there is no file for it.
-        source: what was read of it last; None where there is none.
+        report: the current exercise's report; None before its check, or without a file.
+        source: the current exercise's source as last read; None without a file.
     """
 
     def __init__(self, course: Course, place: Path, student: str, names: Sequence[str]) -> None:
@@ -45,24 +45,24 @@ class WatchSession:
 
     @property
     def position(self) -> str:
-        """``3 of 5``."""
+        """The position as ``3 of 5``."""
         return f"{self._at + 1} of {len(self.names)}"
 
     def has(self, step: int) -> bool:
-        """Whether there is a next (1) or a previous (-1) exercise."""
+        """Return whether there is a next (1) or a previous (-1) exercise."""
         return 0 <= self._at + step < len(self.names)
 
     def move(self, step: int) -> bool:
-        """To the next or the previous exercise; False where there is none."""
+        """Move to the next or the previous exercise. Return False if there is none."""
         return self.has(step) and self.go_to(self.names[self._at + step])
 
     def go_to(self, name: str) -> bool:
-        """To this exercise."""
+        """Move to this exercise."""
         self._at, self.report, self.source = self.names.index(name), None, None
         return True
 
     def look(self) -> bool:
-        """Read the files; whether what is there of the exercise is something else than before."""
+        """Read the files. Return whether the source of the current exercise changed."""
         self._submission = read(self.place, self.student, self.course.module_of, self.course.handed_out)
         before, self.source = self.source, self._submission.sources.get(self.exercise.id)
         if self.source is None:
@@ -71,25 +71,25 @@ class WatchSession:
 
     @property
     def notes(self) -> list[str]:
-        """What was found while the exercise's file was read."""
+        """Notes about the current exercise from reading its file."""
         notes = self._submission.notes if self._submission else ()
         return [note for note in notes if self.exercise.id in note]
 
-    # what is to be done, by a grader
+    # work for a grader
 
     def check(self) -> Work:
-        """The exercise at hand: an ExerciseReport."""
+        """Return work that checks the current exercise and gives its ExerciseReport."""
         submission, name, public = self._read(), self.exercise.id, not self.course.solved
         return lambda grader: grader.grade(submission, [name], public=public).exercises[0]
 
     def check_all(self) -> Work:
-        """All that are watched: a Report."""
+        """Return work that checks all watched exercises and gives a Report."""
         submission, public = self._read(), not self.course.solved
         names, _ = self.course.usable(self.names)
         return lambda grader: graded_if_begun(grader, submission, names, public=public)
 
     def learn(self) -> Work | None:
-        """Return work that runs the reference or one misconception of the exercise at hand; None when all have run."""
+        """Return work that runs the reference or a misconception of the current exercise; None when all have run."""
         exercise = self.exercise
         misconceptions = [None, *(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))]
         left = [s for s in misconceptions if (exercise.id, s) not in self._learnt]
@@ -105,7 +105,7 @@ class WatchSession:
         return work
 
     def explain(self) -> Work:
-        """The function that fails first, or all of the exercise: a list of Explained. Raises CourseError."""
+        """Return work that explains the first failing function, or all, as list[Explained]. Raises CourseError."""
         if self.source is None:
             raise CourseError(f"there is no file of {self.exercise.id} to explain")
         source, wanted = self.source, explaining.Wanted()
@@ -127,22 +127,22 @@ class WatchSession:
         assert self._submission is not None
         return self._submission
 
-    # what is asked for
+    # state shown on the screen
 
     @property
     def function(self) -> str:
-        """The function or question to look at first; '' where nothing fails."""
+        """The function or question to look at first; '' if nothing fails."""
         failure = first_failure(self.report) if self.report else None
         return failure.task if failure else ""
 
     def hint(self) -> None:
-        """One hint more for the function that fails first."""
+        """Reveal one more hint for the first failing function."""
         key = (self.exercise.id, self.function)
         self._hints[key] = min(self._hints.get(key, 0) + 1, len(self._hints_of(key[1])))
 
     @property
     def hints(self) -> list[str]:
-        """Those that were asked for, of the function that fails first."""
+        """The revealed hints for the first failing function."""
         return list(self._hints_of(self.function)[: self._hints.get((self.exercise.id, self.function), 0)])
 
     @property
@@ -154,26 +154,26 @@ class WatchSession:
         return owner.hints if owner else ()
 
     def file(self) -> Path | None:
-        """Where the exercise is written; None where there is no file yet. Raises CourseError for one in an archive."""
+        """Return the exercise's file, or None if there is none yet. Raises CourseError if it is in an archive."""
         return path_of(self.place, self.source) if self.source else None
 
     @property
     def where(self) -> str:
-        """The file of the exercise at hand, as it is named from here; '' where there is none."""
+        """The current exercise's file, relative to the working directory; '' if there is none."""
         if self.source is None:
             return ""
         path = self.place if self.place.is_file() else self.place / self.source.name
-        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # not so for a part of an archive
+        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # false for a file in an archive
         return os.path.relpath(path) if near else self.source.name
 
     def reset(self) -> Path:
-        """Put the file back as it was handed out; returns where the learner's own is kept. Raises CourseError."""
+        """Restore the file to its handed-out state. Return the backup of the learner's file. Raises CourseError."""
         path = self.file()
         if path is None:
             raise CourseError(f"there is no file of {self.exercise.id} to reset")
         return reset(self.course, self.exercise.id, path)
 
     def start(self, report: Report) -> None:
-        """Begin at the first exercise of which something is left to do."""
+        """Begin at the first unfinished exercise."""
         waiting = (e.exercise for e in report.exercises if not e.handed_in or first_failure(e))
         self.go_to(next(waiting, self.names[0]))

@@ -1,4 +1,4 @@
-"""Keys from a terminal, as they are pressed; its modes are put back however the program ends."""
+"""Single key presses from a terminal. Its modes are restored however the program ends."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from typing import Any
 try:
     import termios
     import tty
-except ImportError:  # Windows: work is watched, keys are not
+except ImportError:  # Windows: files are watched, keys do not work
     termios = tty = None
 
 LOOK_SECONDS = 0.2
-ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # or the like: no key of ours
+ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # arrows and similar, which mean nothing
 
 
 @contextlib.contextmanager
 def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterator[bool]:
     """Call ``pressed`` with each key, from a thread, and ``resized`` when the terminal's size changes.
 
-    A terminal that is gone is the key "".
-    Yields whether there is a terminal, and so keys.
+    If the terminal disappears, the key is "". Yields whether there is a terminal, and so keys.
     """
     fd = _terminal()
     if fd is None:
@@ -48,7 +47,7 @@ def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterato
 
 
 def _terminal() -> int | None:
-    """Standard input, where that is a terminal."""
+    """Return standard input's descriptor if it is a terminal, else None."""
     try:
         return sys.stdin.fileno() if termios is not None and sys.stdin.isatty() else None
     except (OSError, ValueError, AttributeError):
@@ -57,9 +56,9 @@ def _terminal() -> int | None:
 
 @contextlib.contextmanager
 def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
-    """Report a new size; turn signals that end the process into an exception, so that the terminal is restored.
+    """Handle signals: report a new size, and turn signals that end the process into KeyboardInterrupt.
 
-    When the process continues after a stop, set the terminal's modes again.
+    The exception lets the terminal be restored. When the process continues after a stop, its modes are set again.
     """
 
     def end(*_: Any) -> None:

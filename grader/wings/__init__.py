@@ -1,1 +1,1 @@
-"""What the course can do without: each wing is one folder with its own code and commands, and no part of the core imports it."""
+"""Optional parts of the course: each wing is a folder with its own code and commands; the core imports none."""

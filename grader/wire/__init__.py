@@ -1,4 +1,4 @@
-"""What crosses the walls between processes: frames, plain values, arrays, the words for what went wrong, limits.
+"""Data that cross process boundaries: frames, plain values, arrays, error texts, limits.
 
-Both sides of every wall read this; nothing here is secret, and nothing of ours is imported.
+Both sides of every boundary use this folder. Nothing here is secret, and nothing else of this package is imported.
 """

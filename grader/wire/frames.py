@@ -1,7 +1,7 @@
-"""Frames between the grader and its workers, and plain values as JSON. No pickle anywhere.
+"""Frames between the grader and its workers, and plain values as JSON. Pickle is never used.
 
-A frame is a JSON header and some blobs of bytes:
-``u32 header length | header | blobs``, where ``header["blobs"]`` lists the blobs' lengths.
+A frame is a JSON header and some blobs of bytes: ``u32 header length | header | blobs``, where ``header["blobs"]``
+lists the blobs' lengths.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 
 from grader.wire.limits import MAX_BLOBS, MAX_HEADER
 
-# What this parser alone has to know of: levels of a value, brackets in a header (``encode`` needs three for a level),
-# and digits of an integer.
+# Limits of this parser: levels of a value, brackets in a header (``encode`` needs three for a level), and digits of an
+# integer.
 MAX_DEPTH = 24
 MAX_NESTING = 120
 MAX_DIGITS = 4000
@@ -42,7 +42,7 @@ def pack(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
 def read_frame(
     read: Callable[[int], bytes], *, max_header: int = MAX_HEADER, max_blobs: int = MAX_BLOBS
 ) -> tuple[dict[str, Any], list[bytes]]:
-    """The next frame from ``read(n)``, which returns exactly n bytes or raises EOFError.
+    """Return the next frame from ``read(n)``, which returns exactly n bytes or raises EOFError.
 
     Raises BadFrame for anything that is not a frame within the limits.
     """
@@ -57,13 +57,13 @@ def read_frame(
 
 
 def json_of(data: bytes, what: str) -> Any:
-    """JSON that another process wrote. Raises BadFrame, which begins with ``what``."""
+    """Return data from JSON that another process wrote. Raises BadFrame with a message that begins with ``what``."""
     try:
-        text = data.decode("utf-8")  # json.loads would let half a surrogate pair through
+        text = data.decode("utf-8")  # json.loads would accept half a surrogate pair
         if nesting(text) > MAX_NESTING:
             raise BadFrame(f"{what} nested too deeply")
         found = json.loads(text)
-        if _SURROGATE.search(text):  # as an escape it got through
+        if _SURROGATE.search(text):  # an escaped surrogate passes the decoder
             found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise BadFrame(f"{what} not JSON") from error
@@ -75,7 +75,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """How deep the brackets of a JSON text go, without recursion."""
+    """Return the nesting depth of a JSON text's brackets, or 0 if it cannot exceed MAX_NESTING. Does not recurse."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -84,7 +84,7 @@ def nesting(text: str) -> int:
 
 
 def reader(fd: int) -> Callable[[int], bytes]:
-    """``read(n)`` of a pipe: exactly ``n`` bytes; raises EOFError when there are no more."""
+    """Return ``read(n)`` of a pipe. It returns exactly ``n`` bytes, or raises EOFError at the end."""
 
     def read(n: int) -> bytes:
         parts = []
@@ -108,11 +108,11 @@ NATIVE = (
 )  # fmt: skip
 NARROW = [t for t in vars(ml_dtypes).values() if isinstance(t, type) and issubclass(t, np.generic)]
 DTYPES = {dtype.name: dtype for dtype in (np.dtype(kind) for kind in [*NATIVE, *NARROW])}
-"""Every type that a JAX array can have, by name."""
+"""Every dtype that a JAX array can have, by name."""
 
 
 def dtype_of(name: str) -> np.dtype:
-    """A NumPy dtype by name, bfloat16, float8 and int4 included. Raises ValueError."""
+    """Return a NumPy dtype by name, including bfloat16, float8 and int4. Raises ValueError."""
     if name not in DTYPES:
         raise ValueError(f"there is no array type {name!r}")
     return DTYPES[name]
@@ -120,17 +120,17 @@ def dtype_of(name: str) -> np.dtype:
 
 @cache
 def is_inexact(dtype: np.dtype) -> bool:
-    """Whether values of this type are rounded: floats and complex numbers of any width."""
+    """Return whether values of this dtype are rounded: floats and complex numbers of any width."""
     return dtype.kind in "cW" or "float" in dtype.name
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """The same values as float64 or complex128, for any type that JAX has."""
+    """Return the values as float64 or complex128, for any dtype that JAX has."""
     return array.astype(np.complex128 if array.dtype.kind in "cW" else np.float64)
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """The same values in the widest type of their kind: float64, complex128, int64, uint64 or bool."""
+    """Return the values in the widest dtype of their kind: float64, complex128, int64, uint64 or bool."""
     if array.dtype.kind == "b":
         return array.copy()
     if is_inexact(array.dtype):
@@ -143,7 +143,7 @@ def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
 
 
 def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
-    """Raises BadFrame when the bytes do not fill the shape."""
+    """Return the array that ``pack_array`` packed. Raises BadFrame if the bytes do not fill the shape."""
     try:
         name, shape = about["dtype"], tuple(about["shape"])
         dtype = dtype_of(name)
@@ -160,7 +160,7 @@ def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
 
 
 NOT_PLAIN = "NotPlain"
-"""What stands for an error's name where a function returned something that is not plain."""
+"""Replaces an error's name if a function returned a value that is not plain."""
 
 
 class NotPlain(Exception):
@@ -168,12 +168,12 @@ class NotPlain(Exception):
 
 
 def is_spec(value: object) -> bool:
-    """Whether this is a jax.sharding.PartitionSpec (its class is called P since JAX 0.8), without importing JAX."""
+    """Return whether this is a PartitionSpec (its class is called P since JAX 0.8), without importing JAX."""
     return type(value).__name__ in ("P", "PartitionSpec")
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """A plain value as JSON that keeps its types. Arrays become lists. Raises NotPlain."""
+    """Return a plain value as JSON that keeps its types. Arrays become lists. Raises NotPlain."""
     if depth > MAX_DEPTH:
         raise NotPlain("is nested too deeply")
     match value:
@@ -187,13 +187,13 @@ def encode(value: Any, depth: int = 0) -> Any:
             return _encode_float(float(value))
         case Fraction() | Decimal():
             return encode(_number(value), depth)
-    if is_spec(value):  # before tuples, which it may be
+    if is_spec(value):  # before tuples, because it may be one
         return _encode_spec(value, depth)
     return _encode_parts(value, depth + 1)
 
 
 def _encode_parts(value: Any, depth: int) -> Any:
-    """A value that holds others. Raises NotPlain for any other."""
+    """Return a value with parts as JSON. Raises NotPlain for any other value."""
     match value:
         case slice():
             return {"slice": [encode(e, depth) for e in (value.start, value.stop, value.step)]}
@@ -209,7 +209,7 @@ def _encode_parts(value: Any, depth: int) -> Any:
 
 
 def _encode_spec(value: Any, depth: int) -> Any:
-    """A PartitionSpec by its entries; one with unreduced axes also by these, which its entries do not show."""
+    """Return a PartitionSpec as its entries, and as its unreduced axes if it has any, which its entries do not show."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
         raise NotPlain("is a PartitionSpec with reduced axes, or axes that are no names")
@@ -218,7 +218,7 @@ def _encode_spec(value: Any, depth: int) -> Any:
 
 
 def _number(value: Fraction | Decimal) -> int | float:
-    """The int it is, or the nearest float. Raises NotPlain."""
+    """Return the equal int, or else the nearest float. Raises NotPlain."""
     try:
         if isinstance(value, Decimal) and (not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS):
             return float(value)
@@ -240,7 +240,7 @@ def _encode_float(value: float) -> Any:
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """The inverse of ``encode``, for JSON from anywhere. Raises BadFrame."""
+    """Return the value that ``encode`` wrote, for JSON from any source. Raises BadFrame."""
     if depth > MAX_DEPTH:
         raise BadFrame("nested too deeply")
     if data is None or isinstance(data, bool | int | float | str):

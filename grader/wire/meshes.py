@@ -1,4 +1,4 @@
-"""A mesh of devices, for the process that traces and for those that run."""
+"""Meshes of devices, for the tracing process and for those that run programs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ AXIS_TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit}
 
 
 def make_mesh(sizes: dict[str, int], axis_types: str = "auto", *, traced_only: bool = False) -> Any:
-    """A mesh over the first simulated devices.
+    """Return a mesh over the first simulated devices.
 
     Args:
-        sizes: of its axes, in order.
-        axis_types: of all axes, "auto" or "explicit" (as ``jax.make_mesh`` has them).
-        traced_only: where there are not as many devices, a mesh without devices will do.
+        sizes: axis sizes, in order.
+        axis_types: type of all axes, "auto" or "explicit" (as in ``jax.make_mesh``).
+        traced_only: if there are too few devices, return a mesh without devices.
     """
     types = (AXIS_TYPES[axis_types],) * len(sizes)
     need = math.prod(sizes.values())
@@ -33,11 +33,11 @@ def make_mesh(sizes: dict[str, int], axis_types: str = "auto", *, traced_only: b
 
 
 def mesh_on(devices: Sequence[Any], sizes: dict[str, int]) -> Mesh:
-    """A mesh over real devices, whose axes lie along the links between them as far as they can.
+    """Return a mesh over real devices, with its axes along the links between them if possible.
 
     Args:
-        devices: in JAX's order; the first ones that are enough are taken.
-        sizes: of its axes, in order; none is more than there is.
+        devices: in JAX's order; the mesh takes the first ones.
+        sizes: axis sizes, in order; their product is at most the number of devices.
     """
     need = devices[: math.prod(sizes.values())]
     try:

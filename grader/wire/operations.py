@@ -1,8 +1,7 @@
-"""A program's operations as plain data: what depends on what, how large it is, and which devices talk.
+"""A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
-The runner reads them from a program's one form, with every call and every ``shard_map`` written out, so that one
-device's view is left: inside ``shard_map`` shapes are a device's own. What crosses the wall is JSON, read with
-suspicion.
+The runner reads them from a program's canonical form and inlines every call and every ``shard_map``, so that one
+device's view is left: inside ``shard_map`` shapes are a device's own. The data arrive as untrusted JSON.
 """
 
 from __future__ import annotations
@@ -19,46 +18,46 @@ from grader.wire.frames import BadFrame, dtype_of, json_of
 
 
 def as_list(data: Any) -> list[Any]:
-    """Raises TypeError."""
+    """Return the data if it is a list. Raises TypeError."""
     if not isinstance(data, list):
         raise TypeError("not a list")
     return data
 
 
 def as_dict(data: Any) -> dict[str, Any]:
-    """Raises TypeError."""
+    """Return the data if it is a dictionary with string keys. Raises TypeError."""
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise TypeError("not a dictionary")
     return data
 
 
 def as_text(data: Any, *, most: int = 300) -> str:
-    """A name of at most so many characters. Raises TypeError."""
+    """Return the data if it is a string of at most ``most`` characters. Raises TypeError."""
     if not isinstance(data, str) or len(data) > most:
         raise TypeError("not a name")
     return data
 
 
 def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
-    """FLOPs of a loop of loops are never multiplied out, so a hundred bits are plenty. Raises ValueError."""
+    """Return the data if it is an integer in the range, by default up to 100 bits. Raises ValueError."""
     if type(data) is not int or not least <= data <= most:
         raise ValueError(f"{str(data)[:40]} is no size from {least} to {most}")
     return data
 
 
 MAX_OPERATIONS = 5_000
-"""A program of more operations, written out, does not carry them, nor does one of more values or uses of them."""
+"""A program with more operations after inlining, or with too many values or uses, does not carry its operations."""
 
 MOST_KEPT, LONGEST_KEPT = 256, 1 << 17
-"""Programs that are kept once they are read, and the longest of these, in characters: some tens of MiB in all.
-
-A ring of eight at two sizes has 77,000 characters, most of them attributes."""
+"""Programs that are cached once read, and the longest of these, in characters: some tens of MiB in total. A ring of
+eight at two sizes has 77,000 characters, most of them attributes.
+"""
 
 MAX_VALUES = 8 * MAX_OPERATIONS
 MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
-MAX_LEVELS = 16  # loops and branches within one another
+MAX_LEVELS = 16  # nested loops and branches
 MAX_SIZE = 1 << 62
-MAX_ATTRIBUTES = 4_000  # characters of one operation's
+MAX_ATTRIBUTES = 4_000  # characters of one operation's attributes
 KINDS = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ragged_all_to_all", "permute", "broadcast",
 )  # fmt: skip
@@ -71,8 +70,8 @@ class Value:
     """An array of the program.
 
     Attributes:
-        shape, dtype: as the program has it: of one device inside ``shard_map``, of the whole array outside.
-        parts: into how many equal parts devices cut it; 1 where each holds this shape.
+        shape, dtype: as in the program: of one device inside ``shard_map``, of the whole array outside.
+        parts: the number of equal parts that devices cut it into; 1 if each holds this shape.
     """
 
     shape: tuple[int, ...]
@@ -81,19 +80,19 @@ class Value:
 
     @property
     def bytes(self) -> int:
-        """What one device holds of it; types narrower than a byte take a byte."""
+        """Bytes that one device holds. Types narrower than a byte take a byte."""
         return math.prod(self.shape) * dtype_of(self.dtype).itemsize // self.parts
 
 
 @dataclass(frozen=True, slots=True)
 class Communication:
-    """What a collective does: between whom, along which axes, with how much.
+    """A collective's groups, axes and size.
 
     Attributes:
         kind: one of ``KINDS``.
-        groups: device numbers (in mesh order) of each group; of a permute ``(source, target)`` pairs.
-        axes: mesh axes that a group crosses: two of its members differ along them. Empty where nothing moves.
-        bytes: of its input on one device.
+        groups: device numbers (in mesh order) of each group; for a permute, ``(source, target)`` pairs.
+        axes: mesh axes that a group crosses: two of its members differ along them. Empty if nothing moves.
+        bytes: size of its input on one device.
     """
 
     kind: str
@@ -113,25 +112,25 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation; values are numbers into ``Operations.values``.
+    """One operation. Its values are indices into ``Operations.values``.
 
     Attributes:
         name: StableHLO's or CHLO's, without the dialect: "dot_general", "while", "collective_permute". Two more:
             "shard" makes a device's part of an array, where ``shard_map`` begins, "unshard" the whole, where it ends.
-        operands, results: values. A ``while`` takes what it carries; its bodies and a conditional's may also use values
-            from around them.
-        flops: of a matrix product or convolution, 2 for each multiplication and addition; else 0.
-        precision: of a product, 1 (default), 3 (high) or 6 (highest) passes over 32-bit operands; else 1.
-        length: of a sort, how many elements are sorted together; else 0.
-        number: of a constant that is one integer, which; else None.
-        direction: of a comparison, one of ``DIRECTIONS``; else "".
-        rounds: of a ``while``, how often its body runs; None when the program does not say.
-        manual: it stands inside ``shard_map``, manual over every axis, so shapes are one device's own.
-        communication: of a collective.
-        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. What a reduction or a sort
-            applies to single elements is left out.
-        attributes: all other attributes as text, and what it applies to single elements; "" unless the ask wants
-            programs compared (``"compared"``).
+        operands, results: values. A ``while`` takes the values that it carries. Bodies may also use values from
+        outside.
+        flops: for a matmul or convolution, 2 for each multiplication and addition; else 0.
+        precision: for a matmul, 1 (default), 3 (high) or 6 (highest) passes over 32-bit operands; else 1.
+        length: for a sort, the number of elements sorted together; else 0.
+        number: for a constant that is one integer, its value; else None.
+        direction: for a comparison, one of ``DIRECTIONS``; else "".
+        rounds: for a ``while``, how often its body runs; None if the program does not say.
+        manual: whether it is inside a ``shard_map`` that is manual over every axis: shapes are one device's own.
+        communication: for a collective.
+        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. Regions that a reduction or a
+            sort applies to single elements are left out.
+        attributes: all other attributes as text, and the operations that it applies to single elements; "" unless the
+            ask has programs compared (``"compared"``).
         file, line: in the learner's source, if known.
     """
 
@@ -154,14 +153,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class Operations:
-    """A whole program. ``mesh`` is axis sizes in order; devices are numbered row-major."""
+    """A whole program. ``mesh``: axis sizes in order. Devices are numbered row-major."""
 
     mesh: dict[str, int]
     values: tuple[Value, ...]
     main: Body
 
     def walk(self) -> Iterator[Operation]:
-        """Every operation in program order, the bodies of each after it."""
+        """Yield every operation in program order, followed by the operations of its bodies."""
         stack = [iter(self.main.operations)]
         while stack:
             for found in stack[-1]:
@@ -194,7 +193,7 @@ def _body_to_json(body: Body) -> list[Any]:
 
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
-    """Only what is not as usual."""
+    """Return the operation without fields that have their usual value."""
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
     found |= {name: value for name, usual in USUAL.items() if (value := getattr(op, name)) != usual}
     if op.communication is not None:
@@ -206,15 +205,15 @@ def _operation_to_json(op: Operation) -> dict[str, Any]:
 
 
 def to_text(program: Operations) -> str:
-    """As JSON: one string is written, remembered and handed on faster than the thousands of parts of it."""
+    """Return the program as JSON text: one string is written, cached and passed on faster than thousands of parts."""
     return json.dumps(to_json(program), separators=(",", ":"))
 
 
 def from_text(text: str) -> Operations:
-    """The inverse of ``to_text`` for data from another process. Raises BadFrame for what is no program.
+    """Return the program that ``to_text`` wrote, for data from another process. Raises BadFrame for anything else.
 
-    Equal texts may come to one and the same object: many submissions hold the same program, and taking one apart costs
-    the process that judges more than anything else.
+    Equal texts may give the same object: many submissions contain the same program, and parsing one is the most
+    expensive work of the process that judges.
     """
     return _read(text) if len(text) <= LONGEST_KEPT else _read.__wrapped__(text)
 
@@ -225,7 +224,7 @@ def _read(text: str) -> Operations:
 
 
 def from_json(data: Any) -> Operations:
-    """The inverse of ``to_json`` for data from another process. Raises BadFrame for what is no program."""
+    """Return the program that ``to_json`` wrote, for data from another process. Raises BadFrame for anything else."""
     try:
         return _OperationsDecoder(data).program()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -234,7 +233,7 @@ def from_json(data: Any) -> Operations:
 
 @dataclass
 class _OperationsDecoder:
-    """JSON taken apart: each value is made once, and before it is used."""
+    """A decoder of JSON. Each value must be defined once, before it is used."""
 
     data: Any
     mesh: dict[str, int] = field(default_factory=dict)
@@ -297,7 +296,7 @@ class _OperationsDecoder:
         return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:
-        """A value that is made here."""
+        """Return the number of a value that is defined here."""
         at = as_size(number, most=len(self.values) - 1)
         if at in self.made:
             raise ValueError(f"value {at} is made twice")
@@ -315,7 +314,7 @@ class _OperationsDecoder:
 
 
 def _check_bodies(name: str, operands: int, results: int, bodies: tuple[Body, ...]) -> None:
-    """Raises ValueError where loops and branches do not take and give what they should."""
+    """Raise ValueError if loops and branches have bodies with wrong numbers of arguments or results."""
     about = [(len(body.arguments), len(body.results)) for body in bodies]
     if name == "while":
         fits = operands == results and about == [(operands, 1), (operands, operands)]

@@ -1,7 +1,7 @@
-"""What the compiler of a chip made of a program, as plain data: its instructions in the order in which a device runs them.
+"""A compiler's schedule of a program, as plain data: its instructions in the order in which a device runs them.
 
-The runner reads it from the compiled text. Kernels have the compiler's cycles; a collective has none, since no compiler gives
-any: only where it begins and where its result is waited for. What crosses the wall is JSON, read with suspicion.
+The runner reads it from the compiled text. Kernels have the compiler's cycles. No compiler gives any for a collective:
+only its start and the place where its result is awaited are known. The JSON is untrusted.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
-MAX_INSTRUCTIONS = 20_000  # that take time, bodies of loops once
+MAX_INSTRUCTIONS = 20_000  # instructions that take time, bodies of loops once
 MAX_LEVELS = 16
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction that takes time, or that begins or ends what does.
+    """One instruction that takes time, or that starts or ends an asynchronous collective.
 
     Attributes:
-        op: "product" (a kernel with a matrix product in it), "kernel" (any other), "collective" (the core waits until it is
+        op: "product" (a kernel with a matmul in it), "kernel" (any other), "collective" (the core waits until it is
             over), "start" and "done" (of one that runs beside the core), "loop", "branches" (one of them runs).
-        what: what it is about: "dot_general", "copy", a collective's kind.
-        cycles: of a kernel, as the compiler reckons.
-        bytes: of a kernel for which it gives no cycles, what is read and written; else 0.
-        flops: of the matrix products in it.
-        number: of a collective; "start" and "done" of one have the same. -1 of all else.
-        communication: of "collective" and "start".
-        joined: of a product, the numbers of collectives whose results only it uses, and only after its multiplications: the
-            compiler made the sum of the two a part of it, and so it waits for them.
-        rounds: of a loop; None where the text does not say.
-        bodies: of a loop one, of branches all.
+        what: its kind: "dot_general", "copy", a collective's kind.
+        cycles: for a kernel, the compiler's estimate.
+        bytes: for a kernel without cycles, the bytes that are read and written; else 0.
+        flops: FLOPs of the matmuls in it.
+        number: identifies a collective; its "start" and "done" share it. -1 for all else.
+        communication: for "collective" and "start".
+        joined: for a matmul, the numbers of collectives that it waits for because the compiler fused the sum of both
+            into it: only it uses their results, and only after its multiplications.
+        rounds: for a loop; None if the text does not say.
+        bodies: for a loop its body, for branches all of them.
         file, line: in the learner's source, if known.
     """
 
@@ -55,18 +55,17 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A compiled program on one device, which stands for all.
+    """A compiled program on one device, which represents all devices.
 
     Attributes:
         mesh: axis sizes in order; devices are numbered row-major.
         instructions: in the order of the compiler.
-        arguments, results, temporaries: bytes on one chip, layouts padded as the compiler pads them. aliased: bytes of results
-            that lie where arguments were.
-        by: who made it, "jax 0.10.2, libtpu 0.0.42.1".
-        program: SHA-256 of the program in its one form.
-        layouts: of each result, the part of the whole that each device holds, in mesh order: start and end along each dimension.
-        added: the collectives that are not the program's own, each as plain data that whoever uses it takes apart; None
-            where nobody counted them.
+        arguments, results, temporaries: bytes on one chip, with layouts padded as by the compiler.
+        aliased: bytes of results that reuse the memory of arguments.
+        by: versions of its makers, "jax 0.10.2, libtpu 0.0.42.1".
+        program: SHA-256 of the program in its canonical form.
+        layouts: for each result, each device's part of the whole, in mesh order: start and end along each dimension.
+        added: collectives that the compiler added, as plain data that its users parse; None if they were not counted.
     """
 
     mesh: dict[str, int]
@@ -86,7 +85,7 @@ class Schedule:
         return self.arguments + self.results + self.temporaries - self.aliased
 
     def walk(self) -> Iterator[Instruction]:
-        """Every instruction, the bodies of each after it."""
+        """Yield every instruction, followed by those of its bodies."""
         stack = [iter(self.instructions)]
         while stack:
             found = next(stack[-1], None)
@@ -118,7 +117,7 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def _one_to_json(one: Instruction) -> dict[str, Any]:
-    """Only what is not as usual."""
+    """Return the instruction without fields that have their usual value."""
     found: dict[str, Any] = {"op": one.op, "what": one.what}
     found |= {name: getattr(one, name) for name, value in USUAL.items() if getattr(one, name) != value}
     if (c := one.communication) is not None:
@@ -131,7 +130,7 @@ def _one_to_json(one: Instruction) -> dict[str, Any]:
 
 
 def from_json(data: Any) -> Schedule:
-    """The inverse of ``to_json`` for data from elsewhere. Raises BadFrame for what is no schedule."""
+    """Return the schedule that ``to_json`` wrote, for data from elsewhere. Raises BadFrame for anything else."""
     try:
         mesh = {as_text(axis): as_size(size, least=1) for axis, size in as_list(data["mesh"])}
         reading = _Reading(mesh)
@@ -153,7 +152,7 @@ def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 @dataclass
 class _Reading:
-    """Instructions taken apart; what is begun is waited for once, in the same body."""
+    """A decoder of instructions. Each "start" needs one "done" in the same body."""
 
     mesh: dict[str, int]
     count: int = 0

@@ -1,4 +1,4 @@
-"""What an error says, in one line that is the same on every machine; the name that was meant."""
+"""Error texts in one line that is equal on every machine, and corrections of misspelt names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MAX_MESSAGE = 600
 
 
 def one_line(error: BaseException) -> str:
-    """What an error's text says first, capped, without addresses and folders: reports are the same anywhere.
+    """Return the first paragraph of an error's text, capped, without addresses and folders, which vary.
 
-    Where the first paragraph only leads to the next ("... can't be inferred given the mesh:"), they count too.
+    If it only introduces the next paragraphs ("... can't be inferred given the mesh:"), these are included.
     """
     try:
         text = str(error)
@@ -22,17 +22,17 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and isinstance(error.filename, str):
         text = text.replace(error.filename, error.filename.rpartition("/")[2])
     first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
-    if first.endswith(":"):  # which mesh it was, the report says
+    if first.endswith(":"):  # without the mesh, which the report shows
         others = [re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has")]
         first = " ".join([first, *others])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
-    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX says where our own code called it
+    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX names the grader's own code here
     text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 
 
 def describe_load(fault: dict[str, Any]) -> str:
-    """``cell 3 stopped at line 2: NameError: ...``."""
+    """Return a text such as ``cell 3 stopped at line 2: NameError: ...``."""
     at = f" at line {fault['line']}" if fault["line"] else ""
     if fault.get("kind") == "absent":
         return f"{fault['chunk']} imports {fault['message']}{at}, which is not installed where this is graded"
@@ -40,18 +40,18 @@ def describe_load(fault: dict[str, Any]) -> str:
 
 
 def crash_reason(stderr: str) -> str:
-    """XLA's last words in one line, without addresses, for the person who must look."""
+    """Return the end of XLA's error output in one line, without addresses, for the staff's review."""
     lines = [s for s in stderr.splitlines() if s.strip()]
     last = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
     return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(last))[:200]
 
 
 def without_marks(text: str) -> str:
-    """A message from XLA without MARK, which differs from process to process: reports are the same every time."""
+    """Return a message from XLA without MARK, which differs between processes, because reports must be reproducible."""
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
 
 
 def closest(name: str, names: Iterable[str], cutoff: float) -> str | None:
-    """The name that was probably meant; None where none is as similar as ``cutoff``, which goes from 0 to 1."""
+    """Return the name that was probably meant, or None if none is as similar as ``cutoff`` (0 to 1)."""
     close = difflib.get_close_matches(name, list(names), 1, cutoff)
     return close[0] if close else None

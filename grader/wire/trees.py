@@ -1,4 +1,4 @@
-"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten them in the same order.
+"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten them in one order.
 
 Keys are strings in sorted order, as in ``jax.tree``.
 """
@@ -12,33 +12,33 @@ from grader.wire.frames import is_spec
 
 
 class Misfit(Exception):
-    """Something is not the tree that was expected: ``a tuple of 2 at [1], expected {'w1', 'w2'}``."""
+    """A value does not have the expected tree: ``a tuple of 2 at [1], expected {'w1', 'w2'}``."""
 
 
 def is_tree(value: Any) -> bool:
-    """Whether it has branches; a PartitionSpec has none, whatever its class is."""
+    """Return whether a value has branches. A PartitionSpec has none, whatever its class is."""
     return isinstance(value, Mapping | list | tuple) and not is_spec(value)
 
 
 def branches(tree: Any) -> list[tuple[Any, Any]]:
-    """(key or position, subtree) of each, in order."""
+    """Return (key or position, subtree) for each branch, in order."""
     return sorted(tree.items()) if isinstance(tree, Mapping) else list(enumerate(tree))
 
 
 def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
-    """Every leaf with its name: ``{"w1": [a, b]}`` named ``params`` has ``params['w1'][0]`` and ``params['w1'][1]``."""
+    """Return every leaf with its name: ``{"w1": [a]}`` named ``params`` has the leaf ``params['w1'][0]``."""
     if not is_tree(tree):
         return [(name, tree)]
     return [leaf for key, part in branches(tree) for leaf in leaves(part, f"{name}[{key!r}]")]
 
 
 def flat(tree: Any) -> list[Any]:
-    """The leaves alone."""
+    """Return the leaves without names."""
     return [leaf for _, leaf in leaves(tree)]
 
 
 def rebuilt(like: Any, values: Iterable[Any]) -> Any:
-    """The tree ``like`` with these leaves, in order, in place of its own."""
+    """Return the tree ``like`` with its leaves replaced by ``values``, in order."""
     rest = iter(values)
 
     def build(part: Any) -> Any:
@@ -53,24 +53,24 @@ def rebuilt(like: Any, values: Iterable[Any]) -> Any:
 
 
 def mapped(fn: Callable[[Any], Any], tree: Any) -> Any:
-    """The same tree with ``fn`` of each leaf."""
+    """Return the tree with ``fn`` applied to each leaf."""
     return rebuilt(tree, map(fn, flat(tree)))
 
 
 def named(tree: Any, name: str) -> Any:
-    """The same tree with the name of each leaf in its place."""
+    """Return the tree with each leaf replaced by its name."""
     return rebuilt(tree, [leaf for leaf, _ in leaves(tree, name)])
 
 
 def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list[Any]:
-    """The parts of ``found`` that stand where ``like`` has leaves, in order; a list may stand for a tuple.
+    """Return the parts of ``found`` at the leaves of ``like``, in order. A list may replace a tuple.
 
     Args:
-        prefix: a leaf of ``found`` may stand for all leaves below its place, as one spec may for a tree.
-        at: where both are in their trees, for the message.
+        prefix: a leaf of ``found`` may stand for all leaves below its place, like one spec for a tree.
+        at: the place of both in their trees, for the message.
 
     Raises:
-        Misfit: its branches are others.
+        Misfit: it has other branches.
     """
     if not is_tree(like):
         if is_tree(found):
@@ -91,7 +91,7 @@ def _has_branches_of(found: Any, like: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """``a tuple of 2``, ``a dict of 'w1' and 'w2'``, ``one array``."""
+    """Return a description: ``a tuple of 2``, ``a dict of 'w1' and 'w2'``, ``one array``."""
     if value is None:
         return "None"
     if isinstance(value, Mapping):
@@ -102,7 +102,7 @@ def kind_of(value: Any) -> str:
 
 
 def shown(tree: Any) -> str:
-    """A tree of names as a reader would write it: ``(loss, {'w1', 'w2'})``."""
+    """Return a tree of names in readable form: ``(loss, {'w1', 'w2'})``."""
     if isinstance(tree, Mapping):
         parts = [f"{key!r}: {shown(part)}" if is_tree(part) else repr(key) for key, part in branches(tree)]
         return "{" + ", ".join(parts) + "}"

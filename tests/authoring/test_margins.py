@@ -214,6 +214,13 @@ def test_a_budget_of_bytes_without_room_is_named(declared: Problems, budget: str
     assert f"sent on (x=4) with I=8, J=3: {problem}" in declared(SENT, SENT_TWICE, BUDGET=budget)
 
 
+def test_amounts_that_are_whole_units_have_half_a_unit_of_room(declared: Problems) -> None:
+    assert declared(SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.05 * needed, unit=needed / 12)") == []
+    assert "sent on (x=4) with I=8, J=3: the reference takes 72 B, too close to the budget, 76 B" in declared(
+        SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.05 * needed, unit=needed / 4)"
+    )
+
+
 def test_a_wrong_program_on_the_right_side_is_named(declared: Problems) -> None:
     found = declared(SENT, SENT_TWICE, BUDGET="between(needed, 5 * needed)")
     assert "the misconception sent_with_a_copy fails nothing, it names sent" in found

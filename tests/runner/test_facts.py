@@ -373,10 +373,10 @@ def f(a, *, mesh):
         ("return 2 * a", 0, 16),
         ("return a * a", 32, 16),  # a product, and the sum that it may be made for
         ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; its place took two operations
-        ("return jnp.where(a > 0, a, 0)", 0, 32),  # data decide
+        ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # data decide
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),
-        ("b = a.astype('int32')\nreturn (b ^ b << 1).astype(a.dtype)", 0, 32),
-        ("return jnp.arange(9.0)[a.astype('int32') & 7]", 0, 80),  # below 0 an index counts from the end
+        ("b = a.astype('int32')\nreturn (b ^ b << 1).astype(a.dtype)", 0, Interval(0, 32)),
+        ("return jnp.arange(9.0)[a.astype('int32') & 7]", 0, Interval(16, 80)),  # below 0 an index counts from the end
         ("return a + (a @ a.T).sum()", 64, 64 + 4 + 16),
         ("return a + jnp.einsum('ij,kj->ik', a, a).sum()", 64, 64 + 4 + 16),
         ("return a + jnp.einsum('ij,ij->i', a, a).sum()", 32, 32 + 2 + 16),
@@ -394,9 +394,9 @@ def f(a, *, mesh):
         ("return lax.fori_loop(0, 3, lambda i, a: a + (a @ a.T).sum(), a)", 3 * 64, None),
         ("return lax.fori_loop(0, 2, lambda i, a: lax.fori_loop(0, 5, lambda j, a: a + (a @ a.T).sum(), a), a)", 10 * 64, None),
         ("mul = jax.jit(lambda a: a + (a @ a.T).sum())\nreturn mul(mul(a))", 2 * 64, 2 * 84),
-        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: a, a)", Interval(0, 64), Interval(1, 85)),
-        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: 2 * a, a)", Interval(0, 64), Interval(17, 85)),
-        ("return lax.while_loop(lambda a: a.sum() < 9, lambda a: a + (a @ a.T).sum(), a)", UNKNOWN, Interval(17, math.inf)),
+        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: a, a)", Interval(0, 64), Interval(0, 85)),
+        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: 2 * a, a)", Interval(0, 64), Interval(16, 85)),
+        ("return lax.while_loop(lambda a: a.sum() < 9, lambda a: a + (a @ a.T).sum(), a)", UNKNOWN, Interval(16, math.inf)),
     ],
 )  # fmt: skip
 def test_flops_of_one_device_loops_multiplied_out(

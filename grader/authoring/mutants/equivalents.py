@@ -1,4 +1,4 @@
-"""The mutants that may survive, since they are right solutions too: ``solutions/equivalent_mutants.yaml``."""
+"""Mutants that may survive because they are right solutions too: ``solutions/equivalent_mutants.yaml``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Equivalent(BaseModel):
 
 
 def equivalents(course: Course) -> list[Equivalent]:
-    """The mutants that authors declare equivalent. Raises CourseError naming the entry at fault."""
+    """Return the mutants that authors declare equivalent. Raises CourseError with the entry at fault."""
     path: Path = course.root / "solutions" / EQUIVALENT
     if not path.is_file():
         return []
@@ -49,5 +49,5 @@ def equivalents(course: Course) -> list[Equivalent]:
 
 
 def key(one: Mutant | Equivalent) -> tuple[str, str, str, str]:
-    """What a mutant and its entry have in common."""
+    """Return the key by which a mutant matches its entry."""
     return one.exercise, one.task, one.was, one.becomes

@@ -1,4 +1,4 @@
-"""One mutant graded like a submission: what becomes of it."""
+"""Grade one mutant like a submission, and return its fate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fate = Literal["killed", "equivalent", "survived", "broken"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A mutant, its fate, and the checks that failed it by looking at what it did (not because it never ran)."""
+    """A mutant, its fate, and the checks that failed because of its behavior (not because it never ran)."""
 
     mutant: Mutant
     fate: Fate
@@ -28,7 +28,7 @@ class Verdict:
 
 
 def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
-    """Killed by a failed check of its task; ``broken`` when it is the grader that fails."""
+    """Return ``killed`` if a check of its task fails; ``broken`` if the grader fails."""
     text = mutant.text
     results = results_of(grader, mutant.exercise, mutant.task, text)
     if any(never_ran(r, mutant.task) for r in results) and (again := unchecked(text)):
@@ -47,7 +47,7 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 
 
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
-    """Say how a killed mutant passes after all: with another seed, or a check that it fails in public."""
+    """Describe how a killed mutant passes after all: with another seed, or a check that it fails in public."""
     passed = {r.name for r in results if r.status == "passed" and r.public}
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
     for result in shown:
@@ -63,13 +63,13 @@ def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], se
 
 
 def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: bool = False) -> list[Result]:
-    """The results of one task's checks, for a file that holds this text."""
+    """Return the results of one task's checks for a file with this text."""
     plans = [grader.plan(exercise, public)]
     return list(results_of_task(grader, grader.course.exercise(exercise), text, task, plans, public=public)[0].values())
 
 
 def unchecked(text: str) -> str:
-    """The same with ``check_vma=False``, as a learner writes when JAX refuses; nothing where that changes nothing."""
+    """Return the text with ``check_vma=False``, as learners write when JAX refuses; '' if nothing changes."""
     tree, changed = syntax.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and maps_devices(node) and not any(k.arg == "check_vma" for k in node.keywords):
@@ -79,11 +79,11 @@ def unchecked(text: str) -> str:
 
 
 def maps_devices(call: ast.Call) -> bool:
-    """``shard_map(...)`` or ``partial(shard_map, ...)``."""
+    """Return True for ``shard_map(...)`` and ``partial(shard_map, ...)``."""
     made = called(call)
     return made == "shard_map" or (made == "partial" and bool(call.args) and last_name(call.args[0]) == "shard_map")
 
 
 def never_ran(result: Result, task: str) -> bool:
-    """Whether a check failed because there was nothing to look at; such a reason starts with the task's name."""
+    """Return True if a check failed because nothing ran; such a reason starts with the task's name."""
     return re.search(rf"(^|: |, ){re.escape(task)}(:| is )", result.reason) is not None

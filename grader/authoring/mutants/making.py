@@ -1,4 +1,4 @@
-"""Every mutant of a reference, one node changed by one operator. Nothing here runs one: the grader's workers do."""
+"""Make every mutant of a reference: one node changed by one operator. The grader's workers run them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Mutant:
     """A reference with one node changed.
 
     Attributes:
-        operator: what was done, the operator's name.
+        operator: name of the operator that changed it.
         line: in the author's file.
         was, becomes: the lines that differ, as ``ast.unparse`` writes them.
         text: the whole submission.
@@ -45,7 +45,7 @@ def mutants_of(exercise: Exercise) -> list[Mutant]:
 
 
 def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
-    """Every different mutant of one task; the texts hold only the task and what it uses."""
+    """Return every distinct mutant of one task; the texts hold only the task and what it uses."""
     module, lines = task_module(exercise, task)
     known = [p for p in statements(exercise) if p.kind == "private" or p.name == task.name]
     mutable = {p.name for p in known if p.name}
@@ -62,10 +62,9 @@ def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
 
 
 def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, int]]:
-    """The reference of one task, imports and helpers included, and the author's line of every definition.
+    """Return the reference of one task with imports and helpers, and the author's line of every definition.
 
-    Other tasks stay out unless this one uses them, or a check compares them with it: they need not be traced for each
-    mutant.
+    Other tasks are left out unless this one uses them or a check compares them with it; this saves tracing.
     """
     parts = statements(exercise)
     module = syntax.parse(reference_source(exercise, {}))
@@ -82,7 +81,7 @@ def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, i
 
 
 def defined(statement: ast.stmt) -> str:
-    """The name that a top-level statement defines."""
+    """Return the name that a top-level statement defines, else ''."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return statement.name
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
@@ -90,7 +89,7 @@ def defined(statement: ast.stmt) -> str:
 
 
 def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
-    """Collect what operators use: the axes of the task's meshes, and what its reference returns and looks up."""
+    """Collect the facts that operators use: the axes of the task's meshes, and its reference's returns and lookups."""
     meshes = _meshes_of(exercise, task)
     axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)
@@ -118,13 +117,13 @@ def _out_specs(body: ast.stmt) -> frozenset[str]:
 
 
 def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """What the module looks up by a string; a mesh axis is no key."""
+    """Return the module's lookups by a string; a mesh axis is not a key."""
     found = [key for n in ast.walk(module) if (key := looked_up(n)) is not None]
     return tuple(dict.fromkeys(key for key in found if key[1] not in axes))
 
 
 def is_wrapped(index: ast.expr) -> bool:
-    """``(a - b) % n``."""
+    """Return True for ``(a - b) % n``."""
     match index:
         case ast.BinOp(left=ast.BinOp(op=ast.Sub()), op=ast.Mod()):
             return True
@@ -132,7 +131,7 @@ def is_wrapped(index: ast.expr) -> bool:
 
 
 def own_returns(node: ast.AST) -> Iterator[ast.Return]:
-    """The ``return`` statements of a function itself, not of those defined inside it."""
+    """Yield the ``return`` statements of a function itself, not of functions defined inside it."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):
             yield child
@@ -141,7 +140,7 @@ def own_returns(node: ast.AST) -> Iterator[ast.Return]:
 
 
 def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) -> Iterator[tuple[str, int, str]]:
-    """(operator, line, text of the module) for every change of one node of a statement."""
+    """Yield (operator, line, text of the module) for every change of one node of a statement."""
     for parent, field, index, line in slots(statement, statement.lineno):
         kept = getattr(parent, field)
         node = kept if index is None else kept[index]
@@ -153,10 +152,10 @@ def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) ->
 
 
 def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
-    """Where the nodes below ``parent`` sit (parent, field, index) and their line.
+    """Yield the places of nodes below ``parent`` as (parent, field, index, line).
 
-    Nothing is changed in signatures, annotations, messages of errors, ``check_vma`` and zip's ``strict`` (which
-    change no result), or in what only says how a tree is built (names, contexts, operators).
+    Skips nodes that change no result (signatures, annotations, error messages, ``check_vma``, zip's ``strict``) and
+    nodes that only structure the tree (names, contexts, operators).
     """
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "type_params"):
@@ -176,7 +175,7 @@ def is_text(node: ast.AST) -> bool:
 
 
 def differing(old: str, new: str) -> tuple[str, str]:
-    """The lines in which two texts differ, joined by ``; ``."""
+    """Return the differing lines of each text, joined by ``; ``."""
     a, b = ([line.strip() for line in text.splitlines()] for text in (old, new))
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     a, b = a[start:], b[start:]

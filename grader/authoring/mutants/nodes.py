@@ -1,4 +1,4 @@
-"""What all operators use: what they may know of a task, and small changes of a node."""
+"""Shared parts of all operators: the facts about a task, and small changes of a node."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What an operator may want to know of the task.
+    """The facts about a task that operators use.
 
     Attributes:
         axes: names of mesh axes.
         everywhere: the axes that every mesh of the task has.
         plain: it is plain Python, not traced.
-        outer: the ``return`` statements (by ``id``) whose value is global: those outside ``shard_map``.
+        outer: the ``return`` statements (by ``id``) with a global value: those outside ``shard_map``.
         out_specs: all that the task names, as text.
-        indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[(me - 1) % n]``: without
-            the remainder a negative one counts from the end, which is the same place.
-        keys: what the program looks up, and by which string, as ("params", "w1") for ``params["w1"]``.
+        indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[(me - 1) % n]``: without the
+            remainder a negative index counts from the end, which is the same element.
+        keys: the lookups by string, as ("params", "w1") for ``params["w1"]``.
     """
 
     axes: tuple[str, ...] = ("x", "y")
@@ -33,7 +33,7 @@ class TaskContext:
 
 
 def called(node: ast.AST) -> str:
-    """``psum`` for ``psum(...)`` and ``jax.lax.psum(...)``, else nothing."""
+    """Return ``psum`` for ``psum(...)`` and ``jax.lax.psum(...)``; '' for nodes that are not calls."""
     return last_name(node.func) if isinstance(node, ast.Call) else ""
 
 
@@ -42,7 +42,7 @@ def last_name(node: ast.expr) -> str:
 
 
 def looked_up(node: ast.AST) -> tuple[str, str] | None:
-    """("params", "w1") for ``params["w1"]``, else None."""
+    """Return ("params", "w1") for ``params["w1"]``, else None."""
     match node:
         case ast.Subscript(value=value, slice=ast.Constant(value=str(key))):
             return ast.unparse(value), key

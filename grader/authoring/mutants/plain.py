@@ -1,6 +1,6 @@
-"""Operators on what any program has: names, constants, arithmetic, conditions, loops, operands.
+"""Operators for any program: names, constants, arithmetic, conditions, loops, operands.
 
-Each takes a node and yields what could stand in its place.
+Each operator takes a node and yields its replacements.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ COMPUTED: dict[type[ast.operator], list[ast.operator]] = {
     ast.FloorDiv: [ast.Mult(), ast.Div()], ast.Mod: [ast.FloorDiv()], ast.Pow: [ast.Mult()],
 }  # fmt: skip
 EINSUM = re.compile(r"[a-zA-Z,. ]+->[a-zA-Z ]*")
-EPSILON, HUGE = 1e-3, 1e3  # floats outside are there for safety or as infinity; which ones, no check can see
+EPSILON, HUGE = 1e-3, 1e3  # floats outside serve as safety margin or infinity; checks cannot notice their exact value
 
 
 def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """A tuple or list the other way round (axes, specs, pairs of a permutation), or without one of its names."""
+    """Reverse a tuple or list (axes, specs, pairs of a permutation), or leave out one of its names."""
     if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2 or not isinstance(node.ctx, ast.Load):
         return
     kind = type(node)
@@ -42,7 +42,7 @@ def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def key(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Another branch of a tree: ``params["w2"]`` for ``params["w1"]``; two values of a dict traded."""
+    """Take another branch of a tree: ``params["w2"]`` for ``params["w1"]``; swap two values of a dict."""
     own = looked_up(node)
     if own in context.keys and isinstance(node, ast.Subscript):
         others = [key for tree, key in context.keys if tree == own[0] and key != own[1]]
@@ -52,7 +52,7 @@ def key(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def name(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """A function's near relative: psum and pmean, max and min."""
+    """Replace a function by a similar one: psum and pmean, max and min."""
     if not isinstance(node, ast.Call):
         return
     for other in RENAMED.get(called(node), []):
@@ -63,7 +63,7 @@ def name(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def constant(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """True for False, integers one more and one less, moderate floats doubled."""
+    """Negate booleans, change integers by one, double moderate floats."""
     if not isinstance(node, ast.Constant):
         return
     value = node.value
@@ -77,7 +77,7 @@ def constant(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def bounds(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """One round more or less of a loop."""
+    """Run one round more or less of a loop."""
     if not isinstance(node, ast.Call):
         return
     which = {"range": range(len(node.args))[:2], "fori_loop": range(len(node.args))[:2]}.get(called(node), ())
@@ -91,13 +91,13 @@ def bounds(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def one_off(bound: ast.expr) -> Iterator[ast.expr]:
-    if not isinstance(bound, ast.Constant | ast.Starred):  # the operator ``constant`` sees to those
+    if not isinstance(bound, ast.Constant | ast.Starred):  # the operator ``constant`` handles constants
         yield ast.BinOp(bound, ast.Add(), ast.Constant(1))
         yield ast.BinOp(bound, ast.Sub(), ast.Constant(1))
 
 
 def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """The border moved to the other side, and the opposite."""
+    """Replace a comparison by its opposite, or include or exclude its boundary."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):
             for other in COMPARED[type(op)]:
@@ -105,7 +105,7 @@ def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Another operator, a remainder not taken (a ring that does not wrap), a sign or a negation dropped."""
+    """Change an operator, or drop a remainder (a ring that does not wrap), a sign or a negation."""
     if isinstance(node, ast.BinOp):
         yield from (ast.BinOp(node.left, other, node.right) for other in COMPUTED.get(type(node.op), []))
         if isinstance(node.op, ast.Mod) and id(node) not in context.indices:
@@ -120,7 +120,7 @@ def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def condition(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """A condition negated, or taken for always or never true. (Of a comparison, ``comparison`` has the opposite.)"""
+    """Negate a condition, or make it always or never true. ``comparison`` negates comparisons."""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
         if not isinstance(node.test, ast.Compare):
@@ -148,7 +148,7 @@ def comprehension(node: ast.comprehension, ifs: list[ast.expr]) -> ast.comprehen
 
 
 def result(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """A plain function that returns the same whatever it is given; an error that is not raised."""
+    """Let a plain function return a constant; drop a raised error."""
     if isinstance(node, ast.Return) and context.plain:
         yield from (ast.Return(ast.Constant(value)) for value in (None, 0, 1))
     elif isinstance(node, ast.Raise):
@@ -156,7 +156,7 @@ def result(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def operands(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Operands traded, one of a product transposed, the letters of an einsum's result reversed."""
+    """Swap operands, transpose a matmul's operand or result, reverse an einsum's operands or result letters."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         yield ast.BinOp(node.right, ast.MatMult(), node.left)
         yield ast.BinOp(transposed(node.left), ast.MatMult(), node.right)

@@ -1,4 +1,4 @@
-"""The proof of a course's checks: all mutants of its exercises graded, and what must be mended."""
+"""Prove a course's checks: grade all mutants of its exercises and report what to fix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_KILLED = 0.98
 
 @dataclass(frozen=True)
 class Proof:
-    """All mutants of an exercise, what must be mended, and the checks that nothing was seen to fail."""
+    """All mutants of an exercise, problems to fix, and the checks that no mutant is known to have failed."""
 
     exercise: str
     verdicts: list[Verdict]
@@ -33,12 +33,12 @@ class Proof:
 
     @property
     def not_run(self) -> int:
-        """Of the killed, how many could not even be traced where they were asked: they say little about the checks."""
+        """Number of killed mutants that could not even be traced; they say little about the checks."""
         return sum(v.fate == "killed" and not v.seen_by for v in self.verdicts)
 
 
 def impatient(course: Course) -> Course:
-    """The course with shorter limits: mutants may never end, references are small."""
+    """Return the course with shorter limits, as mutants may never end and references are small."""
     config = course.config
     limits = config.limits.model_copy(
         update={
@@ -59,10 +59,10 @@ def prove(
 ) -> list[Proof]:
     """Judge every mutant of these exercises, ``grader.jobs`` batches at a time; ``step`` is called after each.
 
-    Most are killed together; those that are not are graded one by one. A check that no dead mutant is known to have
-    failed gets another look at them: they may have died before it was asked.
+    Most mutants are killed in batches; the others are graded one by one. For a check that no killed mutant is known to
+    have failed, killed mutants are graded again: they may have failed before that check was asked.
 
-    With several ``seeds`` a mutant that dies must die with each of them.
+    With several ``seeds`` a killed mutant must fail with each of them.
     """
     exercises = [grader.course.exercise(name) for name in names]
     allowed = {key(e) for e in listed}
@@ -90,7 +90,7 @@ def prove(
 
 
 def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
-    """The mutants of each task, ``AT_ONCE`` at a time."""
+    """Yield the mutants of each task, ``AT_ONCE`` at a time."""
     for task in exercise.tasks.values():
         mutants = mutants_of_task(exercise, task)
         for start in range(0, len(mutants), AT_ONCE):
@@ -98,7 +98,7 @@ def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
 
 
 def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Callable[[Mutant], Verdict]) -> None:
-    """Grade the dead of a check's task one by one, until it has failed one."""
+    """Grade the killed mutants of a check's task one by one, until the check has failed one."""
     task = exercise.checks[name].call.task.name
     for n, verdict in enumerate(verdicts):
         if verdict.fate == "killed" and verdict.mutant.task == task:
@@ -108,7 +108,7 @@ def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Call
 
 
 def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed: list[Equivalent]) -> Iterator[str]:
-    """What must be mended in one exercise, one line each; survivors first."""
+    """Yield what to fix in one exercise, one line each."""
     for task in exercise.tasks.values():
         text = ast.unparse(task_module(exercise, task)[0]) + "\n"
         for result in results_of(grader, exercise.id, task.name, text):
@@ -131,16 +131,16 @@ def in_words(mutant: Mutant) -> str:
 
 
 def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
-    """Checks that no misconception names and no mutant that ran has failed."""
+    """Return the checks that no misconception names and that failed no mutant that ran."""
     proven = {name for misconception in exercise.misconceptions.values() for name in misconception.fails}
     proven |= {name for verdict in verdicts for name in verdict.seen_by}
     return [name for name in exercise.checks if name not in proven]
 
 
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
-    """What concerns no single exercise: entries of exercises that are gone, and too many survivors.
+    """Yield course-wide problems: entries of exercises that are gone, and too many survivors.
 
-    The share is a module's, and counts where all of its exercises were tried: a small one may have an equivalent
+    The share of survivors is counted per module, if all of its exercises were tried: a small one may have an equivalent
     mutant.
     """
     for entry in listed:
@@ -157,7 +157,7 @@ def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent
 
 
 def declared(exercise: Exercise) -> dict[str, float]:
-    """What an exercise consists of, in numbers: points, and how much of each kind."""
+    """Return the size of an exercise: points, and the number of declarations of each kind."""
     return {
         "points": exercise.points,
         "checks": len(exercise.checks),
@@ -168,7 +168,7 @@ def declared(exercise: Exercise) -> dict[str, float]:
 
 
 def as_json(course: Course, proofs: list[Proof], others: list[str]) -> dict[str, Any]:
-    """What each exercise consists of, counts of fates, all that is not killed, and problems, for ``--json``."""
+    """Return for ``--json``: each exercise's size, counts of fates, mutants not killed, and problems."""
     rows = [
         {
             "exercise": proof.exercise,

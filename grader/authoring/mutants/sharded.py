@@ -1,6 +1,6 @@
-"""Operators on what makes a program parallel: axes, specs, collectives, layouts.
+"""Operators for parallel programs: axes, specs, collectives, layouts.
 
-Each takes a node and yields what could stand in its place.
+Each operator takes a node and yields its replacements.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ COLLECTIVES = {
     "psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute", "pshuffle",
     "pbroadcast", "ragged_all_to_all",
 }  # fmt: skip
-COUNTED = {"axis_index": 0, "axis_size": 1}  # what they are on a lone device
-# The dimension argument that a collective does without, as 0; and its position when it is not named.
+COUNTED = {"axis_index": 0, "axis_size": 1}  # their values on a single device
+# The dimension argument that defaults to 0, and its position when passed without a name.
 DIMENSION = {"all_gather": ("axis", 3), "psum_scatter": ("scatter_dimension", 2)}
 
 
 def axis(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Another axis of the mesh, wherever one is named."""
+    """Name another axis of the mesh."""
     if isinstance(node, ast.Constant) and node.value in context.axes:
         yield from (ast.Constant(a) for a in context.axes if a != node.value)
 
 
 def spec(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """An entry of a PartitionSpec dropped, added or moved to another dimension."""
+    """Drop or add an entry of a PartitionSpec, or move it to another dimension."""
     if called(node) not in ("P", "PartitionSpec"):
         return
     assert isinstance(node, ast.Call)
@@ -46,7 +46,7 @@ def spec(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """A collective left out or done twice; a device that takes itself for the only one."""
+    """Leave out or repeat a collective; let a device act as if it were the only one."""
     name = called(node)
     if name in COUNTED:
         yield ast.Constant(COUNTED[name])
@@ -56,7 +56,7 @@ def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Dimension 1 and tiled=True where a collective was content without; split and concat dimensions traded."""
+    """Add dimension 1 or tiled=True to a collective that omits it; swap split and concat dimensions."""
     if not isinstance(node, ast.Call) or called(node) not in COLLECTIVES:
         return
     keywords = {k.arg: k for k in node.keywords}
@@ -72,7 +72,7 @@ def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """The right values at a needless price: every device sends its result round and takes its own back."""
+    """Return the right values at a needless cost: a gather or pmax of each device's own result."""
     if isinstance(node, ast.Return) and node.value and not context.plain and id(node) not in context.outer:
         for a in context.everywhere:
             yield wrapped("jax.lax.all_gather(_, {0!r})[jax.lax.axis_index({0!r})]", a, node.value)
@@ -80,7 +80,7 @@ def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """The right values in another layout: the result cut over an axis, or whole on every device."""
+    """Return the right values in another layout: sharded over an axis, or replicated."""
     if isinstance(node, ast.Return) and node.value and id(node) in context.outer:
         for entry in ["", *(repr(a) for a in context.everywhere)]:
             if not {f"P({entry})", f"P({entry}, None)"} & context.out_specs:
@@ -89,13 +89,13 @@ def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def wrapped(template: str, a: str, value: ast.expr) -> ast.Return:
-    """``return template`` with ``value`` in the place of ``_``."""
+    """Return ``return template`` with ``value`` in place of ``_``."""
     tree = syntax.expression(template.format(a))
     return ast.Return(_InPlaceOf(value).visit(tree).body)
 
 
 class _InPlaceOf(ast.NodeTransformer):
-    """Puts an expression where the name ``_`` is."""
+    """Replaces the name ``_`` by an expression."""
 
     def __init__(self, value: ast.expr) -> None:
         self.value = value

@@ -1,8 +1,8 @@
-"""Mutants of one task tried together, with the first things that are asked of it: most fail those already.
+"""Try many mutants of one task in one process, with only the task's first asks: most mutants fail those already.
 
-Graded by itself, a mutant costs a process and up to a dozen programs; here one process holds many, and one program of
-each is run. Only a failure decides. What passes, or comes to something that its neighbours may have to do with, is left
-to ``judge_mutant``, which asks all that ``grade`` asks.
+A mutant graded alone costs a process and up to a dozen programs; here each costs one program. Only a failure decides.
+If a mutant passes, or its neighbours may have changed its result, ``judge_mutant`` grades it with all asks of
+``grade``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
-    """For each of these mutants of one task: killed, or None where all must be asked to know."""
+    """Return for each of these mutants of one task: killed, or None if only all asks can decide."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
     graded, public = first_asks(grader, exercise, task)
     if not graded:
@@ -34,7 +34,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
         return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
 
     verdicts = judged(mutants, [mutant.text for mutant in mutants])
-    # As a learner writes when JAX refuses: what a check sees then is what decides.
+    # Learners write check_vma=False when JAX refuses; the checks on that version decide.
     again = {n: text for n, v in enumerate(verdicts) if v and not v.seen_by and (text := unchecked(mutants[n].text))}
     for n, verdict in zip(again, judged([mutants[n] for n in again], list(again.values())), strict=True):
         verdicts[n] = verdict
@@ -42,9 +42,9 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """The first ask of a task, or of a plain function all that are no secret; and those that only learners are asked.
+    """Return a task's first ask (of a plain function all asks that are not secret), and asks only of the public plan.
 
-    None where other tasks have a say.
+    Returns empty lists if its checks depend on other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
@@ -58,7 +58,7 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
-    """Killed by a check that fails on these asks, and so do those that fail in public; None where that is not so."""
+    """Return ``killed`` if a check fails on these asks and each public failure also fails here; else None."""
     results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
     if not failed or any(r.status == "broken" for r in results.values()):
@@ -72,7 +72,7 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
 
 
 def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
-    """The results, by name, of the checks that these answers decide and whose earlier checks pass."""
+    """Return the results, by name, of the checks that these answers decide, if their earlier checks pass."""
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
         passed = {name for name, r in results.items() if r.status == "passed"}
@@ -82,6 +82,6 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
 
 
 def _asked(check: Check, answered: list[Answered]) -> bool:
-    """Whether these answers decide a check by themselves: a check that compares calls or meshes may miss some."""
+    """Return True if these answers alone decide a check; a check that compares calls or meshes may miss some."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

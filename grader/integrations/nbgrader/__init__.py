@@ -4,15 +4,15 @@ folder     writes the course folder (``shardlings nbgrader init``)
 check      ``check`` in a released notebook
 repair     a submitted notebook, however damaged -> cells for the gradebook, code for the grader
 cells      a report -> outputs of grade cells, comments of solution cells
-autograder settings, workers, and the reports kept
-plugin     what nbgrader_config.py plugs in: the classes that nbgrader calls
+autograder settings, workers, and stored reports
+plugin     the classes that nbgrader_config.py plugs in and nbgrader calls
 gradebook  rows of the gradebook
 batch      a class graded in parallel (``shardlings grade --nbgrader``)
-handed_in  what students handed in, where nbgrader copies it
-scan       what nbgrader's folders tell that they should not (``shardlings nbgrader scan``)
+handed_in  copies of submissions by nbgrader, without following links
+scan       leaks in nbgrader's folders (``shardlings nbgrader scan``)
 
-Only ``plugin``, ``gradebook`` and ``batch`` import nbgrader at once, ``handed_in``, ``folder`` and ``exchange`` when asked,
-and only this package does.
+``plugin``, ``gradebook`` and ``batch`` import nbgrader at once, ``handed_in``, ``folder`` and ``exchange`` when needed.
+Nothing else imports it.
 """
 
 from grader.common.schemas import without_uris

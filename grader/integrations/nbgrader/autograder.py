@@ -1,7 +1,7 @@
-"""Grades submissions in place of nbgrader's kernels: the settings, the workers, and the reports kept.
+"""Grade submissions in place of nbgrader's kernels: the settings, the workers, and stored reports.
 
-Reports are kept by fingerprint below DIR/.shardlings/, for the staff alone: what was graded once, by
-``nbgrader autograde`` or by ``shardlings grade --nbgrader``, is not graded again until it changes.
+Reports are stored by fingerprint below DIR/.shardlings/, for the staff alone. An unchanged submission that
+``nbgrader autograde`` or ``shardlings grade --nbgrader`` graded before is not graded again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KEPT = ".shardlings"
 
 @dataclass(frozen=True)
 class NotebookWork:
-    """One submitted notebook, read and repaired, and what its verdict depends on.
+    """One submitted notebook, read and repaired, with all that its verdict depends on.
 
     ``points`` and ``exercise_of`` are by grade cell.
     """
@@ -57,7 +57,7 @@ class NotebookWork:
 
 
 class Elsewhere(Protocol):
-    """Has submissions graded on other machines."""
+    """Grades submissions on other machines."""
 
     def tier_of(self, asked: str) -> str: ...
 
@@ -65,7 +65,7 @@ class Elsewhere(Protocol):
 
 
 class Shardlings(LoggingConfigurable):
-    """How submissions are graded."""
+    """The settings and workers that grade submissions."""
 
     course = Unicode("", help="course.yaml of the course, with its solutions").tag(config=True)
     isolation = Unicode("auto", help="auto, sandlock, bwrap, or none (only for work you trust)").tag(config=True)
@@ -79,7 +79,7 @@ class Shardlings(LoggingConfigurable):
         self._coming: dict[str, Future[Report]] = {}
         self._stopped = False
         self._proved: set[str] = set()
-        self.remember = True  # over runs, see ``common.cache``
+        self.remember = True  # keep results over runs, see ``common.cache``
         self.elsewhere: Elsewhere | None = None
         self._remembering = ExitStack()
 
@@ -99,7 +99,7 @@ class Shardlings(LoggingConfigurable):
 
     @property
     def grader(self) -> Grader:
-        """The workers, started when they are first needed."""
+        """The grader. It starts on first use."""
         with self._lock:
             if self._grader is None and self.elsewhere:
                 self._grader = self.elsewhere.grader(self.loaded, self.tier, remember=self.remember)
@@ -122,7 +122,7 @@ class Shardlings(LoggingConfigurable):
         return any(m.id == notebook for m in self.loaded.config.modules)
 
     def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> NotebookWork:
-        """Read and repair a submitted notebook. Raises CourseError where gradebook and course disagree."""
+        """Read and repair a submitted notebook. Raises CourseError if gradebook and course disagree."""
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
         exercise_of = {folder.check_cell(name): name for name in names}
@@ -143,7 +143,7 @@ class Shardlings(LoggingConfigurable):
                 raise CourseError(f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}")  # fmt: skip
 
     def report(self, work: NotebookWork) -> Report:
-        """The report, from what was kept or from grading now."""
+        """Return the stored report, or grade now."""
         found = self.kept(work.fingerprint)
         if found is None and work.fingerprint in self._coming:
             found = self._coming[work.fingerprint].result()
@@ -154,7 +154,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Grade these in the background; ``report`` waits for its own."""
+        """Grade these in the background. ``report`` waits for the one that it needs."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 
@@ -163,19 +163,19 @@ class Shardlings(LoggingConfigurable):
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
         if left:
-            self._prove(left[0].names)  # here: an error in a thread stops nobody
+            self._prove(left[0].names)  # in this thread: an error in another would stop nothing
         if len(left) > 1:
             threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
         else:
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Once for each exercise, also where the canary's memory cannot be written. Raises CanaryFailed."""
+        """Run the canary once for each exercise, even if its memory cannot be written. Raises CanaryFailed."""
         if not self._proved.issuperset(names):
             canary.prove(self.grader, names)
             self._proved.update(names)
 
-    # what was graded before
+    # stored reports
 
     def _place(self, fingerprint: str) -> Path:
         return self.root / KEPT / "reports" / fingerprint[:2] / f"{fingerprint}.json"
@@ -196,7 +196,7 @@ class Shardlings(LoggingConfigurable):
         write_atomic(place, report.dumps())
 
     def batch(self, works: Sequence[NotebookWork], done: Callable[[NotebookWork, Report | Exception], None]) -> None:
-        """Grade in parallel what was not kept; ``done`` is called in this thread for every work."""
+        """Grade in parallel all works without a stored report. ``done`` is called in this thread for every work."""
         left: dict[str, NotebookWork] = {}
         for work in works:
             found = self.kept(work.fingerprint)
@@ -213,7 +213,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # now: while other threads parse, it can fail
+            load_templates()  # now: it can fail while other threads parse
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, work: NotebookWork) -> Submission:
@@ -223,11 +223,11 @@ class Shardlings(LoggingConfigurable):
 
 
 def stamp(work: NotebookWork, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
-    """Changes when anything that the graded notebook or its rows depend on changes.
+    """Return a digest that changes with anything that the graded notebook or its rows depend on.
 
     Args:
-        dates: when it was handed in, and when it was due.
-        late: what decides on penalties.
+        dates: submission time and deadline.
+        late: settings and code of the late penalties.
     """
     cells = [(k.name, k.kind, k.source, k.points, k.solution, k.task, k.locked) for k in known]
     parts = [

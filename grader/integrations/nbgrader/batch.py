@@ -1,9 +1,9 @@
-"""``shardlings grade --nbgrader``: a class graded in parallel, into the gradebook row for row as by nbgrader.
+"""``shardlings grade --nbgrader``: grade a class in parallel, into the same gradebook rows as nbgrader would write.
 
-Workers grade side by side; this one process reads, and writes the gradebook and ``autograded/``. Rows of several students
-go into the gradebook in one transaction, before any of their files. A student is done when their notebook in
-``autograded/`` bears the stamp of this very work; it is written last. So a batch killed at any moment is resumed by running
-it again, and nobody is graded twice.
+Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
+transaction writes the rows of several students, before any of their files. The student's notebook in ``autograded/`` is
+written last. Once it has this submission's stamp, the student is done. So a killed batch resumes when it is run again,
+and no student is graded twice.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from grader.reports.attention import ended_xla
 
 FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
 HELD = 256
-"""Submissions whose rows are held at a time."""
+"""Submissions with rows in memory at a time."""
 MOST_AT_ONCE = 32
-"""Students whose rows are one transaction: formgrader waits no longer than that takes."""
+"""Students per transaction, which formgrader has to wait for."""
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 @dataclass
 class _Student:
-    """One student's submission: its notebooks, read, and the reports that have come in."""
+    """One student's submission: its notebooks, read, and the reports so far."""
 
     name: str
     works: dict[str, NotebookWork]
@@ -69,14 +69,14 @@ def grade(
     folder: Path, assignment: str, bar: Bar, *, jobs: int = 0, isolation: str = "", again: bool = False,
     remember: bool = True, elsewhere: Elsewhere | None = None,
 ) -> BatchOutcome:  # fmt: skip
-    """Grade what is new or changed in ``submitted/*/<assignment>/``.
+    """Grade new or changed submissions in ``submitted/*/<assignment>/``.
 
     Args:
-        jobs: submissions graded at a time; 0: as nbgrader_config.py says.
-        isolation: empty: as nbgrader_config.py says.
-        again: also what is as it was (reports are still kept; the rows are written anew).
-        remember: use what was found in earlier runs, and keep what is found in this one.
-        elsewhere: what has submissions graded on other machines.
+        jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
+        isolation: empty for the setting in nbgrader_config.py.
+        again: also rewrite unchanged submissions; stored reports are still used.
+        remember: use the results of earlier runs, and keep those of this run.
+        elsewhere: grades submissions on other machines.
     """
     if not (folder / "nbgrader_config.py").is_file():
         raise CourseError(f"{folder} has no nbgrader_config.py; make it with: shardlings nbgrader init {folder}")
@@ -85,7 +85,7 @@ def grade(
         batch.session.shardlings.remember, batch.session.shardlings.elsewhere = remember, elsewhere
         try:
             return batch.run(bar, again)
-        except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader makes the second of the first
+        except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader raises the second from the first
             place = batch.coursedir.db_url.removeprefix("sqlite:///")
             reason = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
             raise CourseError(
@@ -107,21 +107,21 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class _Batch:
-    """One run over one assignment; everything here happens in one thread."""
+    """One run over one assignment, all in one thread."""
 
     def __init__(self, folder: Path, assignment: str, jobs: int, isolation: str) -> None:
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # for alembic
         self.assignment = assignment
         app = AutogradeApp()
         app.initialize(["--log-level=ERROR"], root=str(folder))
-        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # the gradebook's errors are raised, too
+        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # the gradebook's errors are raised as well
         self.coursedir: Any = app.coursedir
         self.coursedir.assignment_id = assignment
         self.converter: Any = Autograde(coursedir=self.coursedir, parent=app)
         self.session = Session(self.coursedir, self.converter)
         settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
-        self.reports: dict[str, list[Report]] = {}  # by student, those of their notebooks
+        self.reports: dict[str, list[Report]] = {}  # by student, one for each notebook
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 
@@ -135,7 +135,7 @@ class _Batch:
             places = self._places()
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
-                self.session.shardlings.grader.warm()  # while submissions are read: somebody was never graded
+                self.session.shardlings.grader.warm()  # while submissions are read; some were never graded
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
@@ -165,7 +165,7 @@ class _Batch:
         outcome.page = class_page.write(self._pages, settings.loaded, self.reports, outcome.attention, outcome.late)
         return outcome
 
-    # what there is
+    # inputs
 
     def _load_assignment(self) -> None:
         try:
@@ -181,13 +181,13 @@ class _Batch:
         }
 
     def _load_dates(self) -> None:
-        """When who handed in what the gradebook has, and when it was due."""
+        """Load the submission time and the deadline of each student in the gradebook."""
         there: list[Any] = self.gradebook.assignment_submissions(self.assignment)
         self.dates = {str(one.student_id): (one.timestamp, one.duedate) for one in there}
 
     def _places(self) -> dict[str, list[Path]]:
-        """Student -> notebooks handed in, as nbgrader finds them."""
-        with contextlib.suppress(NbGraderException):  # there is no notebook at all
+        """Return the submitted notebooks by student, as nbgrader finds them."""
+        with contextlib.suppress(NbGraderException):  # raised if there is no notebook at all
             self.converter.init_notebooks()
         submitted = self.coursedir.submitted_directory
         pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)
@@ -237,12 +237,12 @@ class _Batch:
             return ""
 
     def _wait_for_a_person(self, outcome: BatchOutcome) -> None:
-        """Note the cells that a person must look at, and lay the points that people gave over the reports."""
+        """Note the cells that need review, and add the points that people gave to the reports."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
         checks = {c: e for works in self._exercises.values() for c, e in works.items()}
         words = by_hand.to_read(self.session.shardlings.loaded, checks.values())
-        # Everybody's, also who is in the gradebook and not in this folder; so many at a time as are held.
+        # All students of the gradebook, even without a folder here; at most HELD at a time.
         everybody = sorted({*self.dates, *outcome.graded})
         for start in range(0, len(everybody), HELD):
             for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
@@ -254,7 +254,7 @@ class _Batch:
 
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:
-        """Notebook -> grade cell -> exercise."""
+        """Exercises by grade cell, by notebook."""
         course = self.session.shardlings.loaded
         return {
             n: {course_folder.check_cell(e): e for e in course.module(n).exercises}
@@ -267,7 +267,7 @@ class _Batch:
     def _grade(self, students: list[_Student], outcome: BatchOutcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
         ready: list[_Student] = []
-        at_once = 1  # the first is to be seen soon
+        at_once = 1  # write the first one soon
 
         def record() -> None:
             nonlocal at_once
@@ -300,7 +300,7 @@ class _Batch:
         outcome.graded.sort()
 
     def _record(self, students: Sequence[_Student]) -> None:
-        """Rows first, then the files, the notebook with its stamp last."""
+        """Write the rows first, then the files, and last the notebook with its stamp."""
         nodes = {s.name: {n: self._notebook(s, work) for n, work in s.works.items()} for s in students}
         late: list[tuple[_Student, Any]] = []
         with one_transaction(self.gradebook):
@@ -308,7 +308,7 @@ class _Batch:
                 self._fill(student, found, nodes[student.name])
                 if found.total_seconds_late > 0:
                     late.append((student, found))
-            if late:  # penalties are of scores, which the gradebook adds up
+            if late:  # penalties depend on scores, which the gradebook adds up
                 self.gradebook.db.flush()
                 self.gradebook.db.expire_all()
             for student, found in late:
@@ -333,7 +333,7 @@ class _Batch:
         return Path(self.coursedir.root, KEPT, "pages", self.assignment)
 
     def _rows(self, students: Sequence[_Student]) -> list[tuple[_Student, Any]]:
-        """Everybody's row, new where there was none."""
+        """Return each student's row, and create missing ones."""
         for student in students:
             self.gradebook.update_or_create_student(student.name)
         held = submissions_of(self.gradebook, self.assignment, [s.name for s in students])
@@ -341,7 +341,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # so long the session knows them
+        del held  # the session knew the rows until here
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:
@@ -353,7 +353,7 @@ class _Batch:
         return node
 
     def _penalise(self, student: _Student, found: Any) -> None:
-        """As nbgrader's AssignLatePenalties, with the plugin that is configured: from 0 to what the notebook earned."""
+        """Penalise like nbgrader's AssignLatePenalties, with the configured plugin: from 0 to the notebook's score."""
         late = found.total_seconds_late
         for submitted in found.notebooks:
             if submitted.name in student.works:
@@ -377,7 +377,7 @@ class _Batch:
             os.chmod(path, int(str(self.converter.permissions), 8))
 
     def _copy_source(self, target: Path) -> None:
-        """The assignment's own files take the place of what was handed in under their names."""
+        """Copy the assignment's own files over submitted files of the same name."""
         source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
         spared = {str(source / name) for name in self.converter.exclude_overwriting.get(self.assignment, [])}
         for file in sorted(set(utils.find_all_files(str(source), [*self.coursedir.ignore, "*.ipynb"])) - spared):

@@ -1,4 +1,4 @@
-"""Points that a person gave in nbgrader's formgrader, in reports: for answers in words, and in place of the grader's."""
+"""Points that a person gave in nbgrader's formgrader: for answers in words, or in place of the grader's points."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SAID = 1000  # characters of a comment
 
 
 def laid_over(report: Report, submission: Any, course: Course) -> Report:
-    """The report with the points that stand in the gradebook.
+    """Return the report with the points of the gradebook.
 
-    A score for an exercise's check cell is for all that no person reads: with words of it still to be read the exercise
-    stays as graded, for its sum is not known.
+    A score for an exercise's check cell covers all that the grader judges. While answers in words are unread, that
+    score is not used, since the exercise's sum is unknown.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -33,7 +33,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
 def _given(
     course: Course, student: str, graded: ExerciseReport, grades: dict[str, Any], comments: dict[str, str | None]
 ) -> list[Override]:
-    """What a person gave in one exercise: for all of it, or for single answers in words."""
+    """Return a person's points in one exercise: for the whole exercise, or for single answers in words."""
     exercise = course.exercise(graded.exercise)
     words = {check: cell for cell, check in to_read(course, [exercise.id]).items()}
     results = {f"{exercise.id}/{result.name}": result for result in graded.results}
@@ -47,7 +47,7 @@ def _given(
 
 
 def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
-    """Cell -> EXERCISE/QUESTION of the answers that a person reads."""
+    """Return cell -> EXERCISE/QUESTION of the answers that a person reads."""
     return {
         folder.cell_name(name, question.name): f"{name}/{question.name}"
         for name in exercises
@@ -56,7 +56,7 @@ def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
 
 
 def _points(exercise: Exercise, grade: Any) -> float | None:
-    """What a person gave for a cell; those of an extension are worth nothing and get extra credit."""
+    """Return a person's points for a cell. Cells of extensions are worth nothing and get extra credit."""
     if grade is None:
         return None
     return grade.extra_credit if exercise.extension else grade.manual_score

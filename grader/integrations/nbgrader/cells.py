@@ -1,6 +1,6 @@
-"""A report as nbgrader's cells: outputs of grade cells, comments of solution cells.
+"""Convert a report into nbgrader's cells: outputs of grade cells, comments of solution cells.
 
-nbgrader gives full marks to a graded cell without an output it can read, so each gets either one
+nbgrader gives full marks to a graded cell without an output that it can read. So each gets either one
 number, a plain float between 0 and its points, or an error.
 """
 
@@ -24,22 +24,22 @@ from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
 
 MAX_COMMENT = 4000
-# MathJax would run TeX, and TeX can hold links; it reads the page as shown, so entities do not help.
+# MathJax would run TeX, which can hold links. It reads the rendered page, so entities do not help.
 _LOOKALIKES = str.maketrans({"`": "'", "$": "\uff04", "\\": "\u29f5"})
 _NO_TEX = '<div class="tex2jax_ignore mathjax_ignore">\n{}</div>\n'
 
 
 def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: bool) -> list[NotebookNode]:
-    """What a grade cell shows, and the number that nbgrader reads.
+    """Return a grade cell's outputs: the report, and the number that nbgrader reads.
 
     Args:
-        points: what the cell is worth to nbgrader.
-        notes: whether the notes on the whole submission are shown here.
+        points: the cell's weight in nbgrader.
+        notes: whether to show the notes on the whole submission.
     """
     if not math.isfinite(exercise.earned):
         return [error("the grader gave no number")]
     general = list(report.notes) if notes else []
-    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # not shown, and each one's own
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # not shown, and different for each student
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
@@ -54,14 +54,14 @@ def _output(kind: str, data: dict[str, str]) -> NotebookNode:
 
 
 def error(reason: str) -> NotebookNode:
-    """Zero points, and the reason."""
+    """Return an output for zero points, with the reason."""
     text = clean(reason)
     return nbformat.v4.new_output("error", ename="NotGraded", evalue=text, traceback=[f"NotGraded: {text}"])
 
 
 @lru_cache(maxsize=1000)
 def _drawn(shown: str) -> tuple[str, str]:
-    """An exercise's report (JSON) as HTML and as text. Many of a class have the same, full marks for one."""
+    """Render an exercise's report (JSON) as HTML and as text. Cached: many students have equal reports."""
     exercise = ExerciseReport.model_validate_json(shown)
     paper = io.StringIO()
     print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
@@ -72,7 +72,7 @@ def _drawn(shown: str) -> tuple[str, str]:
 
 
 def comment(exercise: ExerciseReport, task: str) -> str | None:
-    """The comment on a task's or question's cell; None when all is well."""
+    """Return the comment on a task's or question's cell; None if all passed."""
     results = [r for r in exercise.results if r.task == task and r.status != "passed"]
     failed = [r for r in results if r.status != "blocked"]
     lines = [f"- {_line(r)}" for r in failed or results]
@@ -91,18 +91,18 @@ def _line(result: Result) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that neither Markdown, HTML nor MathJax makes anything of: the feedback page tries all three."""
+    """Escape text for Markdown, HTML and MathJax: the feedback page tries all three."""
     plain = clean(text).translate(_LOOKALIKES)
     marks = r"(?<=\])\(|(?<![A-Za-z0-9])[*_~](?=\S)|(?<=\S)[*_~](?![A-Za-z0-9])"
     return re.sub(marks, lambda m: f"&#{ord(m[0])};", html.escape(plain, quote=False))
 
 
 def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], points: dict[str, float]) -> None:
-    """Give every graded code cell its outputs; one that is not ours gets an error, not full marks.
+    """Give every graded code cell its outputs. A cell that is not ours gets an error, not full marks.
 
     Args:
         by_cell: grade cell -> exercise.
-        points: grade cell -> what the gradebook says it is worth.
+        points: grade cell -> its points in the gradebook.
     """
     found = {e.exercise: e for e in report.exercises}
     first = True
@@ -119,7 +119,7 @@ def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], poi
 
 
 def graded_code(node: Any) -> str | None:
-    """The name of a cell whose score nbgrader reads from its outputs."""
+    """Return the name of a cell that nbgrader scores by its outputs; None for other cells."""
     marks = node.metadata.get("nbgrader", {})
     is_one = node.cell_type == "code" and marks.get("grade") and not marks.get("solution")
     return marks.get("grade_id") if is_one else None

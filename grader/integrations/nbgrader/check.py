@@ -1,7 +1,7 @@
 """``check`` for the notebooks that nbgrader releases.
 
-As ``grader.notebook.check``; under ``nbgrader validate`` it also raises when a check fails, which is
-what makes validate say so.
+It works like ``grader.notebook.check``. Under ``nbgrader validate`` it also raises when a check fails, so
+that validate reports it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from grader import notebook
 
 
 class ChecksFailed(Exception):
-    """Some public checks do not pass yet; the message names them."""
+    """Some public checks do not pass yet. The message names them."""
 
 
 def check(name: str) -> None:

@@ -31,11 +31,11 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page into ``place``, and each student's page that is missing or has other points given by hand.
+    """Write the class page into ``place``, and student pages that are missing or have changed points by hand.
 
     Args:
-        reports: by student, those of their notebooks.
-        attention: by student, why a person is needed.
+        reports: by student, one for each notebook.
+        attention: by student, why review is needed.
         late: by student, how many seconds.
 
     Returns:
@@ -69,7 +69,7 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 
 
 def _read_marks(place: Path) -> dict[str, str]:
-    """By student with points given by hand, of which report their page is; empty where nothing of that can be read."""
+    """Return the digest of the report behind each page with points by hand, by student; empty if unreadable."""
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -78,12 +78,12 @@ def _read_marks(place: Path) -> dict[str, str]:
 
 
 def drop(place: Path, student: str) -> None:
-    """Their page, before they are done: so that a batch that is killed leaves no page of an earlier report."""
+    """Delete a student's page before new results are written, so that a killed batch leaves no outdated page."""
     (place / page_name(student)).unlink(missing_ok=True)
 
 
 def _together(student: str, reports: list[Report]) -> Report:
-    """Several notebooks of one assignment are one report."""
+    """Merge the reports of one assignment's notebooks."""
     first = reports[0]
     return first.model_copy(
         update={

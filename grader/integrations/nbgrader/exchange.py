@@ -1,4 +1,4 @@
-"""A student's way into nbgrader's exchange. Imports nbgrader only when asked."""
+"""Submit to nbgrader's exchange. Imports nbgrader only when called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.course.config import CourseError
 
 
 def configured() -> str:
-    """The course id when nbgrader is installed and set up to submit here, else nothing."""
+    """Return the course id if nbgrader is installed and set up to submit here, else ''."""
     try:
         app = _app()
     except (ImportError, OSError, SystemExit):
@@ -23,7 +23,7 @@ def configured() -> str:
 
 
 def submit(folder: Path) -> str:
-    """Hand a module's folder to the exchange, as ``nbgrader submit`` does; what it was taken in as."""
+    """Submit a module's folder to the exchange, like ``nbgrader submit``. Return course, assignment and timestamp."""
     from nbgrader.auth import Authenticator
     from nbgrader.exchange import ExchangeError
     from nbgrader.exchange.default import ExchangeSubmit

@@ -1,11 +1,11 @@
 """``shardlings nbgrader init``: a course folder in nbgrader's layout, one assignment per module.
 
-Everything written comes from ``exercises/``, which holds only what learners may see, so whatever
-nbgrader releases from here may be released.
+All files come from ``exercises/``, which holds only what learners may see, so nbgrader may release
+anything in this folder.
 
     DIR/nbgrader_config.py                     plugs the grader in; yours to edit, never overwritten
     DIR/source/<module>/<module>.ipynb         the module's notebook with nbgrader's marks
-    DIR/source/<module>/course.yaml, _public/  what ``check`` in that notebook needs
+    DIR/source/<module>/course.yaml, _public/  files that ``check`` needs in that notebook
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ configure(c, course={course!r})
 
 @lru_cache(10_000)
 def cell_name(exercise: str, name: str) -> str:
-    """The id of an exercise's cell: of a task, of a question, or of its ``check``."""
+    """Return the id of an exercise's cell: a task's, a question's, or the ``check`` cell's."""
     return notebooks.cell("markdown", f"{exercise}-{name}", "").id
 
 
@@ -59,24 +59,24 @@ def check_cell(exercise: str) -> str:
 
 
 def solution_cells(exercise: Exercise) -> dict[str, str]:
-    """Task or question -> the id of the cell it is written in."""
+    """Return task or question -> the id of the cell for its solution."""
     return {name: cell_name(exercise.id, name) for name in (*exercise.tasks, *exercise.questions)}
 
 
 def cell_points(course: Course, exercise: str) -> float:
-    """What an exercise's check cell is worth, without what a person reads; an extension is worth nothing and earns extra credit."""
+    """Return the points of an exercise's check cell, without answers that a person reads. Extensions have 0."""
     found = course.exercise(exercise)
     by_hand = sum(question.points for question in written_questions(found))
     return 0.0 if found.extension else round((found.points - by_hand) * course.weight(exercise), 6)
 
 
 def written_questions(exercise: Exercise) -> list[Question]:
-    """Those that a person reads: their cells are graded by hand, in the formgrader."""
+    """Return the questions that a person reads. Their cells are graded by hand, in the formgrader."""
     return [question for question in exercise.questions.values() if isinstance(question.answer, Written)]
 
 
 def init(course: Course, folder: Path) -> list[str]:
-    """Write or refresh the folder; the paths that changed. ``nbgrader_config.py`` is written only once."""
+    """Write or refresh the folder, and return the changed paths. ``nbgrader_config.py`` is written only once."""
     if not course.solved:
         raise CourseError("an nbgrader course is made from the author's checkout; this one has no solutions/")
     if stale(course):
@@ -94,7 +94,7 @@ def init(course: Course, folder: Path) -> list[str]:
 
 
 def course_of(folder: Path) -> Path | None:
-    """The course that the folder's nbgrader_config.py names, as nbgrader reads it; None where none is named."""
+    """Return the course that the folder's nbgrader_config.py names, as nbgrader reads it; None if it names none."""
     if not (folder / "nbgrader_config.py").is_file():
         return None
     try:
@@ -112,7 +112,7 @@ def _differs(path: Path, text: str) -> bool:
 
 
 def _assignment(course: Course, module: str) -> dict[str, str]:
-    """The files of one assignment: the notebook, and the public part of this module alone."""
+    """Return the files of one assignment: the notebook, and only this module's public part."""
     given = course.root / "exercises"
     listed = course.module(module).exercises
     public = yaml.safe_load((given / "course.yaml").read_text(encoding="utf-8"))
@@ -124,7 +124,7 @@ def _assignment(course: Course, module: str) -> dict[str, str]:
 
 
 def source_notebook(course: Course, module: str) -> str:
-    """The module's notebook as learners get it, with nbgrader's marks on its cells."""
+    """Return the module's notebook for learners, with nbgrader's marks on its cells."""
     notebook = nbformat.reads(notebooks.notebook(course, module), as_version=4)
     roles: dict[str, Any] = {}
     for name in course.module(module).exercises:
@@ -156,7 +156,7 @@ def _marks(ident: str, *, solution: bool = False, points: float | None = None) -
 
 
 def in_plain_words(course: Course, name: str) -> str:
-    """What an exercise's points are for, as comment lines; of hidden checks only what they are worth."""
+    """Return an exercise's points as comment lines. Hidden checks show only their total."""
     exercise, weight = course.exercise(name), course.weight(name)
     total = round(exercise.points * weight, 6)
     worth = f"{total:g} points" + (", a bonus" if exercise.extension else "")
@@ -179,7 +179,7 @@ def _asked(question: Question) -> str:
 
 
 def texts_given(course: Course) -> frozenset[str]:
-    """The code cells learners are given that are nobody's work: they are not graded again and again."""
+    """Return the released code cells without learners' work. They are left out of grading."""
     setup = notebooks.setup(course)
     ours = setup.replace("from grader.notebook import check", OUR_CHECK)
     return frozenset(text.strip() for text in (setup, ours, notebooks.by_hand(course.config.devices)))

@@ -1,4 +1,4 @@
-"""Rows of nbgrader's gradebook: the cells it knows, and what a graded notebook puts into it."""
+"""Rows of nbgrader's gradebook: the cells that it knows, and the results of a graded notebook."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_RESPONSE = "No response."
 
 
 def known_cells(gradebook: Gradebook, assignment: str, notebook: str) -> list[Known]:
-    """The cells that the gradebook knows of a notebook, in the order of the released notebook."""
+    """Return a notebook's cells in the gradebook, with their points and roles."""
     found: Any = gradebook.find_notebook(notebook, assignment)
     points = {c.name: c.max_score for c in (*found.grade_cells, *found.task_cells)}
     solutions = {c.name for c in found.solution_cells}
@@ -42,7 +42,7 @@ def known_cells(gradebook: Gradebook, assignment: str, notebook: str) -> list[Kn
 
 
 def in_order(known: list[Known], released: Path) -> list[Known]:
-    """The database keeps no order; the released notebook does."""
+    """Sort the cells in the order of the released notebook, which the database does not keep."""
     try:
         nodes = nbformat.read(released, as_version=4).cells
     except Exception:
@@ -53,10 +53,10 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
 
 @contextmanager
 def one_transaction(gradebook: Gradebook) -> Iterator[None]:
-    """All that is done within is in the gradebook, or nothing.
+    """Commit all changes of the block to the gradebook, or none.
 
-    nbgrader commits after every row. Here its session joins a transaction that ends with the block, as SQLAlchemy documents
-    it ("Joining a Session into an External Transaction"): its commits then only write to that transaction.
+    nbgrader commits after every row. Here its session joins a transaction that ends with the block, as SQLAlchemy
+    documents it ("Joining a Session into an External Transaction"): its commits then only write to that transaction.
     """
     session: Any = gradebook.db
     session.remove()
@@ -71,7 +71,7 @@ def one_transaction(gradebook: Gradebook) -> Iterator[None]:
 
 
 def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str]) -> list[Any]:
-    """What the gradebook has of these students, with all their rows; asked for at once, not student by student."""
+    """Return these students' submissions in the gradebook with all their rows, loaded together for speed."""
     of: Any = SubmittedAssignment
     book: Any = SubmittedNotebook
     kind: Any = Assignment
@@ -87,7 +87,7 @@ def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str
 
 
 def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:
-    """What nbgrader's own saving leaves out: reasons as comments, extra credit, what a person must look at.
+    """Add what nbgrader's own saving leaves out: reasons as comments, extra credit, marks for review.
 
     Manual scores and comments are never touched. Commits nothing.
 
@@ -102,7 +102,7 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
     extra_words = by_hand.to_read(autograder.loaded, [name for name in work.names if declared[name].extension])
     for grade in submitted.grades:
         if grade.name in extra_words and grade.auto_score is None:
-            grade.auto_score = 0  # of a cell without any score nbgrader leaves the extra credit out of its sums
+            grade.auto_score = 0  # nbgrader omits the extra credit of a cell without a score
         name = work.exercise_of.get(grade.name, "")
         if name not in found:
             continue
@@ -119,7 +119,7 @@ def _comment_tasks(comments: dict[str, Any], exercise: Exercise, report: Exercis
 
 
 def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:
-    """As nbgrader's SaveAutoGrades, for all cells at once. Commits nothing."""
+    """Save scores like nbgrader's SaveAutoGrades, but all cells at once. Commits nothing."""
     from nbgrader.utils import determine_grade
 
     graded = {n.metadata.nbgrader["grade_id"]: n for n in nodes if n.metadata.get("nbgrader", {}).get("grade")}

@@ -1,8 +1,8 @@
-"""What was handed in, where nbgrader copies it: a link in it is named and never followed.
+"""Copy submissions within nbgrader's folders. Links are reported and never followed.
 
 nbgrader copies all files beside a notebook from the exchange to ``submitted/``, to ``autograded/`` and on into
-``feedback/``, and follows links on the way: one that a student named ``book.db`` and pointed at the gradebook came back
-to them. ``guard`` replaces nbgrader's copying from ``submitted/`` on, for work of students alone. ``plugin.Collect`` keeps
+``feedback/``, and follows links on the way: a student who linked ``book.db`` to the gradebook got the gradebook back.
+``guard`` replaces nbgrader's copying from ``submitted/`` on, only for students' files. ``plugin.Collect`` keeps
 links as links on the way from the exchange.
 """
 
@@ -50,7 +50,7 @@ def _can_be_read(path: str) -> bool:
 
 
 def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], bool]) -> str:
-    """Why nothing of a student's folder is graded.
+    """Return why nothing of a student's folder is graded.
 
     Args:
         known: the assignment's notebooks, without suffix.
@@ -72,7 +72,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
 
 def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
-    """Copy the files of a submission that are no notebooks, without those that ``odd_files`` names."""
+    """Copy a submission's files except notebooks and those that ``odd_files`` names."""
     from nbgrader.utils import find_all_files
 
     for problem in odd_files(Path(source)):
@@ -105,7 +105,7 @@ REPLACED = {
 
 
 def guard() -> None:
-    """Have nbgrader's converters copy a student's files with ``copy``.
+    """Make nbgrader's converters copy a student's files with ``copy``.
 
     nbgrader has no setting for that: its hooks run before and after its own copying. So this replaces a method.
 
@@ -139,7 +139,7 @@ def guard() -> None:
 
 @contextlib.contextmanager
 def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
-    """Copy the plain files of a folder; yield the copy, and where each link of the original points."""
+    """Copy the plain files of a folder. Yield the copy, and the target of each link of the original, by path."""
     every = (os.path.join(place, name) for place, *names in os.walk(folder) for listed in names for name in listed)
     links = {Path(os.path.relpath(path, folder)): os.readlink(path) for path in every if os.path.islink(path)}
 

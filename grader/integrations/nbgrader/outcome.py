@@ -1,4 +1,4 @@
-"""What a run over a class did, and what a person must look at."""
+"""The outcome of a run over a class, and what needs review."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from grader.integrations.nbgrader.repair import Known
 
 @dataclass
 class BatchOutcome:
-    """Students by what was done: graded now, as before, or why they could not be."""
+    """Students by outcome: graded now, unchanged, or why grading failed."""
 
     graded: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
-    attention: dict[str, list[str]] = field(default_factory=dict)  # who needs a person, and why
+    attention: dict[str, list[str]] = field(default_factory=dict)  # reasons for review, by student
     late: dict[str, float] = field(default_factory=dict)  # seconds, by student
     page: str = ""  # the class page
-    no_secret: list[str] = field(default_factory=list)  # whose feedback `nbgrader release_feedback` cannot release
+    no_secret: list[str] = field(default_factory=list)  # without the secret that release_feedback needs
     tier: str = ""
 
     def needs_a_person(self, student: str, *reasons: str) -> None:
@@ -30,7 +30,7 @@ class BatchOutcome:
             self.attention.setdefault(student, []).extend(reasons)
 
     def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
-        """Note what a person must look at in the gradebook.
+        """Note what needs review in the gradebook.
 
         Args:
             submission: nbgrader's SubmittedAssignment.
@@ -56,7 +56,7 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
 
 
 def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]]) -> list[str]:
-    """Notebooks from which nothing could be graded, and why."""
+    """Return why notebooks gave nothing to grade."""
     reasons: list[str] = []
     for name, work in works.items():
         solutions = {k.name for k in known[name] if k.solution}

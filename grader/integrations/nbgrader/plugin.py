@@ -1,9 +1,9 @@
-"""What nbgrader_config.py plugs into nbgrader: the classes that its commands call.
+"""The classes that nbgrader_config.py plugs into nbgrader and that its commands call.
 
-``nbgrader autograde`` goes over each submission twice. First it is made sound: ``Exporter`` reads even
-what is no notebook, ``Repair`` rebuilds the cells. Then it is graded: ``Grade`` stands where nbgrader's
-``Execute`` starts a kernel, nbgrader's ``SaveAutoGrades`` reads the numbers, ``SaveComments`` adds the
-reasons. ``ClearSolutions`` is nbgrader's, and leaves alone what is already as learners get it.
+``nbgrader autograde`` passes over each submission twice. The first pass repairs it: ``Exporter`` reads any file, even
+one that is no notebook, and ``Repair`` rebuilds the cells. The second pass grades it: ``Grade`` replaces nbgrader's
+``Execute``, which starts a kernel; nbgrader's ``SaveAutoGrades`` reads the numbers; ``SaveComments`` adds the
+reasons. ``ClearSolutions`` is nbgrader's, but skips cells that are already as learners get them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, st
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
 
-# nbgrader opens the gradebook for each step of each notebook; with an engine of its own each would compile the same
-# queries again, a fifth of the time of `nbgrader autograde`.
+# nbgrader opens the gradebook for each step of each notebook. With separate engines each would compile the same queries
+# again, a fifth of the time of `nbgrader autograde`.
 nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 
 handed_in.guard()
@@ -48,7 +48,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     """Plug the grader into nbgrader's configuration.
 
     Args:
-        c: what ``get_config()`` gave.
+        c: the result of ``get_config()``.
         course: the course's course.yaml, with solutions/ beside it.
     """
     c.Shardlings.course, c.Shardlings.isolation, c.Shardlings.jobs = course, isolation, jobs
@@ -73,7 +73,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
 
 
 def plain_markdown(source: str) -> str:
-    """Markdown as HTML in which HTML is text: a script in a student's cell would run in the grader's browser."""
+    """Convert Markdown to HTML, with HTML escaped: a script in a student's cell would run in the grader's browser."""
     return MarkdownWithMath(renderer=IPythonRenderer(escape=True)).render(source)
 
 
@@ -83,12 +83,12 @@ _SESSIONS: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
 
 
 class Session:
-    """One run of a converter: its course folder, the grader, and the notebook in hand."""
+    """One run of a converter: its course folder, the grader, and the current notebook."""
 
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # it has its settings; holding on to the converter would keep both for ever
+        self.shardlings.parent = None  # its settings are read; keeping the converter would keep both for ever
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
@@ -120,7 +120,7 @@ class Session:
         return self.shardlings.read(path, student, assignment, notebook, known), known
 
     def look_ahead(self, converter: Any, assignment: str, notebook: str) -> None:
-        """Have the submissions that nbgrader comes to later graded in the meantime."""
+        """Start grading the submissions that nbgrader will reach later."""
         if self.started:
             return
         self.started = True
@@ -128,7 +128,7 @@ class Session:
         works = []
         for place, notebooks in sorted(converter.assignments.items()):
             for path in (Path(n) for n in notebooks if Path(n).stem == notebook):
-                with contextlib.suppress(Unreadable):  # nbgrader comes to it, and says so
+                with contextlib.suppress(Unreadable):  # nbgrader reports it when it gets there
                     works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
         self.shardlings.ahead(works)
 
@@ -138,7 +138,7 @@ class Session:
 
 
 def late_policy(parent: Any) -> list[str]:
-    """The plugin that decides on late penalties, its settings and its code: scores depend on all of them."""
+    """Return the late penalty plugin's name, code and settings: scores depend on all of them."""
     late: Any = AssignLatePenalties(parent=parent)
     late.init_plugin()
     plugin = late.plugin_inst
@@ -160,7 +160,7 @@ def _where(resources: Any) -> tuple[str, str, str]:
 
 
 def rebuild(nb: Any, work: NotebookWork) -> None:
-    """Put the repaired cells in place of the submitted ones; nothing else of the file is kept."""
+    """Replace the submitted cells by the repaired ones. Nothing else of the file is kept."""
     nb.cells = work.repaired.cells
     nb.nbformat, nb.nbformat_minor = 4, 5
     nb.metadata = nbformat.from_dict({"language_info": {"name": "python"}})
@@ -176,7 +176,7 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 
 
 class Exporter(NotebookExporter):
-    """Reads any file: what is no notebook is an empty one, and ``Repair`` says why."""
+    """Reads any file. One that is no notebook becomes an empty notebook, and ``Repair`` reports why."""
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
         try:
@@ -201,7 +201,7 @@ class Repair(NbGraderPreprocessor):
 
 
 class Grade(NbGraderPreprocessor):
-    """Stands in for ``Execute``: the submission is graded in the sandbox, no kernel is started."""
+    """Replaces ``Execute``: grades the submission in the sandbox, without a kernel."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
@@ -211,7 +211,7 @@ class Grade(NbGraderPreprocessor):
         try:
             session.look_ahead(_converter(self), work.assignment, work.notebook)
             report = session.shardlings.report(work)
-        except CanaryFailed as failed:  # any other error would fail this one student, and then the next
+        except CanaryFailed as failed:  # any other error would fail this student, then each of the next
             raise SystemExit(f"shardlings: {failed}") from None
         session.works[_where(resources)] = work, report
         graded(nb, work, report, mark)
@@ -219,7 +219,7 @@ class Grade(NbGraderPreprocessor):
 
 
 class SaveComments(NbGraderPreprocessor):
-    """Reasons and hints as comments; after ``SaveAutoGrades``, which resets them."""
+    """Writes reasons and hints as comments. Runs after ``SaveAutoGrades``, which resets them."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
@@ -233,7 +233,7 @@ class SaveComments(NbGraderPreprocessor):
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's, which would read where a link points: here a link stays a link, and grading names it."""
+    """nbgrader's Collect would read through links. Here a link stays a link, and grading reports it."""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         if os.path.islink(src):
@@ -242,12 +242,12 @@ class Collect(ExchangeCollect):
         with handed_in.without_links(Path(src)) as (plain, links):
             super().do_copy(str(plain), dest, log)
         for path, target in links.items():
-            if Path(dest, path).parent.is_dir():  # else nbgrader was told to ignore it
+            if Path(dest, path).parent.is_dir():  # otherwise nbgrader ignores the folder
                 Path(dest, path).symlink_to(target)
 
 
 class ClearSolutions(NbgraderClearSolutions):
-    """nbgrader's, except for cells that are already what learners get."""
+    """nbgrader's ClearSolutions, except for cells that are already as learners get them."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._given = self._texts_given(_where(resources)[2])

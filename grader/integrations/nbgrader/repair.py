@@ -1,9 +1,9 @@
-"""Repair of a submitted notebook, however damaged: cells for the gradebook, and code for the grader.
+"""Repair a submitted notebook, however damaged: cells for the gradebook, and code for the grader.
 
-The grader gets every code cell that the learner wrote, whatever nbgrader's marks on it say: a task is
-graded by the function that is there, not by the cell it is in. The gradebook gets every cell it knows
-exactly once: found by what it defines, else by its marks, else by its id, else put back. Nothing here
-raises, and nothing here runs anything.
+The grader gets every code cell that the learner wrote, whatever nbgrader's marks on it are: a task is
+graded by its function, not by its cell. The gradebook gets every cell that it knows exactly once: found by what it
+defines, else by its marks, else by its id, else put back. This module never raises, and never
+runs any code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grader.intake.notebooks import cell_text, checked_after, neutralise, notebo
 from grader.intake.submission import Chunk, Refused, Source, Submission
 from grader.wire import limits
 
-# `check` is ours and has nothing to say while grading; a cell that calls it is not at fault.
+# `check` is ours and does nothing while grading, so that cells that call it do not fail.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
 _DEFINES = re.compile(r"^(?:(?:async\s+)?def\s+(\w+)|(\w+)\s*(?::[^=\n]+)?=(?!=))", re.MULTILINE)
@@ -35,7 +35,7 @@ PUT_BACK = "This cell was missing in what was handed in; it was put back, empty,
 
 @dataclass(frozen=True)
 class Known:
-    """A cell that the gradebook knows, as it was released."""
+    """A cell that the gradebook knows, as released."""
 
     name: str
     kind: str
@@ -52,7 +52,7 @@ class Known:
 
     @property
     def restored(self) -> bool:
-        """Whether its text is ours."""
+        """True if the released text replaces the submitted text."""
         return self.locked or (self.graded and not self.solution)
 
     @property
@@ -71,29 +71,29 @@ class Known:
 
 @dataclass
 class Cell:
-    """A submitted cell; ``number`` counts from 1 over all cells, as a person counts them."""
+    """A submitted cell. ``number`` counts from 1 over all cells, as people count them."""
 
     number: int
     kind: str
     text: str
-    marked: str = ""  # the known cell its marks name
+    marked: str = ""  # the known cell that its marks name
     ident: str = ""
     known: Known | None = None
 
     @property
     def name(self) -> str:
-        """The gradebook's name of it; '' for a cell of the learner's own."""
+        """Its name in the gradebook; '' for a cell that the learner added."""
         return self.known.name if self.known else ""
 
     @property
     def is_code(self) -> bool:
-        """Whether it is code, or was before somebody turned it into text."""
+        """True if it is code, or was code before the student changed its type."""
         return self.kind == "code" or (self.known is not None and self.known.solution and self.known.kind == "code")
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """``untouched``: names of solution cells that are as they were released."""
+    """A repaired notebook. ``untouched``: names of solution cells that are unchanged from the release."""
 
     cells: list[NotebookNode]
     submission: Submission
@@ -105,11 +105,12 @@ class Repaired:
 def repair(
     path: Path, student: str, known: Sequence[Known], exercises: Iterable[str], given: frozenset[str] = frozenset()
 ) -> Repaired:
-    """Read the notebook at ``path``; see the module.
+    """Repair the notebook at ``path``, as the module describes.
 
     Args:
+        path: the notebook.
         known: the cells that the gradebook knows, in the notebook's order.
-        exercises: what the notebook is graded for.
+        exercises: the exercises that the notebook is graded for.
         given: texts of cells that are not the learner's work.
     """
     exercises, notes = tuple(exercises), list[str]()
@@ -180,7 +181,7 @@ def _cells(raw: list[Any], known: Sequence[Known], notes: list[str]) -> list[Cel
     return cells
 
 
-# -- which cell is which -----------------------------------------------------------------------
+# -- matching cells ----------------------------------------------------------------------------
 
 
 def _defined(text: str) -> set[str]:
@@ -188,7 +189,7 @@ def _defined(text: str) -> set[str]:
 
 
 def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> None:
-    """Give each known cell the submitted one that is it, and say what was found out of place."""
+    """Match each known cell to a submitted one, and note anything out of place."""
     for cell in known:
         if not cell.restored and cell.defines:
             _recognise_definition(cells, cell, notes)
@@ -217,7 +218,7 @@ def _recognise_definition(cells: list[Cell], cell: Known, notes: list[str]) -> N
 
 
 def _by_marks(cell: Known, free: list[Cell]) -> Cell | None:
-    """By its very text where that is ours, by nbgrader's marks, by the cell's id: the last of them."""
+    """Return the last cell with the text of a restored cell, with nbgrader's marks, or with the id, in this order."""
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]
     by_id = [c for c in free if c.ident == cell.name and not c.marked]
@@ -243,7 +244,7 @@ def _note_copies(cells: list[Cell], notes: list[str]) -> None:
         notes.append(f"copies of graded cells count as ordinary cells: {a_few(copies)}")
 
 
-# -- what comes of it --------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------
 
 
 def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
@@ -264,7 +265,7 @@ def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
 
 
 def _nodes(cells: list[Cell], known: Sequence[Known]) -> list[NotebookNode]:
-    """The notebook's cells: the learner's in their order, missing ones after the known cell before them."""
+    """Return the notebook's cells: the learner's in their order, missing ones after the known cell before them."""
     nodes = [_node(c) for c in cells]
     there = {c.name for c in cells}
     at = 0

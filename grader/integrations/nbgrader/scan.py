@@ -1,9 +1,8 @@
-"""What a course folder of nbgrader's tells that it should not: solutions, hidden checks, answers, the seed, and what
-belongs to other students: their work, and the gradebook.
+"""Find leaks in a course folder of nbgrader's: solutions, hidden checks, answers, the seed, and data of other students.
 
-Students get ``release/`` and ``feedback/``; ``source/`` becomes the first and ``autograded/`` the second.
-``submitted/`` came from them, and may only hold what they could write themselves. A link is reported anywhere: whoever
-copies it may copy what it points at.
+Students get ``release/`` and ``feedback/``. ``source/`` becomes the first and ``autograded/`` the second.
+``submitted/`` came from them, and may only hold text that they could write themselves. Every link is reported: a
+program that copies it may copy its target.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ select s.student_id, c.text from
   join submitted_notebook n on n.id = c.notebook_id join submitted_assignment s on s.id = n.assignment_id
 where c.text is not null
 """
-TELLING_LINE = 30  # characters; shorter lines are anybody's
-TELLING_DIGITS = 5  # a number of fewer may stand there for another reason
+TELLING_LINE = 30  # characters; shorter lines occur in any file
+TELLING_DIGITS = 5  # a number with fewer digits may be there by chance
 
 
 def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
-    """Files of ``folder`` (all of nbgrader's steps) and what each of them tells.
+    """Yield each file of ``folder`` (all of nbgrader's steps) with a leak, and the leak.
 
-    A student's own work is no leak where it comes back to them, right though it may be.
+    A student's own work is no leak in their own files, even if it is right.
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
@@ -66,7 +65,7 @@ def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
-    """Secret lines that are in ``text`` and not in the student's own work."""
+    """Yield secret lines that are in ``text`` and not in the student's own work."""
     known = {normal_form(line) for line in own.splitlines()}
     for line in dict.fromkeys(text.splitlines()):
         form = normal_form(line)
@@ -75,7 +74,7 @@ def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
 
 
 class _Others:
-    """What belongs to one student, and to whom it must not come: their files, their lines, the gradebook."""
+    """Material that only one student may see: their files, their lines; and the gradebook."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,7 +91,7 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """What a file tells of others: no file is a gradebook, and files that students get back tell of them alone."""
+        """Yield a file's leaks: no file may be a gradebook, and one student's files may not hold another's text."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"
@@ -135,7 +134,7 @@ def _line(text: str) -> str:
 
 
 def _comments(gradebook: Path) -> list[tuple[str, str]]:
-    """(student, comment) of all that a person or the grader wrote."""
+    """Return (student, comment) for all comments of people and of the grader."""
     if not gradebook.is_file():
         return []
     with contextlib.closing(sqlite3.connect(f"{gradebook.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -146,7 +145,7 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """All that a reader of a file can see: of notebooks the strings, of pages the words, of others their text."""
+    """Yield a file's readable text: strings of notebooks, words of pages, the content of other files."""
     text = path.read_bytes().decode("utf-8", "replace")
     if path.suffix == ".ipynb":
         try:
@@ -170,7 +169,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _handed_in(folder: Path, path: Path) -> str:
-    """The text of all that the student of ``step/STUDENT/ASSIGNMENT/...`` handed in there."""
+    """Return the whole text of the submission behind ``step/STUDENT/ASSIGNMENT/...``."""
     place = folder.joinpath("submitted", *path.parts[1:3])
     return "\n".join(t for p in _files(place) for t in texts(p))
 
@@ -181,13 +180,13 @@ def _of_check(course: Course, what: str) -> bool:
 
 
 def _answers_in(course: Course, text: str, own: str, student: str | None) -> Iterator[str]:
-    """Questions whose answer stands in ``text`` (in SI units or the question's), but not in the student's own work."""
+    """Yield questions with their answer in ``text`` (SI units or the question's), but not in the student's work."""
     known = _numbers(own)
     found = [n for n in _numbers(text) if n not in known]
     for exercise in course.exercises.values():
         for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:
-                continue  # nobody's numbers
+                continue  # the numbers of no student
             for answer in _figures(question, course.params(question, student or "")):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found
@@ -197,7 +196,7 @@ def _answers_in(course: Course, text: str, own: str, student: str | None) -> Ite
 
 
 def _figures(question: Question, params: dict[str, Any]) -> list[float]:
-    """The numbers that tell an answer, in SI units and in the question's; of what is no number there are none."""
+    """Return an answer's numbers, in SI units and in the question's; none for answers without numbers."""
     if isinstance(question.answer, Quantity):
         value = question(**params)
         return [value, value / unit_of(question.answer.unit)[0]]
@@ -208,6 +207,6 @@ def _figures(question: Question, params: dict[str, Any]) -> list[float]:
 
 
 def _numbers(text: str) -> set[float]:
-    """The numbers in a text that are long enough to tell something."""
+    """Return the numbers in a text that are long enough to be unlikely by chance."""
     digits = (t for t in NUMBER.findall(text) if len(re.sub(r"e.*|\D", "", t.lower()).strip("0")) >= TELLING_DIGITS)
     return {float(t) for t in digits}

@@ -1,1 +1,1 @@
-"""Kinds of answers: how each is asked for, read, compared and shown."""
+"""Kinds of answers. Each kind defines how answers are asked for, read, compared and shown."""

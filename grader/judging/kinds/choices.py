@@ -1,4 +1,4 @@
-"""Answers that are one of several, named by letter or by text. Each learner has an order of their own."""
+"""Answers that choose one of several options by letter or text. The options' order differs between learners."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LETTERS = string.ascii_uppercase
 
 @dataclass(frozen=True)
 class ChoiceKind:
-    """``options``: the text of each by its key, in the learner's order."""
+    """A choice; ``options`` maps keys to texts, in the learner's order."""
 
     options: Mapping[str, str]
 
     @classmethod
     def drawn(cls, options: Mapping[str, str], drawn: Mapping[str, Any]) -> ChoiceKind:
-        """With texts filled in. Raises jinja2.TemplateError, and ValueError where two options read alike."""
+        """Return the kind with texts filled in. Raises jinja2.TemplateError; ValueError if options read alike."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
         kind = cls(texts)
@@ -56,7 +56,7 @@ class ChoiceKind:
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:
-        """The option of ``b``, ``(b)`` or ``b: its text``."""
+        """Return the option named by ``b``, ``(b)`` or ``b: its text``."""
         lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
         if (letter := text.strip("()[].: ")) in lettered:
             return lettered[letter]
@@ -65,7 +65,7 @@ class ChoiceKind:
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """The options that are this text; else those with this key; else those that begin with it."""
+        """Return the options with exactly this text; else those with this key; else those that begin with it."""
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]

@@ -1,4 +1,4 @@
-"""What every kind of answer can do, and how texts of questions and options are filled in."""
+"""The interface of all kinds of answers, and filling in the texts of questions and options."""
 
 from __future__ import annotations
 
@@ -17,67 +17,67 @@ UNKNOWN = "not right, and no known misconception leads to it"
 
 
 class AnswerKind(Protocol[Want, Given]):
-    """How one kind of answer is asked for, read, compared and shown.
+    """One kind of answer: asks for, reads, compares and shows answers.
 
-    A *want* is what an author's function answers, once it is proved to be of the kind; a *given* is what was read of a
-    learner's. What is said of a wrong one never tells the right one.
+    A *want* is the checked value of an author's function. A *given* is a learner's answer after ``read``. Texts about a
+    wrong answer never reveal the right one.
     """
 
     @property
     def asked(self) -> Sequence[str]:
-        """Lines below a question's text that say what an answer looks like."""
+        """Lines below a question's text that describe the form of an answer."""
         ...
 
     def want(self, value: Any) -> Want:
-        """What an author's function returned. Raises ValueError where it is no answer of this kind."""
+        """Convert the value of an author's function. Raises ValueError if it is not an answer of this kind."""
         ...
 
     def read(self, raw: Any) -> Given:
-        """What a learner gave, as plain JSON. Raises BadAnswer, and nothing else for any ``raw``."""
+        """Read a learner's answer, given as plain JSON. Raises only BadAnswer, for any ``raw``."""
         ...
 
     def is_empty(self, raw: Any) -> bool:
-        """Whether nothing was answered yet."""
+        """Return True if the question is not answered yet."""
         ...
 
     def distance(self, given: Given, want: Want) -> float | None:
-        """How far the two are apart where they count as the same, else None."""
+        """Return the distance between the two if they count as equal, else None."""
         ...
 
     def are_close(self, one: Want, other: Want) -> bool:
-        """Whether one answer could be taken for both."""
+        """Return True if a single answer could match both."""
         ...
 
     def shown(self, want: Want) -> str:
-        """An author's answer, for the staff."""
+        """Return an author's answer as text, for the staff."""
         ...
 
     def read_as(self, given: Given) -> str:
-        """A learner's answer, shown back."""
+        """Return a learner's answer as text, to show it back."""
         ...
 
     def written(self, want: Want) -> str:
-        """An answer as a learner may write it, of which ``read`` makes the same."""
+        """Return an answer as a learner may write it; ``read`` turns it back into the same answer."""
         ...
 
     def misfit(self, given: Given) -> str:
-        """Why no right answer can be like that, whatever the right one is; '' where one can."""
+        """Return why no right answer can be like this one, whatever the right one is; '' if one can."""
         ...
 
     def why(self, given: Given, want: Want) -> str:
-        """Why a wrong answer may be wrong."""
+        """Return why a wrong answer may be wrong."""
         ...
 
 
 def is_blank(raw: Any) -> bool:
-    """None, or text without a letter."""
+    """Return True for None and for text of only white space."""
     return raw is None or (isinstance(raw, str) and not raw.strip())
 
 
 def literal(text: str) -> Any:
-    """What a text is as a Python literal; what Python would warn of in it is nobody's to read.
+    """Return the value of a Python literal, without Python's warnings.
 
-    Raises ValueError, SyntaxError, RecursionError or MemoryError for what is none.
+    Raises ValueError, SyntaxError, RecursionError or MemoryError if the text is not a literal.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,7 +88,7 @@ _jinja = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False) 
 
 
 def filled_in(text: str, params: Mapping[str, Any]) -> str:
-    """Raises jinja2.TemplateError where the text is no template or names a parameter that does not exist."""
+    """Fill in a template. Raises jinja2.TemplateError if it is not a template or a parameter does not exist."""
     return _template(text).render(**params).strip()
 
 

@@ -12,16 +12,17 @@ from grader.judging.kinds.kind import UNKNOWN, is_blank
 from grader.judging.units import DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
-"""How near an answer must be to kB taken for KiB: they differ by only 2.4 %, and (N + 1) / N comes near its powers."""
+"""Relative tolerance to detect kB taken for KiB: they differ by only 2.4 %, and (N + 1) / N is near its powers."""
 COUNTS = range(1, 9)
-"""Numbers that are in many formulas, beside those that were drawn."""
+"""Numbers that occur in many formulas, in addition to the drawn ones."""
 
 
 @dataclass(frozen=True)
 class QuantityKind:
-    """
+    """A number with a unit.
+
     Attributes:
-        zero: whether the answer may be 0, as an entry of a table.
+        zero: True if the answer may be 0, as an entry of a table.
         drawn: the numbers that were drawn for the question.
     """
 
@@ -85,10 +86,10 @@ class QuantityKind:
         return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
 
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
-        """Why a wrong number may be wrong, without telling the right one.
+        """Return why a wrong number may be wrong, without revealing the right one.
 
-        A factor is a mistake in the unit only where no factor of the question's own numbers is as large: 8 may be
-        bits in a byte, but also 2·4 or an axis of 8, so the reason does not mention it.
+        A factor is called a mistake in the unit only if the question's own numbers cannot produce it: 8 may be bits in
+        a byte, but also 2·4 or an axis of 8, so no reason mentions 8.
         """
         got = answer.value
         if got <= 0:
@@ -106,14 +107,14 @@ class QuantityKind:
         return "not right: off by more than a factor of 1000, so look at the units first"
 
     def _off_by(self, base: float, factor: float, rtol: float) -> bool:
-        """Whether a factor is a power of ``base``, and cannot come of the question's numbers."""
+        """Return True if a factor is a power of ``base`` that the question's numbers cannot produce."""
         powers = (base**k for k in (1, -1, 2, -2, 3, -3, 4, -4))
         return any(is_close(factor, power, rtol) for power in powers) and not self._of_the_question(factor, rtol)
 
     def _of_the_question(self, factor: float, rtol: float) -> bool:
-        """Whether a factor is a quotient or a product of two numbers of the question.
+        """Return True if a factor is a quotient or product of two of the question's numbers, or 1 over a product.
 
-        These are small counts, and the numbers that were drawn, plus or minus one.
+        These numbers are small counts, and the drawn numbers plus or minus one.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)
@@ -121,12 +122,12 @@ class QuantityKind:
 
 
 def is_close(got: float, want: float, rtol: float) -> bool:
-    """Within the tolerance; NaN never is."""
+    """Return True if within the relative tolerance; False for NaN."""
     return abs(got - want) <= rtol * abs(want)
 
 
 def numbers_of(drawn: object) -> tuple[float, ...]:
-    """The numbers among what was drawn, also inside of tuples and dicts."""
+    """Return the numbers among the drawn values, also inside tuples, lists and dicts."""
     if isinstance(drawn, Mapping):
         drawn = tuple(drawn.values())
     if isinstance(drawn, list | tuple):

@@ -1,4 +1,4 @@
-"""Answers that are a PartitionSpec: P("x", None) and P("x") are one, P(("x", "y")) and P(("y", "x")) are two."""
+"""Answers that are a PartitionSpec: P("x", None) equals P("x"), but P(("x", "y")) differs from P(("y", "x"))."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from grader.judging.kinds.kind import UNKNOWN, is_blank, literal
 from grader.judging.units import BadAnswer, quote
 
 Entries = tuple[tuple[str, ...], ...]
-"""The axes that cut each dimension, without dimensions at the end that none cuts."""
+"""The axes that shard each dimension, without trailing dimensions that are not sharded."""
 LONGEST = 200
 WRITTEN = re.compile(r"\s*(?:[A-Za-z_][\w.]*\.)?(?:P|PartitionSpec)\s*\((.*)\)\s*", re.DOTALL)
 UNQUOTED = re.compile(r"(?<!['\"\w])(?!None\b)[A-Za-z_]\w*(?!['\"\w])")
-"""An axis as people say it: P(x, None)."""
+"""An axis name without quotes: P(x, None)."""
 SUCH_AS = 'write it like P("x", None)'
 
 

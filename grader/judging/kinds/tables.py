@@ -1,4 +1,4 @@
-"""Answers that are a short table: a number for each column, in each row where there are rows."""
+"""Answers that are a short table: one number per column, in each row if the table has rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.judging.units import BadAnswer, ParsedAnswer, quote
 
 LONGEST = 2000
 Place = tuple[str, str]
-"""A row, '' where there are none, and a column."""
+"""(row, column); the row is '' if the table has no rows."""
 Wants = Mapping[Place, float]
 Givens = Mapping[Place, ParsedAnswer]
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TableKind:
-    """``columns``: how the numbers of each are read."""
+    """A table; ``columns`` maps names to the readers of their numbers."""
 
     columns: Mapping[str, QuantityKind]
     rows: tuple[str, ...]
@@ -93,7 +93,7 @@ class TableKind:
         return f"{len(want) - len(wrong)} of {len(want)} are right; {_name(row, column)}: {reason}"
 
     def _text(self, table: Mapping[Place, T], shown: Callable[[QuantityKind, T], str]) -> str:
-        """As ``read`` reads it: ``left: bytes = 3 MiB, time = 5 us; right: ...``."""
+        """Return the table as text that ``read`` accepts: ``left: bytes = 3 MiB, time = 5 us; right: ...``."""
         lines = []
         for row in self.rows or ("",):
             cells = [f"{name} = {shown(kind, table[row, name])}" for name, kind in self.columns.items()]
@@ -101,7 +101,7 @@ class TableKind:
         return "; ".join(lines)
 
     def _row(self, row: str, cells: Any) -> dict[str, Any]:
-        """The cells of one row by column."""
+        """Return the cells of one row by column."""
         if isinstance(cells, str) and len(self.columns) > 1:
             cells = self._parsed_cells(cells)
         if len(self.columns) == 1 and not isinstance(cells, list) and not (isinstance(cells, dict) and "dict" in cells):
@@ -112,7 +112,7 @@ class TableKind:
     # text
 
     def _parsed(self, text: str) -> Any:
-        """The containers that a text stands for."""
+        """Return the containers that a text describes, in the JSON form of answers."""
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         try:
@@ -126,7 +126,7 @@ class TableKind:
         return {"dict": pairs}
 
     def _parsed_row(self, line: str) -> tuple[str, Any] | None:
-        """A row's name and its cells; None for a line of headings."""
+        """Return a row's name and cells; None for a line of headings."""
         name, _, rest = line.strip().strip("|").partition("|") if "|" in line else line.partition(":")
         if [plain_name(cell) for cell in rest.split("|")][: len(self.columns)] == [plain_name(c) for c in self.columns]:
             return None
@@ -148,7 +148,7 @@ def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict[str, Any]:
-    """Values by these names: of a dict by its keys, of a list in order."""
+    """Return the values by name: a dict's by its keys, a list's in order."""
     if isinstance(raw, list):
         if len(raw) != len(names):
             raise BadAnswer(f"{where}there are {len(names)} {what}s, {', '.join(names)}, and you gave {len(raw)}")
@@ -178,7 +178,7 @@ def _pairs(raw: Any, due: str) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """What text was a Python literal of, in the form in which answers come."""
+    """Convert the value of a Python literal to the JSON form of answers."""
     if isinstance(value, dict):
         return {"dict": [[str(key), _plain(inner)] for key, inner in value.items()]}
     if isinstance(value, list | tuple):

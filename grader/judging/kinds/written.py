@@ -1,4 +1,4 @@
-"""Answers in the learner's own words: read by a person, judged by nobody else."""
+"""Answers in the learner's own words; a person grades them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.judging.units import BadAnswer
 
 
 class WrittenKind:
-    """A text. No two are the same answer, and none is right or wrong here."""
+    """A text. Two texts never count as equal, and the grader does not judge them."""
 
     @property
     def asked(self) -> Sequence[str]:

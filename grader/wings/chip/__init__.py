@@ -1,4 +1,4 @@
-"""The compiler of TPUs that are not here: what it makes of a program, and what can be judged of that.
+"""The compiler of TPUs that need not be present: its schedule of a program, and the checks on that schedule.
 
-In: a program and a slice. Out: a ``wire.schedule.Schedule``, which the core judges. ``inside`` runs in the confined process.
+In: a program and a slice. Out: a ``wire.schedule.Schedule``, which the core judges. ``inside`` runs confined.
 """

@@ -1,4 +1,4 @@
-"""What the compiler of a chip makes of the functions of one exercise, beside what the clock says of them."""
+"""The compiler's schedules of one exercise's functions, beside the clock's timelines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from grader.wire.schedule import Schedule
 
 @dataclass(frozen=True)
 class Asked:
-    """What is compiled: an ask for each call and mesh that fits the slice, and a line for each that does not."""
+    """The programs to compile: an ask for each call and mesh that fits the slice, and a line for each that does not."""
 
     asks: list[Ask]
     left_out: list[str]
@@ -40,9 +40,9 @@ def asked(
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
 ) -> Asked:
-    """The calls of an exercise, or of one task, on a slice: those with the sizes of papers, where it has any; else all.
+    """Return the calls of an exercise, or of one task, on a slice: the paper-sized ones if there are any, else all.
 
-    Raises CourseError: none fits.
+    Raises CourseError if none fits.
     """
     calls = calls_of(exercise, task)
     timed = [call for call in calls if call.timing]
@@ -54,14 +54,14 @@ def asked(
         left_out = [line for line in left_out if "devices" not in line]
     else:
         try:
-            placed(on, mesh)  # where a chip is two devices, of these, not of chips
+            placed(on, mesh)  # on chips that are two devices, the mesh is one of these devices
         except ValueError as error:
             raise CourseError(str(error)) from None
     return Asked(list({ask.same: ask for ask in asks}.values()), left_out)
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:
-    """The calls that have a mesh of the slice's devices. Raises CourseError."""
+    """Return the calls that have a mesh of the slice's devices. Raises CourseError if there are none."""
     fitting = [call for call in calls if any(prod(mesh.values()) == on.count for mesh in call.meshes)]
     if not fitting:
         meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
@@ -75,11 +75,11 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
 def on_chips(
     grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
 ) -> tuple[list[OnChip], list[str]]:
-    """What each ask comes to; also what stopped the source while it was loaded.
+    """Return the compiled program of each ask, and the faults that stopped the source while it was loaded.
 
     Args:
-        grader: with a compiler of this slice, unless all is ``shipped``.
-        shipped: what the source, which is the course's own, was compiled to before.
+        grader: with a compiler of this slice, unless everything is ``shipped``.
+        shipped: earlier compilations of the source, which is the course's own.
     """
     with grader.workers() as workers:
         answered, notes = collect(workers, source, list(asks))
@@ -87,7 +87,7 @@ def on_chips(
 
 
 def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
-    """What one ask came to."""
+    """Return the compiled program of one ask."""
     ask, seen = answer.ask, answer.finding
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
     if isinstance(seen, Fault):
@@ -106,7 +106,7 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
-    """The compiler's order in time beside it; where it has none: why."""
+    """Add the schedule and its timeline, or the reason why there is no timeline."""
     try:
         line = replayed(schedule, placed(about.on, about.mesh))
     except Untimed as error:
@@ -115,7 +115,7 @@ def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
 
 
 def _clock(seen: Observation, call: Call) -> tuple[Timeline | None, str]:
-    """The same program laid out by the clock, or why it cannot be."""
+    """Return the clock's timeline of the same program, or the reason why there is none."""
     try:
         return laid_out(seen.operations, call.timing), ""
     except Failure as failure:

@@ -1,4 +1,4 @@
-"""``chip``: what the compiler of a TPU that is not here makes of a function."""
+"""The command ``chip``: a TPU compiler's schedule of a function, without a TPU."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def chip(
 
 
 def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
-    """What was compiled before, if there is no compiler here. Raises CourseError if a program is not among it."""
+    """Return earlier compilations if there is no compiler here. Raises CourseError if they lack a program."""
     problem = compiler_problem()
     if not problem:
         return None
@@ -87,7 +87,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
 
 
 def render(made: Sequence[OnChip]) -> str:
-    """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
+    """Return compiled programs as a page: facts, both timelines on one scale, and their differences."""
     shown = []
     for one in made:
         exposed = exposed_lines(one.timeline) if one.timeline else []

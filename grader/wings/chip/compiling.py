@@ -1,4 +1,4 @@
-"""Programs compiled for chips that are not here, in a confined worker; what they came to is remembered by content."""
+"""Programs compiled in a confined worker for chips that need not be present. Results are cached by content."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from grader.wire.frames import BadFrame
 from grader.wire.schedule import Schedule, from_json
 from grader.wire.text import closest
 
-OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # of libtpu; as in pyproject.toml
+OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # versions of libtpu; as in pyproject.toml
 INSTALL = "pip install 'shardlings[tpu]'"
-LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0  # MiB of addresses; CPU seconds for one program
-FORM = 3  # of what is remembered: another one is not looked at
+LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0  # MiB of address space; CPU seconds for one program
+FORM = 3  # version of cached results; others are ignored
 
 
-# What libtpu asks of its surroundings where there is no TPU: nothing, once it is told that there is none to look for.
+# Settings that keep libtpu from looking for a TPU.
 SETTINGS = {
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # it would lock a file: who holds a TPU does not matter, for none is used
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # libtpu would lock a file, although no TPU is used
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -55,7 +55,7 @@ SETTINGS = {
 
 
 def extra() -> Extra:
-    """What the process that compiles gets beyond one that runs programs: the compiler's files, and settings."""
+    """Return the extra access of the process that compiles: the compiler's files, and settings."""
     return Extra(
         rooms=("wings/chip/inside",),
         serves="grader.wings.chip.inside.serve",
@@ -65,11 +65,11 @@ def extra() -> Extra:
 
 
 class NoCompiler(CourseError):
-    """The TPU's compiler is not to be had here; the message is one line."""
+    """The TPU compiler is not available here. The message is one line."""
 
 
 def compiler_version() -> str:
-    """Of libtpu; '' where it is not installed."""
+    """Return libtpu's version, or '' if it is not installed."""
     try:
         return importlib.metadata.version("libtpu")
     except importlib.metadata.PackageNotFoundError:
@@ -77,7 +77,7 @@ def compiler_version() -> str:
 
 
 def compiler_problem(version: str | None = None) -> str:
-    """Why nothing can be compiled for a TPU here, in one line; '' where it can."""
+    """Return why nothing can be compiled for a TPU here, in one line, or '' if it can."""
     version = compiler_version() if version is None else version
     if not version:
         return f"the TPU's compiler is not installed; {INSTALL}"
@@ -89,15 +89,15 @@ def compiler_problem(version: str | None = None) -> str:
 
 
 def can_compile_for(chip: str) -> list[str]:
-    """The slices of a chip, smallest first, as they are written."""
+    """Return the names of a chip's slices, smallest first."""
     found = sorted(slices(CHIPS[chip]), key=lambda s: (len(s), s[0] * s[1] * (s[2] if len(s) > 2 else 1), s))
     return [f"{chip}:{'x'.join(map(str, s))}" for s in found]
 
 
 def slice_of(text: str) -> Slice:
-    """A slice that programs can be compiled for, by the names of the table, of TPUs or of libtpu.
+    """Return a slice that programs can be compiled for, by its name in the table, among TPUs, or in libtpu.
 
-    Raises CourseError: there is none, in one line, with one that is near.
+    Raises CourseError with one line and a similar name if there is no such slice.
     """
     try:
         on = Slice.of(slice_name(text))
@@ -109,7 +109,7 @@ def slice_of(text: str) -> Slice:
 
 
 def _near(text: str) -> str:
-    """A slice of the same chip whose name is near, where there is such a chip."""
+    """Return a hint at a similar slice of the same chip, or ''."""
     try:
         name = slice_name(text)
     except ValueError:
@@ -120,9 +120,9 @@ def _near(text: str) -> str:
 
 
 def topology_of(place: Placement) -> dict[str, Any]:
-    """A slice as libtpu takes it: its name, what it must be told, and the chip of each device in mesh order.
+    """Return a slice for libtpu: its name, options, and each device's chip coordinates in mesh order.
 
-    Of a chip that is several devices: which of them, as a fourth number.
+    If a chip is several devices, a fourth number says which.
     """
     shape, core = place.slice.shape, core_of(place.slice.chip)
     order = sorted(range(len(shape)), key=lambda i: (shape[i] == 1, i))  # libtpu has axes of one chip last
@@ -135,7 +135,7 @@ def topology_of(place: Placement) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Key:
-    """All that a compilation depends on."""
+    """Everything that a compilation depends on."""
 
     about: str
     program: bytes
@@ -148,7 +148,7 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """SHA-256 over the code that brings programs into their form and reads what came of them."""
+    """Return SHA-256 over the code that canonicalizes programs and reads compiled ones."""
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]
@@ -156,13 +156,13 @@ def reading_digest() -> str:
 
 
 class TpuCompiler:
-    """A worker that compiles programs for one slice; started when it is first needed.
+    """A worker that compiles programs for one slice. It starts on the first use.
 
     Args:
-        course: whose limits hold. tier: isolation of the worker. on: for which slice.
-        cache: where it is remembered; the user's own unless given, which ``close`` closes.
-        worker: one that compiles for other slices, too; its own unless given.
-        remember: whether anything is, where no ``cache`` is given.
+        course: sets the limits. tier: isolation of the worker. on: the slice.
+        cache: the cache of results; by default the user's, which ``close`` closes.
+        worker: a worker shared with compilers for other slices; by default its own.
+        remember: whether to cache results if no ``cache`` is given.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class TpuCompiler:
         self._own = Cache(place, MOST) if place else None
         self.cache = cache or self._own
         self._lock = Lock()
-        self.made = self.found = 0  # compiled now, and remembered
+        self.made = self.found = 0  # compiled now; found in the cache
 
     @property
     def versions(self) -> dict[str, str]:
@@ -189,7 +189,7 @@ class TpuCompiler:
             self._own.close()
 
     def fits(self, ask: Ask) -> str:
-        """Why the mesh of an ask does not lie on the slice; '' where it does."""
+        """Return why the mesh of an ask does not fit on the slice, or '' if it does."""
         try:
             placed(self.on, ask.mesh)
         except ValueError as error:
@@ -197,9 +197,9 @@ class TpuCompiler:
         return ""
 
     def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
-        """What the compiler makes of a program, as the worker answers.
+        """Return the worker's answer for a program, or None if its mesh does not fit on the slice.
 
-        None where its mesh does not lie on the slice, and with secret inputs, with which it was compiled before.
+        Asks with hidden inputs give None, too, because their program is compiled for the other inputs.
         """
         if ask.secret or self.fits(ask):
             return None
@@ -216,7 +216,7 @@ class TpuCompiler:
             self.made += 1
             if self.cache and lasts(answer):
                 self.cache.put(key, lzma.compress(json.dumps(answer).encode(), preset=1))
-                self.cache.write()  # it took seconds
+                self.cache.write()  # at once, because a compilation takes seconds
             return answer
 
     def _remembered(self, key: bytes) -> dict[str, Any] | None:
@@ -225,7 +225,7 @@ class TpuCompiler:
         return answer if _readable(answer) else None
 
     def _compile(self, asked: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-        """One that ends the worker gets one more chance, in a fresh one."""
+        """Compile a program. If it ends the worker, try again once, in a new worker."""
         if problem := compiler_problem():
             raise NoCompiler(problem)
         reason = words = ""
@@ -241,7 +241,7 @@ class TpuCompiler:
 
 
 def compile_program(worker: Worker, ask: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """What the TPU's compiler makes of one program, in a worker with ``extra``. Raises WorkerDied."""
+    """Return the compiler's answer for one program, from a worker with ``extra``. Raises WorkerDied."""
     worker.await_ready()
     seconds = worker.limits.run_seconds
     worker.send(b"!" + frames.pack({"ask": ask, "on": on, "seconds": seconds}, [program]))
@@ -254,12 +254,12 @@ def _versions() -> dict[str, str]:
 
 
 def lasts(answer: dict[str, Any]) -> bool:
-    """Whether it is what the compiler would answer again: no fault of ours, and none that depends on the time it took."""
+    """Return whether compiling again would give the same answer: it is no grader fault and no timeout."""
     return "broken" not in answer and answer.get("fault", {}).get("kind") != "timeout" and _readable(answer)
 
 
 def _readable(answer: Any) -> bool:
-    """Whether it is an answer of a worker at all."""
+    """Return whether it has the form of a worker's answer."""
     if not isinstance(answer, dict) or len(answer) != 1:
         return False
     if "schedule" in answer:
@@ -279,17 +279,17 @@ def _readable(answer: Any) -> bool:
 
 @dataclass
 class Shipped:
-    """What the course's own references were compiled to, as ``docs/make_chip_tables.py`` wrote it down.
+    """Compilations of the course's own references, as written by ``docs/make_chip_tables.py``.
 
     Attributes:
-        made: by ``name_of``.
+        made: schedules or faults by ``name_of``.
     """
 
     made: dict[str, Schedule | Fault] = field(default_factory=dict)
 
     @classmethod
     def of(cls, course: Course) -> Shipped:
-        """Of this course; empty where it ships none, or what cannot be read."""
+        """Return those of this course; empty if it ships none, or none that can be read."""
         path = course.root / SHIPPED
         try:
             data = json.loads(lzma.decompress(path.read_bytes()))
@@ -299,6 +299,6 @@ class Shipped:
 
 
 def name_of(ask: Ask, on: Slice | str) -> str:
-    """``f1_ag_matmul.ag_matmul x=1,y=8 B=8192,D=16384 on v5e:2x4``; keywords stand with the dimensions."""
+    """Return ``f1_ag_matmul.ag_matmul x=1,y=8 B=8192,D=16384 on v5e:2x4``. Keywords are listed with the dimensions."""
     mesh, sizes = (",".join(f"{k}={v}" for k, v in of.items()) for of in (ask.mesh, {**ask.dims, **ask.static}))
     return f"{ask.exercise}.{ask.task} {mesh} {sizes} on {on}"

@@ -1,4 +1,4 @@
-"""``chip`` for use inside a notebook, on what its cells have defined."""
+"""``chip`` for a notebook, for the definitions in its cells."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def chip(
     mesh: Mapping[str, int] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> None:
-    """Compile the functions of one exercise for a TPU that is not here, and show the compiler's schedule beside the clock's.
+    """Compile one exercise's functions for a TPU that need not be present, and show the schedule beside the clock's.
 
     Args:
         name: the exercise, or one of its tasks.
         on: the slice, "v5e:2x4".
-        namespace: where its tasks are; the caller's globals when left out.
-        mesh, dims: in place of those of the exercise; nothing is run, so sizes may be those of papers.
+        namespace: where its tasks are defined; by default the caller's globals.
+        mesh, dims: used instead of the exercise's. Nothing runs, so sizes may be as large as in papers.
     """
     from rich.console import Console
 
@@ -48,7 +48,7 @@ def chip(
 def compiled(
     name: str, namespace: dict[str, Any], on: str, mesh: Mapping[str, int] | None, dims: Mapping[str, int]
 ) -> list[OnChip]:
-    """The notebook's own functions, compiled for a slice. Raises CourseError in one line, as the command does."""
+    """Return the notebook's own functions, compiled for a slice. Raises CourseError in one line, like the command."""
     course, place = course_around(), slice_of(on)
     if problem := compiler_problem():
         raise NoCompiler(problem)

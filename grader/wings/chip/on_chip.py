@@ -1,6 +1,4 @@
-"""A program as the compiler of a chip schedules it, as facts to show: what is hidden, what takes how long, memory, and where
-the clock says something else.
-"""
+"""Facts about a program as a chip's compiler schedules it: overlap, times, memory, and differences from the clock."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from grader.reports.explained import show_sizes
 from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
 
-HIDDEN = 0.9  # of a collective's time under kernels: it counts as hidden
-STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25  # by how much two answers may differ before it is told
+HIDDEN = 0.9  # fraction of a collective's time under kernels from which on it counts as overlapped
+STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25  # relative differences that are reported
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,9 @@ class OnChip:
 
     Attributes:
         on: the slice, "v5e:2x4".
-        schedule: what the compiler made of it. timeline: that in time; ``unreplayed``: why it has none.
-        clock: the program by the clock alone, on the same slice; ``untimed``: why it has none.
-        source: the collectives as they are written in the program.
+        schedule: the compiler's schedule. timeline: the schedule in time. unreplayed: why there is no timeline.
+        clock: the clock's own timeline, on the same slice. untimed: why there is none.
+        source: the collectives as written in the program.
         fault: why nothing was compiled.
     """
 
@@ -49,20 +47,20 @@ class OnChip:
 
     @property
     def title(self) -> str:
-        """``ag_matmul on x=1, y=8 with B=8192: v5e:2x4``."""
+        """The title, such as ``ag_matmul on x=1, y=8 with B=8192, compiled for v5e:2x4``."""
         sized = f" with {show_sizes(self.dims)}" if self.dims else ""
         return f"{self.task} on {show_sizes(self.mesh)}{sized}, compiled for {self.on}"
 
     @property
     def lines(self) -> dict[str, Timeline]:
-        """The timelines that there are, by whose they are."""
+        """The available timelines, by their maker."""
         found = {"the compiler's schedule": self.timeline, "the clock's": self.clock}
         return {name: line for name, line in found.items() if line is not None}
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Collectives of one kind: how many runs there are, and of how many the time lies under kernels."""
+    """Collectives of one kind: the number of runs, and of runs that are overlapped with kernels."""
 
     kind: str
     runs: int
@@ -71,7 +69,7 @@ class Counted:
 
 
 def counted(line: Timeline) -> list[Counted]:
-    """By kind, in the order in which kinds occur."""
+    """Return the counts by kind, in the order in which kinds occur."""
     found = []
     for kind, share in line.shares().items():
         of = [c for c in line.collectives if c.kind == kind]
@@ -85,7 +83,7 @@ def plural(kind: str, count: int) -> str:
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:
-    """Word and text of what the compiler's schedule comes to."""
+    """Yield word and text of every fact about the compiler's schedule."""
     line, schedule = about.timeline, about.schedule
     if schedule is None:
         return
@@ -115,12 +113,12 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
 
 
 def differences(about: OnChip) -> list[str]:
-    """Where the compiler and the clock are farther apart than they should be, by how much; nothing where they agree."""
+    """Return lines on differences between the compiler and the clock that exceed the limits."""
     return [*_kinds_apart(about), *_times_apart(about), *_memory_apart(about)]
 
 
 def _kinds_apart(about: OnChip) -> Iterator[str]:
-    """What the compiler made other collectives of."""
+    """Yield a line if the compiler replaced the source's collectives by others."""
     line, clock = about.timeline, about.clock
     if line is None or clock is None:
         return
@@ -190,7 +188,7 @@ def exposed_lines(line: Timeline) -> list[str]:
 
 
 def as_data(about: OnChip) -> dict[str, Any]:
-    """As JSON for other programs; times in picoseconds, memory in bytes."""
+    """Return the program as JSON data. Times are in picoseconds, memory in bytes."""
     found: dict[str, Any] = {
         "exercise": about.exercise, "task": about.task, "mesh": dict(about.mesh), "dims": dict(about.dims), "on": about.on,
         "fault": None if about.fault is None else about.fault.message, "differences": differences(about),

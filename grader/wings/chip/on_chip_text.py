@@ -1,4 +1,4 @@
-"""A compiled program on a terminal: facts, the compiler's schedule in time, the clock's below it on the same scale."""
+"""A compiled program on a terminal: facts, and the compiler's schedule above the clock's on one time scale."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.wings.chip.on_chip import OnChip, differences, exposed_lines, facts
 
 
 def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> None:
-    """A heading, a line for every fact, both timelines where they are to be ``drawn``, and where the two differ."""
+    """Print a heading, a line for every fact, both timelines if ``drawn``, and their differences."""
     paper = Paper(console)
     paper.line(paper.text(about.title, "bold"))
     if about.fault is not None:

@@ -1,4 +1,4 @@
-"""``--backend tpu:SLICE``, and what ``doctor`` says of the compiler."""
+"""The option ``--backend tpu:SLICE``, and the compiler's line in ``doctor``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.wings.chip.compiling import NoCompiler, TpuCompiler, compiler_proble
 
 
 def compiler_at(name: str, processes: int, course: Course, tier: str, remember: bool) -> TpuCompiler:
-    """The compiler of the slice that a backend names. Raises CourseError: none such, or nothing can be compiled for it here."""
+    """Return the compiler for a backend's slice. Raises CourseError if the slice or its compiler is missing."""
     place = slice_of(name.partition(":")[2])
     if processes > 1:
         raise CourseError(f"--processes shares simulated devices, so it goes with --backend cpu, not {name}")
@@ -23,12 +23,12 @@ def compiler_at(name: str, processes: int, course: Course, tier: str, remember: 
 
 
 def doctor() -> list[MachineCheck]:
-    """One line."""
+    """Return the line of the TPU compiler."""
     return [compiler_line()]
 
 
 def compiler_line(version: str | None = None) -> MachineCheck:
-    """The TPU's compiler, and the slices that it can be asked for."""
+    """Return a line about the TPU compiler and the slices that it supports."""
     version = compiler_version() if version is None else version
     if problem := compiler_problem(version):
         return MachineCheck("TPU compiler", False, f"{problem} (for chip, and --backend tpu:SLICE)")
@@ -38,7 +38,7 @@ def compiler_line(version: str | None = None) -> MachineCheck:
 
 
 def shown_slices(chip: str) -> str:
-    """``v5e:1x1 2x2 2x4``; of a chip in cubes the small slices, and what others there are."""
+    """Return ``v5e:1x1 2x2 2x4``. For a chip in cubes, return the small slices and a text about the others."""
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))

@@ -1,4 +1,4 @@
-"""What this wing offers: ``chip``, in notebooks too, ``--backend tpu:SLICE``, and a line for ``doctor``."""
+"""The wing of ``chip``, also for notebooks, with ``--backend tpu:SLICE`` and a line for ``doctor``."""
 
 from __future__ import annotations
 

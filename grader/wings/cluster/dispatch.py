@@ -1,7 +1,7 @@
-"""Who grades what: workers come, are admitted or refused by name, die and hang, and every submission is graded once.
+"""The dispatch of submissions to workers, which join, are admitted or refused, die or hang. Each is graded once.
 
-A verdict depends on bytes alone, so work may be sent twice: whoever answers first is believed. Nothing is lost with a worker, for
-nothing rests there that is not here as well.
+A verdict depends only on bytes, so a submission may be sent twice, and the first answer counts. A lost worker loses no
+data, because this process has everything that the worker has.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from grader.intake.submission import Submission
 from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
 from grader.wings.cluster.there import deciding
 
-MOST_LOST = 5  # workers that end over a submission, until it is left alone
-AHEAD = 2  # submissions that wait at a worker beside those that it grades, so that it need not wait for us
+MOST_LOST = 5  # workers that may end over a submission before it is given up
+AHEAD = 2  # submissions queued at a worker besides those that it grades, so that it never waits
 
 
 class ClusterError(CourseError):
-    """Nothing (more) can be graded on this cluster; the message is one line: why, and what to do."""
+    """The cluster cannot grade (any more). The message is one line: why, and what to do."""
 
 
 class NotGradedThere(Exception):
@@ -35,13 +35,13 @@ class NotGradedThere(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds of wall time. None of them decides anything about a report.
+    """Seconds of wall time. None of them affects a report.
 
     Attributes:
-        silent: a worker from which the scheduler heard nothing for so long is worked around.
-        first: until the first worker is there.
-        none: without any worker that can be asked, until the batch stops.
-        poll: how often workers are looked at.
+        silent: time without news from a worker after which its submissions go to others.
+        first: time until the first worker must be there.
+        none: time without any usable worker until the batch stops.
+        poll: interval between checks of the workers.
     """
 
     silent: float = 30.0
@@ -55,7 +55,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as the scheduler reports it; ``heard`` changes whenever it gave a sign of life."""
+    """A worker as the scheduler reports it. ``heard`` changes with each sign of life."""
 
     name: str
     threads: int
@@ -64,48 +64,48 @@ class WorkerState:
 
 
 class Lost(Exception):
-    """Nothing came back, for want of the worker or of the way to it."""
+    """A request without an answer, because the worker or the connection is gone."""
 
 
 class Link(Protocol):
-    """The way to the workers."""
+    """The connection to the workers."""
 
     address: str
 
     def workers(self) -> Mapping[str, WorkerState]:
-        """Those that are there, by address. Raises ClusterError: the scheduler is gone."""
+        """Return the present workers by address. Raises ClusterError if the scheduler is gone."""
         ...
 
     def send(self, to: str, what: str, *words: bytes | str | int) -> int:
-        """Call a function of ``there`` on a worker; the number under which ``take`` will give what came of it."""
+        """Call a function of ``there`` on a worker. Return the request's number, see ``take``."""
         ...
 
     def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
-        """What came of something, or None when nothing came in so many seconds."""
+        """Return the next result with its number, or None after this many seconds without one."""
         ...
 
     def drop(self, number: int) -> None:
-        """What comes of this is of no interest any more."""
+        """Discard the result of a request."""
         ...
 
     def leave(self, workers: list[str], key: str) -> None:
-        """Let these workers forget a course, as soon as may be; waits for little."""
+        """Make these workers forget a course soon, without waiting long."""
         ...
 
 
 @dataclass
 class Member:
-    """A worker that is or was there."""
+    """A worker that is or was present."""
 
     address: str
     seen: WorkerState
-    since: float  # when it was last heard, by our own clock
+    since: float  # time of its last sign of life, by this process's clock
     state: Literal["new", "asked", "preparing", "ready", "refused"] = "new"
     under_way: set[int] = field(default_factory=set)
 
     @property
     def called(self) -> str:
-        """Its address, and its name where somebody gave it one."""
+        """Its address, and its name if it has one."""
         return self.address if self.seen.name in ("", self.address) else f"{self.address} ({self.seen.name})"
 
 
@@ -118,15 +118,15 @@ class Job:
     fingerprint: str
     lost: int = 0
     sent: float = 0.0
-    under_way: dict[int, str] = field(default_factory=dict)  # where it was sent to, by number
+    under_way: dict[int, str] = field(default_factory=dict)  # addresses that it was sent to, by request number
 
 
 class Dispatch:
     """One batch over the workers of a cluster.
 
     Args:
-        fingerprint: of a submission's report as it must come back.
-        tell: is given a line for the person who waits.
+        fingerprint: returns the fingerprint that a submission's report must have.
+        tell: called with lines for the user.
     """
 
     def __init__(
@@ -136,13 +136,13 @@ class Dispatch:
         self.link, self.kit, self.fingerprint, self.tell, self.patience, self.clock = (
             link, kit, fingerprint, tell, patience, clock,
         )  # fmt: skip
-        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # another batch with the same course is no concern of ours
+        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # separates this batch from others with the same course
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
         self.refusals: dict[str, str] = {}
-        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # number -> worker, what, of which submission
+        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # number -> worker, function, submission
         self.usable_at = clock()
-        self.proved = False  # whether there was a worker that could grade
+        self.proved = False  # whether any worker was ready to grade
 
     def run(
         self,
@@ -150,7 +150,7 @@ class Dispatch:
         read: Callable[[str], Submission],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """Grade all of them; ``done`` is called in this thread. Raises ClusterError."""
+        """Grade all students' submissions. ``done`` is called in this thread. Raises ClusterError."""
         self.unread, self.again = deque(students), deque[Job]()
         self.left, self.read = set(students), read
         self.open: dict[str, Job] = {}
@@ -174,7 +174,7 @@ class Dispatch:
     # workers
 
     def _look(self) -> None:
-        """Who is there, who is gone, who was heard of."""
+        """Update the workers: new ones, lost ones, signs of life."""
         found, now = self.link.workers(), self.clock()
         for address in self.members.keys() - found.keys():
             member = self.members.pop(address)
@@ -197,7 +197,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raises ClusterError when nobody is left who could grade, and nobody came for a while."""
+        """Raise ClusterError if no worker is left that could grade, and none came for a while."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now
@@ -259,7 +259,7 @@ class Dispatch:
             self._send(member, "grade", self.key, job.work, job=job)
 
     def _next(self, member: Member) -> Job | None:
-        """What this worker is to grade: what came back, what was not sent yet, or for idle hands what takes others long."""
+        """Return this worker's next submission: a returned one, a new one or, if it is idle, another's slow one."""
         while self.again:
             job = self.again.popleft()
             if job.student in self.left and not job.under_way:
@@ -284,7 +284,7 @@ class Dispatch:
         return min(long, key=lambda j: j.sent, default=None)
 
     def _elsewhere(self, job: Job | None) -> None:
-        """Have it graded by another worker; the one that is silent may answer still."""
+        """Queue a submission for another worker. Its silent worker may still answer."""
         if job is None or job.student not in self.left or job in self.again:
             return
         where = [self.members[a] for a in job.under_way.values() if a in self.members]
@@ -293,7 +293,7 @@ class Dispatch:
             self.again.append(job)
 
     def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
-        """A request that comes to nothing."""
+        """Handle a request without a result."""
         _, _, job = self._over(number)
         self.link.drop(number)
         if job is None or job.student not in self.left:
@@ -314,7 +314,7 @@ class Dispatch:
             if what != "grade":
                 member.state = "new"
             return
-        if isinstance(what_came, Exception):  # what is called there answers for its own errors
+        if isinstance(what_came, Exception):  # functions called on workers handle their own errors
             if what == "about":
                 self._over(number)
                 self._refuse(member, _cannot_be_asked(what_came))
@@ -330,11 +330,11 @@ class Dispatch:
                 self._admit(member, About.unpacked(what_came))
             else:
                 self._prepared(member, Answer.unpacked(what_came))
-        except NotUnderstood:  # what is under way there is for others
+        except NotUnderstood:  # its submissions go to others
             self._refuse(member, "answers with what is no answer")
 
     def _admit(self, member: Member, about: About) -> None:
-        """It gets the course only if it decides as this machine would."""
+        """Send it the course if it would decide as this machine does, else refuse it."""
         here = deciding()
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")
@@ -354,7 +354,7 @@ class Dispatch:
             member.state, self.proved = "ready", True
 
     def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
-        if answer.absent:  # it is another process by now, at the same address
+        if answer.absent:  # a new process at the same address
             self._lost(number, "it was started anew", counts=False)
             member.state = "new"
             return
@@ -372,7 +372,7 @@ class Dispatch:
         self._finish(job.student, report)
 
     def _finish(self, student: str, result: Report | Exception) -> None:
-        """The first word on a submission is the last."""
+        """Record a submission's result. Only the first one counts."""
         if student not in self.left:
             return
         self.left.discard(student)

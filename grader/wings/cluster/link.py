@@ -1,4 +1,4 @@
-"""The way to the workers: Dask's client. Each request is for one worker by its address, so Dask moves nothing about by itself."""
+"""The connection to the workers with Dask's client. Each request names one worker, so Dask moves no data."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from grader.wings.cluster import there
 from grader.wings.cluster.dispatch import ClusterError, Lost, WorkerState
 
 CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
-GONE_SECONDS = 60.0  # without a word of the scheduler; where the connection breaks, it is known in CONNECT_SECONDS
+GONE_SECONDS = 60.0  # without an answer of the scheduler; a broken connection is noticed within CONNECT_SECONDS
 FETCHERS = 8
 NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 
 
 class Dask:
-    """A connection to a scheduler. Raises ClusterError where there is none."""
+    """A connection to a scheduler. Raises ClusterError if none answers."""
 
     def __init__(self, address: str) -> None:
         self.address = address
-        for name in ("distributed", "tornado", "asyncio"):  # what goes wrong is said in one line, by us
+        for name in ("distributed", "tornado", "asyncio"):  # errors are reported here, in one line
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        warnings.filterwarnings("ignore", module="distributed")  # on versions: there is word of those that matter
+        warnings.filterwarnings("ignore", module="distributed")  # about versions: those that matter are checked here
         _expect_usable(address)
         try:
             self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="shardlings")
@@ -54,7 +54,7 @@ class Dask:
 
     @property
     def dashboard(self) -> str:
-        """Its address; empty where the scheduler has none."""
+        """The dashboard's address; empty if the scheduler has none."""
         with suppress(*NOTHING, KeyError):
             return self.client.dashboard_link or ""
         return ""
@@ -90,7 +90,7 @@ class Dask:
                 getattr(there, what), *words, workers=[to], allow_other_workers=False, pure=False,
                 key=f"shardlings-{what}-{self.client.id}-{number}",
             )  # fmt: skip
-        except (*NOTHING, RuntimeError) as error:  # the client is closed: ``workers`` will tell why
+        except (*NOTHING, RuntimeError) as error:  # the client is closed: ``workers`` reports why
             self._came.put((number, Lost(str(error))))
             return number
         self._futures[number] = future
@@ -98,7 +98,7 @@ class Dask:
         return number
 
     def _fetch_later(self, number: int, future: Any) -> None:
-        with suppress(RuntimeError):  # it is all over
+        with suppress(RuntimeError):  # the pool is shut down
             self._fetchers.submit(self._fetch, number, future)
 
     def _fetch(self, number: int, future: Any) -> None:
@@ -126,7 +126,7 @@ class Dask:
 
     def leave(self, workers: list[str], key: str) -> None:
         with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
-            if workers and self.client.status == "running":  # beside what a worker is doing: it is not to wait for that
+            if workers and self.client.status == "running":  # runs beside a worker's tasks, without waiting for them
                 self.client.sync(
                     self.client._run, there.leave, key, workers=workers, on_error="ignore",
                     callback_timeout=LEAVE_SECONDS,
@@ -139,7 +139,7 @@ class Dask:
 
 
 def _expect_usable(address: str) -> None:
-    """Raises ClusterError for what Dask's client would not take: made in vain, that complains twice, after a while."""
+    """Raise ClusterError for an address that Dask's client would refuse, because its own errors come late and twice."""
     try:
         scheme, place = parse_address(address, strict=True)
         if scheme == "inproc":

@@ -1,6 +1,6 @@
-"""What travels between the process that grades a class and the workers: JSON, taken apart by who gets it.
+"""Data between the grading process and the workers: JSON, validated by the receiver.
 
-To a worker, once: the course as far as it is asked for, with its secrets. Then submissions, one by one. Back: reports.
+To a worker, once: the needed part of the course, with its hidden data. Then submissions, one by one. Back: reports.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from grader.intake.submission import Chunk, Source, Submission
 
 
 class NotUnderstood(Exception):
-    """What came is nothing that was sent."""
+    """The received data do not have the expected form."""
 
 
 class Parcel(BaseModel):
-    """What is sent in one piece."""
+    """Data that are sent in one piece."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -34,7 +34,7 @@ class Parcel(BaseModel):
 
     @classmethod
     def unpacked(cls, data: object) -> Self:
-        """Raises NotUnderstood."""
+        """Return the parcel in these bytes. Raises NotUnderstood."""
         try:
             if isinstance(data, bytes):
                 return cls.model_validate_json(zlib.decompress(data))
@@ -44,14 +44,14 @@ class Parcel(BaseModel):
 
 
 class Kit(Parcel):
-    """All that a worker needs to grade these exercises.
+    """Everything that a worker needs to grade these exercises.
 
     Attributes:
-        config: of the course, its seed included; JSON.
+        config: the course's configuration with its seed, as JSON.
         files: the solutions' folders of the exercises' modules, by path below the course's root.
-        digest: of the course, for these exercises.
+        digest: the course's, for these exercises.
         tier: isolation of the submissions.
-        remember: whether equal work of this class is done once on a worker.
+        remember: whether a worker grades equal submissions of this class only once.
     """
 
     config: str
@@ -81,11 +81,11 @@ class Kit(Parcel):
 
     @property
     def key(self) -> str:
-        """SHA-256 over what is in it: two like it are one."""
+        """SHA-256 over the contents. Equal kits have equal keys."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def laid_out(self, folder: Path) -> Course:
-        """The course, written to a folder of its own."""
+        """Write the course to a folder and return it."""
         for name, data in self.files.items():
             path = folder / name
             if not path.resolve().is_relative_to(folder.resolve()):
@@ -96,14 +96,14 @@ class Kit(Parcel):
 
 
 class About(Parcel):
-    """What a worker is: versions by name of all that a verdict depends on, and why tiers do not work there."""
+    """A worker's versions of everything that a verdict depends on, by name, and why tiers do not work there."""
 
     versions: dict[str, str]
     problems: dict[str, str]
 
 
 class Answer(Parcel):
-    """What became of a request: a report's JSON; or what failed in code of ours; or that the worker has no course (any more)."""
+    """A request's result: a report's JSON, a problem in the grader, or that the worker lacks the course."""
 
     report: str = ""
     problem: str = ""
@@ -111,7 +111,7 @@ class Answer(Parcel):
 
 
 def packed(submission: Submission) -> bytes:
-    """A submission; each of its sources is in it once."""
+    """Return a submission as bytes. Each of its sources is included once."""
     sources = list(dict.fromkeys(submission.sources.values()))
     data = {
         "student": submission.student,
@@ -120,7 +120,7 @@ def packed(submission: Submission) -> bytes:
         "notes": submission.notes,
         "digest": submission.digest,
     }
-    return zlib.compress(json.dumps(data).encode(), 1)  # ASCII: it also takes half a surrogate pair
+    return zlib.compress(json.dumps(data).encode(), 1)  # ASCII, which can represent half a surrogate pair
 
 
 def unpacked(data: bytes) -> Submission:

@@ -1,4 +1,4 @@
-"""A grader whose batches are graded by the workers of a cluster. All else it does here, as ever."""
+"""A grader that grades batches on the workers of a cluster, and does everything else on this machine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from grader.wings.cluster.parcel import Kit
 
 
 class Spread(Grader):
-    """Sends what is to be graded to workers that grade as this machine would.
+    """Sends submissions to workers that grade as this machine would.
 
     Args:
-        tier: isolation, on each worker; it need not be available here.
-        tell: is given lines for the person who waits.
-        remember: whether a worker does equal work of a class once.
+        tier: isolation on each worker; it need not be available here.
+        tell: called with lines for the user.
+        remember: whether a worker grades equal submissions of a class only once.
     """
 
     proves_itself = True
@@ -30,7 +30,7 @@ class Spread(Grader):
         self, course: Course, tier: str, address: str, tell: Callable[[str], None], *, remember: bool = True,
         patience: Patience = PATIENCE,
     ) -> None:  # fmt: skip
-        """Raises ClusterError: no scheduler answers there."""
+        """Connect to the scheduler. Raises ClusterError if none answers."""
         super().__init__(course, tier)
         self.remember, self.tell, self.patience = remember, tell, patience
         self.link = Dask(address)
@@ -46,7 +46,7 @@ class Spread(Grader):
         self.link.close()
 
     def warm(self) -> None:
-        """Nothing: it is for the workers to start."""
+        """Do nothing, because the workers start their own processes."""
 
     def batch(
         self,
@@ -55,7 +55,7 @@ class Spread(Grader):
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """The same, on the workers. Raises ClusterError when none is left that can grade."""
+        """Grade submissions on the workers. Raises ClusterError if no usable worker is left."""
         if waiting := list(students):
             kit = Kit.of(self.course, names, self.tier, remember=self.remember)
             Dispatch(self.link, kit, lambda s: self.fingerprint(s, names), self.tell, self.patience).run(
@@ -65,7 +65,7 @@ class Spread(Grader):
 
 @dataclass(frozen=True)
 class OnCluster:
-    """Settings of a cluster; makes the grader that uses it."""
+    """Settings of a cluster, which make the grader that uses it."""
 
     address: str
     tell: Callable[[str], None]
@@ -78,7 +78,7 @@ class OnCluster:
 
 
 def tier_of(asked: str) -> str:
-    """The isolation that workers are asked for: the one named, else what this machine has. Raises NoIsolation, ClusterError."""
+    """Return the workers' isolation: the named one, else this machine's. Raises NoIsolation, ClusterError."""
     if asked in TIERS:
         return asked
     try:

@@ -1,8 +1,8 @@
-"""What happens on a worker: it says what it is, gets a course, proves itself by the canary, and grades.
+"""The functions that run on a worker: it describes itself, gets a course, proves itself with the canary, and grades.
 
-These functions are the only ones that are called on workers, by name: no code travels. They take bytes and return bytes. A worker
-writes to one folder of its own, in the temporary one that Dask gives it; it goes when the batch ends, when nothing was asked
-for LEASE seconds (whoever asked is gone), or with the worker.
+Only these functions are called on workers, by name, so that no code travels. They take and return bytes. A worker
+writes to one folder of its own, inside Dask's temporary one. The folder is deleted when the batch ends, after LEASE
+seconds without a request (the requesting process is gone), or with the worker.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LEASE = 600.0  # seconds
 
 
 class Bench:
-    """A course in a folder of its own, and a grader that works for it."""
+    """A course in a folder of its own, and a grader for it."""
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
-        """Raises CourseError, NoIsolation."""
+        """Write the course and make the grader. Raises CourseError, NoIsolation."""
         self.names = kit.names
         self.course = kit.laid_out(folder / "course")
         self.cache = Cache(folder / "cache", MOST) if kit.remember else None
@@ -49,17 +49,17 @@ class Bench:
 
 
 _benches: dict[str, Bench] = {}
-_proved: set[str] = set()  # exercises whose references had full marks in this process
+_proved: set[str] = set()  # exercises with references that got full marks in this process
 _lock = threading.RLock()
 
 
 def about() -> bytes:
-    """What this worker is: an ``About``."""
+    """Return this worker's ``About`` as bytes."""
     return About(versions=deciding(), problems={tier: available(tier) for tier in TIERS}).packed()
 
 
 def deciding() -> dict[str, str]:
-    """Versions by name of all that a verdict depends on; packages that learners may import are among them."""
+    """Return versions by name of everything that a verdict depends on, including packages that learners may import."""
     found = {"Python": ".".join(platform.python_version_tuple()[:2]), **versions(), "its code": own_digest()[:12]}
     for package in needs.PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -68,16 +68,16 @@ def deciding() -> dict[str, str]:
 
 
 def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
-    """Take a course, and grade its own solutions: an ``Answer``, with the problem that keeps this worker from grading.
+    """Take a course and grade its solutions. Return an ``Answer``, with a problem if this worker cannot grade.
 
     Args:
         folder: where this worker may write.
-        jobs: how many submissions it will grade at a time.
+        jobs: the number of submissions that it will grade at a time.
     """
     try:
         place = Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder))
         bench = Bench(taken := Kit.unpacked(kit), place, jobs)
-    except Exception as error:  # whatever it is: this worker grades nothing
+    except Exception as error:  # with any error, this worker grades nothing
         return Answer(problem=f"{type(error).__name__}: {error}").packed()
     _keep(key, bench)
     with _at_work(key):
@@ -88,26 +88,26 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
 
 
 def grade(key: str, work: bytes) -> bytes:
-    """Grade one submission: an ``Answer`` with its report."""
+    """Grade one submission. Return an ``Answer`` with its report."""
     with _at_work(key) as bench:
         if bench is None:
             return Answer(absent=True).packed()
         try:
             report = bench.grader.grade(unpacked(work), bench.names)
-        except Exception as error:  # our own: it is this submission's, and stops no other
+        except Exception as error:  # a fault of the grader, which must not stop other submissions
             return Answer(problem=f"{type(error).__name__}: {error}").packed()
         return Answer(report=report.dumps()).packed()
 
 
 def leave(key: str) -> None:
-    """Forget a course: end what runs for it, whatever it does, and delete what was written."""
+    """Forget a course: end its processes in any state, and delete its files."""
     with _lock:
         bench = _benches.pop(key, None)
         if bench is None:
             return
         bench.given_up, active = True, bench.active
     bench.grader.retire()
-    if not active:  # else who is at work with it closes it, soon
+    if not active:  # else its last user closes it, soon
         bench.close()
 
 
@@ -117,7 +117,7 @@ def _problem(bench: Bench, kit: Kit) -> str:
             return f"it reads the course as {digest[:12]}, not as {kit.digest[:12]}"
         left = {n: k for n in kit.names if (k := canary.key_of(bench.grader, n)) not in _proved}
         problem = canary.examine(bench.grader, list(left)) if left else ""
-    except Exception as error:  # a course that cannot be loaded here, a sandbox that does not start
+    except Exception as error:  # the course does not load, or the sandbox does not start here
         return f"{type(error).__name__}: {error}"
     if not problem:
         _proved.update(left.values())
@@ -151,7 +151,7 @@ def _at_work(key: str) -> Iterator[Bench | None]:
 
 
 def _watch() -> None:
-    """Forget courses that nobody asks for any more, until there is none."""
+    """Forget courses after LEASE seconds without a request, until none is left."""
     while True:
         time.sleep(min(LEASE, 10))
         with _lock:

@@ -1,4 +1,4 @@
-"""What this wing offers: ``grade --cluster``."""
+"""The wing of ``grade --cluster``."""
 
 from __future__ import annotations
 

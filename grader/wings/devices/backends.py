@@ -1,4 +1,4 @@
-"""Where programs run: simulated devices, or those of an accelerator; what is known of their arithmetic."""
+"""The kinds of devices that run programs, simulated or real, and facts about their arithmetic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from grader.wire.text import closest
 
 
 class UnknownBackend(ValueError):
-    """No such backend; the message names those that there are."""
+    """An unknown backend. The message names the known ones."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Backend:
     """A kind of devices.
 
     Attributes:
-        name: what ``--backend`` calls it.
-        platform: what JAX calls it.
-        factors: the epsilon of what factors of a float32 matrix product are rounded to by default; 0 where they are
-            not. What they are rounded to is summed in float32.
-        install: what makes JAX see such devices.
+        name: its name in ``--backend``.
+        platform: its name in JAX.
+        factors: the epsilon to which operands of a float32 matmul are rounded by default; 0 if they are not rounded.
+            Their products are summed in float32.
+        install: the command that makes JAX find such devices.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Backend:
 
 
 # TPU: bfloat16, 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). GPU: TF32, 11 significant bits,
-# on NVIDIA's from Ampere on; older ones round nothing, and are judged no more strictly.
+# on NVIDIA's from Ampere on; older ones do not round, and are judged with the same tolerance.
 BACKENDS = {
     "cpu": Backend("cpu", "cpu", 0.0),
     "gpu": Backend("gpu", "cuda", 2.0**-10, "pip install 'jax[cuda13]'"),
@@ -40,7 +40,7 @@ CPU = BACKENDS["cpu"]
 
 
 def backend_of(name: str) -> Backend:
-    """The backend of this name. Raises UnknownBackend."""
+    """Return the backend of this name. Raises UnknownBackend."""
     if name not in BACKENDS:
         near = closest(name.lower(), BACKENDS, 0.5)
         meant = f"; did you mean {near}?" if near else ""

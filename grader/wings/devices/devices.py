@@ -1,8 +1,8 @@
-"""Real devices, or those of several processes: programs that were judged on simulated ones are run there as well, for their values.
+"""Programs run for their values on real devices, or on those of several processes, besides the simulated ones.
 
-What a program is (collectives, bytes, FLOPs, memory, layout) is read where it always is. What is asked of the devices is
-values alone, so that nothing that their compiler does can cost a point, and a check that looks at no value needs no device.
-Where a mesh needs more devices than there are, or the devices do not run the program, its values are ``Unseen``.
+A program's facts (collectives, bytes, FLOPs, memory, layout) come from the simulated devices as always. The other
+devices only give values, so that their compiler cannot cost a point, and a check without values needs no device. If a
+mesh needs more devices than there are, or the devices do not run the program, its values are ``Unseen``.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from grader.wings.devices.backends import CPU, Backend
 from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
-WALL = 180.0  # seconds for a program: devices that wait for each other do so without end
-ROUNDS, CALLS = 7, 20  # of timing: how many rounds, of how many calls at most
+WALL = 180.0  # seconds for a program: devices may wait for each other forever
+ROUNDS, CALLS = 7, 20  # of timing: number of rounds, and most calls in one
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
 
 class NoDevices(CourseError):
-    """The devices that were asked for cannot be had; the message says what to do."""
+    """The requested devices are not available. The message says what to do."""
 
 
 class RealDevices:
-    """The devices of one backend, on this machine, in one process or in several that are one mesh; one program at a time.
+    """The devices of one backend on this machine, in one process or in several with one mesh. Runs one program at a
+    time.
 
     Args:
-        backend: whose devices.
-        tier: isolation of the processes; where an accelerator cannot be reached from in there, and ``tell`` was told so, none.
-        limits: of a program.
-        simulated: how many devices a CPU stands for, over all processes.
-        processes: how many; the devices are those of all.
-        tell: gets one line on what is less confined than was asked for.
+        backend: the kind of devices.
+        tier: isolation of the processes; none if an accelerator cannot be reached from inside (``tell`` reports it).
+        limits: limits on a program.
+        simulated: number of devices that a CPU simulates, over all processes.
+        processes: number of processes; the devices are those of all.
+        tell: called with one line on processes that are less confined than requested.
 
     Attributes:
         times: whether programs are timed on them as well.
-        kind: what a device calls itself.
-        count: how many there are.
+        kind, count: a device's name for itself, and the number of devices.
 
     Raises NoDevices.
     """
@@ -94,7 +94,7 @@ class RealDevices:
 
     @property
     def text(self) -> str:
-        """``gpu: 1 x NVIDIA H200``; ``cpu: 8 devices of 2 processes``."""
+        """A description, such as ``gpu: 1 x NVIDIA H200`` or ``cpu: 8 devices of 2 processes``."""
         what = f"{self.count} devices" if self.backend is CPU else f"{self.count} x {self.kind}"
         return f"{self.backend.name}: {what}" + (f" of {self.processes} processes" if self.processes > 1 else "")
 
@@ -105,11 +105,11 @@ class RealDevices:
     def outputs(
         self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
     ) -> list[list[list[Sharded]]]:
-        """What these devices hold of a program's results on each of the ask's inputs; see ``Observation.elsewhere``.
+        """Return these devices' shards of the results on each of the ask's inputs; see ``Observation.elsewhere``.
 
         Args:
-            request: the ask as the process that runs programs takes it.
-            seen: what the program came to on simulated devices.
+            request: the ask in the form for the process that runs programs.
+            seen: the program's observation on simulated devices.
         """
         need = prod(ask.mesh.values())
         if need > self.count:
@@ -125,10 +125,10 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """How long a call of a program takes here, round by round: as long as the slowest process; or why nobody knows."""
+        """Return the seconds of a call here, per round, of the slowest process; or the reason why it was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
-        rounds, found = (2, 1), ()  # how many, of how many calls: a first look, then so many calls that a round is long
+        rounds, found = (2, 1), ()  # rounds and calls: first a trial, then enough calls for a long round
         for _ in ("first", "last"):
             replies = self._asked(request, program, [], times=rounds)
             if isinstance(replies, str):
@@ -141,7 +141,7 @@ class RealDevices:
     def _values(
         self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool
     ) -> tuple[list[list[Sharded]], bool] | str:
-        """The outputs and whether there are products behind them; or why there are none."""
+        """Return the outputs and whether the program has matmuls, or the reason why there are no outputs."""
         replies = self._asked(request, program, ask.arrays(), exact=exact)
         if isinstance(replies, str):
             return replies
@@ -149,13 +149,13 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """What each process answers, or what keeps one from it. What dies is tried again, once."""
+        """Return each process's answer, or the reason why one has none. Processes that die are tried again, once."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):
                 try:
                     if any(worker.process is None for worker in self.workers):
-                        self._found()  # they know each other no more
+                        self._found()  # restarted processes must find each other again
                     replies = self._each(lambda w: w.run_program(request, program, inputs, WALL, **more))
                     break
                 except WorkerDied as died:
@@ -170,7 +170,7 @@ class RealDevices:
         return replies
 
     def _found(self) -> dict[str, Any]:
-        """Start the processes, let them find each other, and say what there is."""
+        """Start the processes, connect them, and return what they find."""
         address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
         try:
             found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))
@@ -180,7 +180,7 @@ class RealDevices:
         return next((one for one in found if "problem" in one), found[0])
 
     def _each(self, do: Callable[[Worker], T]) -> list[T]:
-        """Of all processes, side by side. Raises WorkerDied where one dies: then the others wait for it in vain."""
+        """Call ``do`` for all processes in parallel. If one dies, end the others, which would wait, and raise."""
         running = [self._pool.submit(do, worker) for worker in self.workers]
         try:
             return [future.result() for future in running]
@@ -195,8 +195,8 @@ class RealDevices:
 
 
 def gathered(replies: Sequence[Reply], devices: int) -> Reply:
-    """What several processes hold of the same arrays, as one that has all devices would say it."""
-    replies = [(header, held) for header, held in replies if header["devices"]]  # of a small mesh some hold nothing
+    """Return the shards of several processes as one process with all devices would."""
+    replies = [(header, held) for header, held in replies if header["devices"]]  # on a small mesh some have none
     (first, _), *_ = replies
     runs, blobs = [], []
     rests = [iter(held) for _, held in replies]
@@ -216,7 +216,7 @@ def gathered(replies: Sequence[Reply], devices: int) -> Reply:
 
 
 def why_not(backend: Backend, problem: str) -> str:
-    """One line on devices that cannot be had, and what to do."""
+    """Return one line on why devices are not available, and what to do."""
     reason, asked = one(problem), f"--backend {backend.name}"
     held = re.search(r"already in use by process with pid (\d+)|libtpu_lockfile|already in use", problem, re.IGNORECASE)
     if backend.name == "tpu" and held:
@@ -230,7 +230,7 @@ def why_not(backend: Backend, problem: str) -> str:
 
 
 def one(text: str) -> str:
-    """The gist of what JAX says, in one line."""
+    """Return the essence of JAX's message, in one line."""
     line = " ".join(text.split())
     line = re.sub(r"^Unable to initialize backend '\w+': ", "", line)
     return re.sub(r" \(you may need to uninstall.*|\(set JAX_PLATFORMS=.*", "", line)[:200].rstrip(" .")

@@ -1,8 +1,7 @@
-"""What a process needs of this machine to use its accelerator: the driver's files, and the settings that it reads.
+"""The files and settings of this machine that a process needs to use its accelerator.
 
-Let in for the process that runs programs on it, and for no other: learner Python never gets a device. Such a process
-may read ``/proc`` and ``/sys``, which drivers do, and has no limit of addresses, of which they reserve more than a
-machine has.
+Only the process that runs programs on it gets them, never learner Python. Such a process may read ``/proc`` and
+``/sys``, as drivers do, and has no limit on address space, because drivers reserve more than a machine has.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from grader.wings.devices.backends import CPU, Backend
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver: packages of its side of JAX, patterns of files to read and to write, environment settings to keep."""
+    """A driver: packages of its JAX plugin, patterns of files to read and to write, environment settings to keep."""
 
     packages: tuple[str, ...]
     read: tuple[str, ...]
@@ -27,7 +26,7 @@ class Driver:
     fixed: tuple[tuple[str, str], ...] = ()
 
 
-SHARED = "/dev/shm"  # memory that is shared with the driver's helpers
+SHARED = "/dev/shm"  # memory shared with the driver's helpers
 EVERY = ("/proc", "/sys", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/hosts")
 DRIVERS = {
     "gpu": Driver(
@@ -48,7 +47,7 @@ DRIVERS = {
 
 
 def extra_of(backend: Backend) -> Extra:
-    """What the process gets that runs programs on such devices; of simulated ones, nothing."""
+    """Return the extra access of a process that runs programs on such devices; none for simulated ones."""
     if backend.name not in DRIVERS:
         return Extra(platform=backend.platform, unlimited=backend is not CPU)
     return Extra(
@@ -61,31 +60,31 @@ def extra_of(backend: Backend) -> Extra:
 
 
 def packages(backend: Backend) -> list[str]:
-    """Where the driver's side of JAX is installed; nothing where it is not."""
+    """Return the folders of the driver's JAX packages; empty if none is installed."""
     driver = DRIVERS.get(backend.name)
     specs = [importlib.util.find_spec(name) for name in driver.packages] if driver else []
     return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
 
 
 def readable(backend: Backend) -> list[str]:
-    """What of it there is here, for reading."""
+    """Return the driver's existing paths that may be read."""
     driver = DRIVERS.get(backend.name)
     return [*packages(backend), *_there(driver.read)] if driver else []
 
 
 def writable(backend: Backend) -> list[str]:
-    """What of it there is here, for writing: the devices."""
+    """Return the driver's existing paths that may be written: the devices."""
     driver = DRIVERS.get(backend.name)
     return _there(driver.write) if driver else []
 
 
 def present(backend: Backend) -> bool:
-    """Whether there is such a device at all, as far as files tell."""
+    """Return whether there is any such device, judging by files."""
     return any(path.startswith("/dev/") and path != SHARED for path in writable(backend))
 
 
 def settings(backend: Backend) -> dict[str, str]:
-    """Environment variables of ours that the driver reads; those of anything else stay behind."""
+    """Return the current environment variables that the driver reads. No other variables are passed on."""
     driver = DRIVERS.get(backend.name)
     if driver is None:
         return {}

@@ -1,4 +1,4 @@
-"""``--backend`` and ``--processes``, and what ``doctor`` says of devices."""
+"""The options ``--backend`` and ``--processes``, and the devices' lines in ``doctor``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.wings.devices.devices import NoDevices, RealDevices
 
 
 def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> RealDevices | None:
-    """The devices that were asked for; None where simulated ones in one process are all. Raises CourseError."""
+    """Return the requested devices, or None for simulated ones in one process. Raises CourseError."""
     try:
         backend = backend_of(name)
     except UnknownBackend as error:
@@ -36,12 +36,12 @@ def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: b
 
 
 def doctor() -> list[MachineCheck]:
-    """A line for each kind of accelerator, where JAX can be asked."""
+    """Return a line for each kind of accelerator, or none if JAX does not work here."""
     return [] if jax_problem() else [accelerator(backend) for backend in BACKENDS.values() if backend is not CPU]
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Whether programs can be run on such devices here. Where none can be, JAX is not asked, which may take it minutes."""
+    """Check that programs can run on such devices here. JAX may take minutes, so files are checked first."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")

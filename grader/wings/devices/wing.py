@@ -1,4 +1,4 @@
-"""What this wing offers: ``--backend gpu`` and ``tpu``, ``--processes``, and lines for ``doctor``."""
+"""The wing of ``--backend gpu`` and ``tpu``, of ``--processes``, and of lines for ``doctor``."""
 
 from __future__ import annotations
 

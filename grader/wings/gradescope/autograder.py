@@ -1,8 +1,8 @@
-"""Gradescope: the autograder zip, and what runs in it.
+"""Gradescope: the autograder zip, and the program in it.
 
-``write_zip`` packs setup.sh, run_autograder, this package and the course with its solutions; the
-versions that are installed here are pinned, so that verdicts are the same there. On Gradescope,
-``python -m grader.wings.gradescope.autograder /autograder`` reads the submission and writes results.json.
+``write_zip`` packs setup.sh, run_autograder, this package and the course with its solutions. It pins the versions that
+are installed here, so that verdicts are equal there. On Gradescope, ``python -m grader.wings.gradescope.autograder
+/autograder`` reads the submission and writes results.json.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
     """Write the autograder for these exercises.
 
     Args:
-        isolation: none, for a Gradescope image where no sandbox works; then code of learners runs unconfined.
+        isolation: none, for a Gradescope image without a working sandbox; then learner code runs unconfined.
     """
     if not course.solved:
         raise CourseError("an autograder needs the solutions; this is what learners are given")
@@ -85,13 +85,13 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
 
 
 def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
-    """Write the zip; what to tell of it."""
+    """Write the zip. Return a message about it."""
     write_zip(course, names, path, isolation=isolation)
     return f"set the assignment to {points(course, names):g} points; the bonus of extensions counts on top of them"
 
 
 def points(course: Course, names: list[str]) -> float:
-    """What to set the assignment to on Gradescope; extensions are extra credit on top of it."""
+    """Return the points to set for the assignment on Gradescope. Extensions are extra credit on top of them."""
     counted = (n for n in names if not course.exercise(n).extension)
     return round(sum(course.exercise(n).points * course.weight(n) for n in counted), 6)
 
@@ -110,12 +110,12 @@ def _course(course: Course) -> dict[str, Path]:
 
 
 def setup_script() -> str:
-    """Installs the Python that runs here, and the versions that are installed here: not every Python can have them."""
+    """Return a script that installs the Python in use here, which supports these versions, and the versions."""
     return SETUP.format(python=f"{sys.version_info[0]}.{sys.version_info[1]}", requirements=" ".join(requirements()))
 
 
 def requirements() -> list[str]:
-    """What the package needs, at the versions that are installed here."""
+    """Return the package's dependencies at the versions that are installed here."""
     found = []
     for line in dependencies():
         name = re.split(r"[\s<>=!~;\[]", line, maxsplit=1)[0]
@@ -130,11 +130,11 @@ def requirements() -> list[str]:
 
 
 def main(root: Path) -> None:
-    """Grade the submission below ``root`` and write results/results.json; whatever happens, it is written."""
+    """Grade the submission below ``root``, and write results/results.json in any case."""
     try:
         results = results_of(graded(root))
     except (CourseError, NoIsolation) as error:
-        print(clean(error))  # what is printed, Gradescope shows to the staff alone
+        print(clean(error))  # Gradescope shows printed text to the staff only
         results = not_graded()
     except Exception as error:
         traceback.print_tb(error.__traceback__, file=sys.stdout)
@@ -154,13 +154,13 @@ def graded(root: Path) -> Report:
 
 
 def submission_in(root: Path, course: Course, names: list[str]) -> Submission:
-    """What was handed in of these exercises; its notes speak of no other module of the course."""
+    """Return the submission for these exercises, without notes on other modules of the course."""
     own = {name: course.module_of[name] for name in names}
     return read(root / "submission", student_in(root / "submission_metadata.json"), own, course.handed_out)
 
 
 def student_in(path: Path) -> str:
-    """Who submitted: the e-mail address before the @, which is what courses know people by."""
+    """Return the student: the e-mail address before the @, by which courses know students."""
     try:
         users = json.loads(path.read_text(encoding="utf-8"))["users"]
         return str(users[0]["email"]).split("@")[0] or "me"
@@ -169,7 +169,7 @@ def student_in(path: Path) -> str:
 
 
 def results_of(report: Report) -> dict[str, Any]:
-    """A report as Gradescope wants it: one test per result; hidden ones show once grades are published."""
+    """Return a report for Gradescope: one test per result. Hidden ones show once grades are published."""
     notes = [*report.notes, *(f"{e.exercise}: {n}" for e in report.exercises for n in e.notes)]
     pending = [pending_text(report.pending)] if report.pending else []
     lines = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + pending
@@ -204,7 +204,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
 
 
 def not_graded() -> dict[str, Any]:
-    """Neither score nor tests (an empty list of them would be zero points): Gradescope takes that for a failure."""
+    """Return results without score and tests (an empty list would be 0 points), which Gradescope shows as a failure."""
     return {
         "output": "The grader itself failed; a person will look. Your work is safe.",
         "output_format": "text",

@@ -1,4 +1,4 @@
-"""What this wing offers: ``export --to gradescope``."""
+"""The wing of ``export --to gradescope``."""
 
 from __future__ import annotations
 

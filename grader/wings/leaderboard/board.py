@@ -1,6 +1,6 @@
-"""A class's leaderboard: who asked to be on it, in the order of the step times that the clock gave to their programs.
+"""A class's leaderboard: students who asked for a place, in the order of the clock's step times for their programs.
 
-It shows the names that learners gave themselves and no others; those are untrusted, and who else could be meant is kept apart.
+It shows only names that students chose. These are untrusted, and names of persons in the class are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]{0,29}")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the board; ``step`` in picoseconds. Equal times share a rank. ``student`` is for the staff alone."""
+    """A line of the board. ``step``: picoseconds. Equal times share a rank. ``student`` is for the staff only."""
 
     rank: int
     name: str
@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """The places, best first; ``left_out``: students who asked and are not on it, and why, for the staff alone."""
+    """The places, best first. ``left_out``: students who asked but have no place, with reasons, for the staff only."""
 
     exercise: str
     title: str
@@ -37,18 +37,18 @@ class Board:
 
 
 class NoBoard(Exception):
-    """There is nothing to rank, or it is not said what; the message is one line."""
+    """There is nothing to rank, or no exercise was chosen. The message is one line."""
 
 
 def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[str] = ()) -> Board:
-    """The board of one exercise, of those who passed all of its checks and gave a name.
+    """Return the board of one exercise: students who passed all of its checks and gave a name.
 
     Args:
-        exercise: whose; "": the one in which names were given.
-        known: names of persons, beside those of the reports' students, which nobody may bear here.
+        exercise: its id; "" for the one in which names were given.
+        known: names of persons, besides the reports' students, that must not be used here.
 
     Raises:
-        NoBoard: nobody asked for a place, or in several exercises.
+        NoBoard: no student asked for a place, or students did in several exercises.
     """
     reports = list(reports)
     asked = [
@@ -73,7 +73,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
 
 
 def step_of(report: ExerciseReport) -> int | None:
-    """The step time of the first program that was timed with sizes which learners see; None without one."""
+    """Return the step time of the first program that was timed at sizes that learners see, or None."""
     return next((e.step for e in report.evidence if e.step is not None and not e.secret), None)
 
 
@@ -82,7 +82,7 @@ def milliseconds(step: int) -> str:
 
 
 def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
-    """Why this report has no place; "" where it has one."""
+    """Return why this report has no place, or "" if it has one."""
     if any(r.status != "passed" for r in report.results if r.kind == "check"):
         return "not all checks are passed"
     if not step_of(report):
@@ -95,19 +95,19 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Whether a name could be meant for a person: all words of one are words of the other, or it is the same without blanks."""
+    """Return whether a name may mean a person: one's words are among the other's, or they differ only in blanks."""
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
 
 
 def _words(name: str) -> list[str]:
-    """Without accents, case, signs and the host of an address."""
+    """Return the words of a name without accents, case, punctuation and an address's host."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name.split("@")[0]) if not unicodedata.combining(c))
     return re.findall(r"[^\W_]+", plain.casefold())
 
 
 def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
-    """Ranks, and numbers for names that several bear."""
+    """Return the places with ranks, and with numbers for names that occur several times."""
     steps, seen, places = [step for step, _, _ in found], Counter[str](), []
     for step, name, student in found:
         seen[name.casefold()] += 1

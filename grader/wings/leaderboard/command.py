@@ -1,4 +1,4 @@
-"""``leaderboard``: a page that ranks a class by step times."""
+"""The command ``leaderboard``: a page that ranks a class by step times."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def leaderboard(
 
 
 def render(board: boards.Board) -> str:
-    """The page of a leaderboard, for everybody in the class: ranks, the names learners gave themselves, step times."""
+    """Return the leaderboard's page for the whole class: ranks, chosen names, step times."""
     return render_template("leaderboard.html.j2", TEMPLATES, board=board, milliseconds=boards.milliseconds)

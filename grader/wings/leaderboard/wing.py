@@ -1,4 +1,4 @@
-"""What this wing offers: ``leaderboard``."""
+"""The wing of ``leaderboard``."""
 
 from __future__ import annotations
 

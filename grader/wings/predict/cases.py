@@ -1,4 +1,4 @@
-"""What is timed: programs and sizes, and how long each should take by three numbers."""
+"""The timed programs and sizes, and a model of their times with three parameters."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COLLECTIVES = {"all_gather": 1, "all_reduce": 2}
-"""How often the array goes round the ring."""
+"""Number of times that the array goes round the ring."""
 LIMITS = {"alpha": (1e-12, 1e2), "beta": (1.0, 1e18), "flops": (1.0, 1e21)}
-"""The least and the most that anybody could mean."""
+"""The plausible range of each parameter."""
 PROGRAMS = Path(__file__).with_name("programs.py")
 
 
@@ -24,7 +24,7 @@ class TimeModel:
 
 @dataclass(frozen=True)
 class Case:
-    """One program of one size: bytes of the array that is whole in the end, or the rows of square matrices."""
+    """One program at one size: bytes of the whole array that results, or the rows of square matrices."""
 
     program: str
     size: int
@@ -36,18 +36,18 @@ class Case:
         return f"{self.size >> 20} MiB" if self.size >> 20 else f"{self.size >> 10} KiB"
 
     def runs_on(self, devices: int) -> bool:
-        """Whether it can be cut so, and whether there is somebody to send to."""
+        """Return whether its arrays can be cut evenly, and whether collectives have another device to send to."""
         return self.size % (4 * devices) == 0 and (devices > 1 or self.program not in COLLECTIVES)
 
     def hops(self, devices: int) -> int:
         return COLLECTIVES[self.program] * (devices - 1)
 
     def crossed(self, devices: int) -> float:
-        """Bytes over each link of a ring, one way round."""
+        """Return the bytes that cross each link of a ring, one way round."""
         return COLLECTIVES[self.program] * self.size * (devices - 1) / devices
 
     def flops(self, devices: int) -> float:
-        """FLOPs of each device."""
+        """Return the FLOPs of each device."""
         return 2 * self.size**3 / devices
 
     def seconds(self, line: TimeModel, devices: int) -> float:
@@ -68,7 +68,7 @@ CASES = tuple(
 
 
 def digest() -> str:
-    """Of the programs' text and sizes."""
+    """Return a digest of the programs' text and sizes."""
     return hashlib.sha256(PROGRAMS.read_bytes() + repr(CASES).encode()).hexdigest()[:16]
 
 
@@ -77,6 +77,6 @@ def cases_on(devices: int) -> list[Case]:
 
 
 def source() -> str:
-    """The functions that devices run, as they are written."""
+    """Return the source text of the functions that devices run."""
     text = PROGRAMS.read_text(encoding="utf-8")
     return text[text.index("def all_gather") : text.index("def on_devices")].rstrip()

@@ -1,4 +1,4 @@
-"""``predict`` and ``profile``: what is predicted first and measured afterwards, on the devices that are there. Never graded."""
+"""``predict`` and ``profile``: predict first, measure afterwards, on the available devices. Never graded."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def predict(
 def predict_step(
     course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
 ) -> None:
-    """Keep how long a step of a task will take on a slice; or show what is kept of it. Raises CourseError."""
+    """Keep a prediction of a step's time on a slice, or show the kept ones. Raises CourseError."""
     exercise, task = chosen(course, name)
     tasks = list(dict.fromkeys(call.task.name for call in calls_of(exercise, task)))
     if len(tasks) > 1:
         raise CourseError(f"{name} has several tasks: predict one of {', '.join(tasks)}")
     mesh, dims = dict(wanted.mesh or {}), dict(wanted.dims)
-    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # it can be laid out so
+    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # raises if it cannot be laid out like this
     place = folder_of(course, exercise.id, work)
     command = f"{tasks[0]} --on {wanted.on}{option_text('mesh', mesh)}{option_text('dims', dims)}"
     if not numbers:
@@ -116,7 +116,7 @@ def option_text(name: str, sizes: Mapping[str, int]) -> str:
 
 
 def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> None:
-    """Show the predictions of a step, and how to make one."""
+    """Show the predictions of a step, or how to make one."""
     if as_json:
         print_json({"predictions": [vars(one) for one in kept]})
         return
@@ -128,12 +128,12 @@ def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> No
 
 
 def predicted(course: Course, exercise: str, work: Path | None, program: Explained, wanted: Wanted) -> str:
-    """What the learner predicted of a program that ``explain --on`` shows; '' for no prediction."""
+    """Return the learner's prediction for a program that ``explain --on`` shows, or ''."""
     return predicted_text(folder_of(course, exercise, work), program, wanted)
 
 
 def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
-    """``8 us (2026-03-02T10:00:00+01:00), 0.89 of the clock's``: the first that was kept of this program, and the newest."""
+    """Return a step's first and newest prediction: ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the clock's``."""
     found = [p for p in steps.predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
     clock = program.timeline.step * 1e-12 if program.timeline else None
     ends = found[:1] if len(found) < 2 else [found[0], found[-1]]
@@ -145,7 +145,7 @@ def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
 
 
 def folder_of(course: Course, exercise: str, work: Path | None) -> Path:
-    """The folder in which a learner has an exercise."""
+    """Return the folder in which a learner has an exercise."""
     place = work_in(course, work)
     place = place.parent if place.is_file() else place
     inner = place / course.module_of[exercise]
@@ -193,13 +193,13 @@ def profile(
 
 
 def expect_new(trace: Path | None) -> None:
-    """Raises CourseError where a trace would mix with what is there already."""
+    """Raise CourseError if the trace's folder exists, because files would mix."""
     if trace is not None and os.path.lexists(trace):
         raise CourseError(f"{trace} is there already; name a new folder")
 
 
 def beside(course: Course, name: str, work: Path | None) -> Path:
-    """The folder in which a learner has this exercise. Raises CourseError where it is another exercise."""
+    """Return the folder in which a learner has this exercise. Raises CourseError for any other exercise."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
             f"{name} has no programs to predict and profile; L2 has: {PROFILED}. How long a step of yours takes on a slice: "
@@ -209,7 +209,7 @@ def beside(course: Course, name: str, work: Path | None) -> Path:
 
 
 def line_of(numbers: Sequence[str]) -> TimeModel:
-    """``alpha=2us beta=3GB/s flops=40GFLOP/s``, in any order. Raises CourseError."""
+    """Return the model in ``alpha=2us beta=3GB/s flops=40GFLOP/s``, in any order. Raises CourseError."""
     found: dict[str, float] = {}
     for text in numbers:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -224,7 +224,7 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
 
 
 def number_of(name: str, text: str) -> float:
-    """A positive number with a unit of its kind, in SI. Raises CourseError."""
+    """Return a positive number with a unit of its kind, in SI. Raises CourseError."""
     (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": (1e-12, 1e6)}[name]
     try:
         answer = parse(text, "")
@@ -242,7 +242,7 @@ def number_of(name: str, text: str) -> float:
 
 
 def describe(found: dict[str, Any]) -> str:
-    """What predictions and measurements are about: ``8 simulated devices``, ``4 x TPU v5e``."""
+    """Return a description of devices: ``8 simulated devices``, ``4 x TPU v5e``."""
     many = f"{found['count']} of {found['there']}" if found["count"] < found["there"] else str(found["count"])
     return (
         f"{many} simulated device{'s' * (many != '1')}"
@@ -252,7 +252,7 @@ def describe(found: dict[str, Any]) -> str:
 
 
 def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
-    """What there is to predict, and what was."""
+    """Show the programs to predict, and the kept predictions."""
     n = found["count"]
     say(f"On {describe(found)}, N = {n}, each of these is run by every device:\n")
     say(source() + "\n")
@@ -279,7 +279,7 @@ def line_text(line: TimeModel) -> str:
 
 
 def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit, found: dict[str, Any]) -> None:
-    """The table, the line that fits, and what to think of it."""
+    """Show the table of times, the fitted model, and warnings about them."""
     n = found["count"]
     say(f"predicted {clean(prediction.at, 40)}{late_text(prediction)}: {line_text(prediction.line)}\n")
     say(f"  {'':10} {'':>7}  {'predicted':>10} {'measured':>10} {'spread':>7}  {'ratio':>8}  {'by the fit':>10}")
@@ -312,7 +312,7 @@ def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
 
 
 def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
-    """What JAX's profiler saw of the largest of each program."""
+    """Show what JAX's profiler recorded for the largest case of each program."""
     if folder is None:
         return
     say("by the profiler, of one call of the largest on one device (waiting for others counts):")

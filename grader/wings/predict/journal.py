@@ -1,4 +1,4 @@
-"""Predictions and measurements in the order in which they were made: a plain file, one JSON object a line, and nothing is ever replaced."""
+"""Predictions and measurements in chronological order: a file of JSON lines that is only ever extended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.wings.predict.process import NotMeasured
 
 @dataclass(frozen=True)
 class Prediction:
-    """``late``: these programs had been measured on these devices before."""
+    """A prediction. ``late``: these programs had been measured on these devices before."""
 
     at: str
     line: TimeModel
@@ -25,7 +25,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Journal:
-    """The file, and what each of its lines says."""
+    """The file and its parsed lines."""
 
     path: Path
     text: str
@@ -33,13 +33,13 @@ class Journal:
 
     @classmethod
     def read(cls, path: Path) -> Journal:
-        """Raises NotMeasured where a line is not as it was written."""
+        """Read the file. Raises NotMeasured if a line was changed into something invalid."""
         lines = path.read_bytes().splitlines() if path.exists() else []
         entries = tuple(_entry(path, i, line) for i, line in enumerate(lines, 1) if line.strip())
         return cls(path, "".join(line.decode() + "\n" for line in lines), entries)
 
     def predictions(self, devices: str) -> list[Prediction]:
-        """Those for the programs as they are, on these devices; the newest is the last."""
+        """Return the predictions for the current programs on these devices, the newest last."""
         found, late = [], False
         for entry in self._about(devices):
             if entry["what"] == "measurement":
@@ -49,14 +49,14 @@ class Journal:
         return found
 
     def measured(self, devices: str) -> bool:
-        """Whether the programs as they are were measured on these devices."""
+        """Return whether the current programs were measured on these devices."""
         return any(entry["what"] == "measurement" for entry in self._about(devices))
 
     def _about(self, devices: str) -> list[dict[str, Any]]:
         return [entry for entry in self.entries if (entry["programs"], entry["devices"]) == (digest(), devices)]
 
     def append(self, what: str, devices: str, more: Mapping[str, Any]) -> Journal:
-        """With one entry more; the lines that are there stay as they are."""
+        """Append an entry to the file. Existing lines stay unchanged."""
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         entry = {"what": what, "at": now, "programs": digest(), "devices": devices, **more}
         made = Journal(self.path, f"{self.text}{json.dumps(entry)}\n", (*self.entries, entry))

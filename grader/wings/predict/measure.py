@@ -1,4 +1,4 @@
-"""Time the programs. A process of its own, started by ``process``: it prints one JSON object, and nothing of a learner runs in it."""
+"""The timing process, started by ``process``. It prints one JSON object and runs no learner code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from grader.wings.predict.cases import Case, cases_on
 from grader.wings.predict.programs import on_devices
 
 LEAST, MOST, SECONDS = 5, 30, 0.5
-"""Calls of a program after its first, and how long they may take."""
+"""Fewest and most calls of a program after its first, and the seconds after which they stop."""
 
 
 def main() -> None:
-    """``devices``: say what is there. ``time`` and perhaps a folder: time every program on it as well, and write a trace there."""
+    """Describe the devices (``devices``), and time programs on them (``time``), with a trace if a folder is given."""
     what, *folder = sys.argv[1:]
     found = devices()
     if what == "time":
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
-    """Of the largest of each program: what the profiler saw."""
+    """Return what the profiler recorded for the largest case of each program."""
     programs = {}
     for case in {case.program: case for case in cases}.values():
         program, arguments, _ = on_devices(case.program, case.size, mesh)
@@ -43,7 +43,7 @@ def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict
 
 
 def devices() -> dict[str, Any]:
-    """What JAX finds. As many are used as make a power of two, so that every array can be cut."""
+    """Describe the devices. The largest power of two of them is used, so that every array can be cut."""
     one, there = jax.devices()[0], jax.device_count()
     return {
         "count": 1 << (there.bit_length() - 1),
@@ -57,7 +57,7 @@ def devices() -> dict[str, Any]:
 
 
 def calls(case: Case, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
-    """Every call of this program, the first of which compiles; each is waited for before the next is made."""
+    """Return the times of all calls of a program. The first call compiles. Each call ends before the next begins."""
     program, arguments, cut = on_devices(case.program, case.size, mesh)
     jax.block_until_ready(arguments)
     made: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What calls took, program by program, and the line that fits them."""
+"""Times of calls by program, and the model that fits them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.wings.predict.cases import CASES, Case, TimeModel
 
 @dataclass(frozen=True)
 class Timed:
-    """One program: seconds of its calls after the first, which compiled and took ``first``."""
+    """One program: the seconds of its calls. The ``first`` one compiled and is not among ``seconds``."""
 
     case: Case
     first: float
@@ -26,14 +26,14 @@ class Timed:
 
     @property
     def spread(self) -> float:
-        """The middle half of the calls, as a part of the median."""
+        """The interquartile range of the calls, relative to the median."""
         low, _, high = quantiles(self.seconds, n=4)
         return (high - low) / self.typical
 
 
 @dataclass(frozen=True)
 class Fit:
-    """α and β of the gathers, FLOP/s of the largest product; None: nothing says it, or the spread hides it."""
+    """α and β of the gathers, FLOP/s of the largest matmul; None if not measured, or lost in the spread."""
 
     alpha: float | None
     beta: float | None
@@ -46,7 +46,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Each program's calls; all were waited for, and the input of none was whole already."""
+    """Return each program's calls. Each call was awaited, and no input was whole beforehand."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]
@@ -56,7 +56,7 @@ def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
 
 
 def fit(measured: Sequence[Timed], devices: int) -> Fit:
-    """Least squares of relative errors: sizes lie far apart, and each is to count as much as any other."""
+    """Fit by least squares of relative errors, so that small and large sizes count equally."""
     gathers = [one for one in measured if one.case.program == "all_gather"]
     alpha = beta = None
     if len(gathers) > 1:
@@ -70,7 +70,7 @@ def fit(measured: Sequence[Timed], devices: int) -> Fit:
 
 
 def learners_log(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The gathers as L2's ``durations`` takes them."""
+    """Return the gathers in the form that L2's ``durations`` takes."""
     return [
         {"bytes": c["size"]} | {key: c[key] for key in ("cut", "called", "returned", "ready")}
         for c in calls

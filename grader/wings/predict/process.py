@@ -1,4 +1,4 @@
-"""The process in which programs are timed: started, waited for, its one answer read."""
+"""The process that times programs: starting it, waiting for it, and reading its one answer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from grader.wing import WingError
 
 PACKAGE = Path(__file__).parents[2]
 COUNT = "xla_force_host_platform_device_count"
-# Nothing of the folder that it is started in is imported, whatever lies there.
+# The current folder must not be on the import path, because its files could shadow modules.
 START = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import grader; del sys.path[0]; from grader.wings.predict.measure import main; main()"
 
 
 class NotMeasured(WingError):
-    """Why programs could not be timed, in one line."""
+    """Programs could not be timed. The message is one line."""
 
 
 def ask(simulated: int, *words: str) -> dict[str, Any]:
-    """What the process answers. Accelerators are used where JAX finds them; ``simulated`` is how many devices a CPU stands for.
+    """Return the process's answer. It uses accelerators if JAX finds them, else ``simulated`` CPU devices.
 
     Raises:
         NotMeasured: it ended without an answer.

@@ -1,4 +1,4 @@
-"""Predicted times of a program's step on a slice, in the order in which they were made: a plain file, and nothing is ever replaced."""
+"""Predicted step times of programs on a slice, in chronological order: a text file, never changed, only extended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = "predictions.jsonl"
 
 @dataclass(frozen=True)
 class Step:
-    """A prediction: ``seconds`` of one step of a task on a slice; without mesh or sizes, for those that were declared."""
+    """A prediction: ``seconds`` of one step of a task on a slice. Empty mesh or sizes mean the declared ones."""
 
     task: str
     on: str
@@ -26,12 +26,12 @@ class Step:
     at: str = ""
 
     def is_about(self, task: str, on: str, mesh: Mapping[str, int], dims: Mapping[str, int]) -> bool:
-        """``dims``: sizes that were asked for in place of those that were declared."""
+        """Return whether it predicts this program. ``dims``: sizes that were used instead of the declared ones."""
         return (self.task, self.on, dict(self.dims)) == (task, on, dict(dims)) and self.mesh in ({}, dict(mesh))
 
 
 def predictions(folder: Path) -> list[Step]:
-    """All that are kept in a folder, the oldest first. Raises NotMeasured where a line is not as it was written."""
+    """Return all predictions in a folder, the oldest first. Raises NotMeasured if a line is invalid."""
     path = folder / KEPT
     if not path.is_file():
         return []
@@ -49,7 +49,7 @@ def _step(path: Path, number: int, line: bytes) -> Step:
 
 
 def keep(folder: Path, one: Step) -> Path:
-    """Write it behind those that are there; the file. Raises NotMeasured as ``predictions`` does."""
+    """Append a prediction to the file. Return the file. Raises NotMeasured as ``predictions`` does."""
     predictions(folder)
     path = folder / KEPT
     before = path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -1,4 +1,4 @@
-"""What this wing offers: ``predict`` and ``profile``, and the prediction of a step beside what ``explain --on`` shows."""
+"""The wing of ``predict`` and ``profile``, and of the predicted step time in ``explain --on``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as a commit on a branch of their own: the working tree, the index and HEAD stay as they are."""
+"""Files as a commit on a branch of their own. The working tree, the index and HEAD stay unchanged."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from grader.course.config import CourseError
 from grader.course.folders import write_files
 
 MARK = "Published-tree"
-"""The line of a commit's message that holds the tree it was made with: so a branch that somebody else wrote to is known."""
+"""The line of a commit's message that names its tree, which shows that ``publish`` made the commit."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """A branch as it is now. ``new``: whether a commit was added to it; ``changed``: how many files differ from the one before."""
+    """The branch's state. ``new``: whether a commit was added. ``changed``: files that differ from the one before."""
 
     branch: str
     commit: str
@@ -27,17 +27,17 @@ class Published:
 
 
 class Repository:
-    """The git repository that a folder is in. Raises CourseError, in one line, for whatever git refuses."""
+    """The git repository of a folder. Raises CourseError, in one line, for everything that git refuses."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._run("rev-parse", "--git-dir")
 
     def publish(self, branch: str, files: Mapping[str, str]) -> Published:
-        """Make the branch hold these files: a commit on top of what was published before, none where nothing changed.
+        """Make the branch hold these files. Adds a commit to the last published one, or none if nothing changed.
 
         Raises:
-            CourseError: the branch is checked out, or somebody else wrote to it; git is missing, or refuses.
+            CourseError: the branch is checked out, or has a foreign commit; git is missing, or refuses.
         """
         ref = f"refs/heads/{branch}"
         if place := self._checked_out(ref):
@@ -45,7 +45,7 @@ class Repository:
                 f"the branch {branch} is checked out in {place}; switch to another one there, then publish"
             )
         here, there = self._commit(ref), self._commit(f"refs/remotes/origin/{branch}")
-        before = there if self._is_before(here, there) else here  # it may have been published from another clone
+        before = there if self._is_before(here, there) else here  # another clone may have published it
         if before:
             self._refuse_foreign(branch, before)
         tree = self._tree(files)
@@ -59,7 +59,7 @@ class Repository:
         return Published(branch, commit, new=True, changed=changed)
 
     def uncommitted(self, *paths: str) -> list[str]:
-        """Those files below these paths that are not as they were committed."""
+        """Return the files below these paths that differ from the last commit."""
         lines = self._run(
             "--no-optional-locks", "status", "--porcelain", "--untracked-files=all", "--", *paths
         ).splitlines()
@@ -69,13 +69,13 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Whether what was fetched goes on from what is here, which may be nothing."""
+        """Return whether the fetched commit is a descendant of the local one, if any."""
         if not (here and there):
             return bool(there)
         return self._run("merge-base", here, there, ok=(0, 1)) == here
 
     def _checked_out(self, ref: str) -> str:
-        """The working tree that has this branch; empty when none has."""
+        """Return the working tree that has this branch checked out, or ""."""
         place = ""
         for line in self._run("worktree", "list", "--porcelain").splitlines():
             word, _, rest = line.partition(" ")
@@ -86,7 +86,7 @@ class Repository:
         return ""
 
     def _refuse_foreign(self, branch: str, commit: str) -> None:
-        """Raises CourseError unless the commit is as ``publish`` made it."""
+        """Raise CourseError unless ``publish`` made the commit."""
         tree = self._run("rev-parse", f"{commit}^{{tree}}")
         message = self._run("log", "-1", "--format=%B", commit).splitlines()
         if f"{MARK}: {tree}" not in message:
@@ -96,7 +96,7 @@ class Repository:
             )
 
     def _tree(self, files: Mapping[str, str]) -> str:
-        """The tree of these files, made with an index of its own."""
+        """Return the tree of these files, made with a temporary index."""
         with tempfile.TemporaryDirectory(prefix="shardlings-") as temporary:
             root = Path(temporary, "files")
             write_files(root, files)
@@ -117,7 +117,7 @@ class Repository:
     def _run(
         self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
     ) -> str:
-        """What git prints, empty where it exits with another code of ``ok`` than 0."""
+        """Return git's output, or "" if it exits with a code of ``ok`` other than 0."""
         plain = {k: v for k, v in os.environ.items() if k not in ("GIT_INDEX_FILE", "GIT_LITERAL_PATHSPECS")}
         command = ["git", "-c", "core.quotePath=false", "-C", str(self.folder), *words]
         try:
@@ -136,7 +136,7 @@ class Repository:
 
 
 def _why(stderr: str) -> str:
-    """The line of git's complaint that says what is wrong."""
+    """Return the line of git's error output that names the problem."""
     if "not a git repository" in stderr:
         return "this is in no git repository; git init there, or publish to a folder: --students DIR"
     if "user.email" in stderr:

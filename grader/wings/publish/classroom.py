@@ -1,7 +1,7 @@
-"""GitHub Classroom: what ``shardlings check --json`` said, in the form that its reporter takes points from.
+"""GitHub Classroom: the output of ``shardlings check --json`` in the form that its reporter reads.
 
-The reporter (``autograding-grading-reporter``) adds up ``score`` of the tests, out of ``max_score``. Questions cannot be judged
-without the course's answers, so they are worth nothing here.
+The reporter (``autograding-grading-reporter``) adds up ``score`` of the tests, out of ``max_score``. Questions cannot
+be judged without the course's answers, so they give no points here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from grader.reports.untrusted import clean
 
 
 def results_of(report: Report) -> dict[str, Any]:
-    """One test for each exercise: what its public checks gave. An exercise without any is none."""
+    """Return one test for each exercise with public checks."""
     tests = [_test(exercise) for exercise in report.exercises if _most(exercise)]
     worst = "error" if report.broken else "pass" if all(t["status"] == "pass" for t in tests) else "fail"
     most = round(sum(_most(exercise) for exercise in report.exercises), 6)
@@ -45,7 +45,7 @@ def _test(exercise: ExerciseReport) -> dict[str, Any]:
 
 
 def encoded(path: Path) -> str:
-    """The results as the reporter reads them. Where there is no report, an error that is worth nothing."""
+    """Return the results encoded for the reporter. Without a report, they are an error without points."""
     try:
         results = results_of(Report.model_validate_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""``publish``: what students get, or the solutions to read, on a branch or in a folder."""
+"""The command ``publish``: the students' release or readable solutions, on a branch or in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.wings.publish.branch import Repository
 
 
 class Branch(StrEnum):
-    """A branch that ``publish`` makes; its name says what is on it."""
+    """A branch that ``publish`` makes. Its name says what it holds."""
 
     student = "student"
     solutions = "solutions"
@@ -71,7 +71,7 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
 
 
 def tell_uncommitted(repository: Repository) -> None:
-    """What is published is made from the files, committed or not: say where that makes a difference."""
+    """Tell that files are published as they are, if some differ from the last commit."""
     if changed := repository.uncommitted("course.yaml", "solutions"):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         tell("note", f"published as it lies here, not as it was committed: {changed[0]}{more}")

@@ -1,4 +1,4 @@
-"""The solutions as pages: each beside its statement, with what is checked, and why what people get wrong fails."""
+"""The solutions as pages, with statements, checks, and the reasons why misconceptions fail."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from grader.exercise import Check, Exercise, Misconception, Quantity, Question, 
 from grader.wings.publish.student import EXERCISES, cell, common_files, page, refuse_leaks, seeds
 
 SOLUTIONS = "solutions"
-ANYBODY = "anybody"  # whose numbers are shown where everyone has their own
+ANYBODY = "anybody"  # the student whose variant is shown if each student has their own
 OWN = "\n\nEveryone has their own numbers; these are somebody's."
 
 
 def solution_files(course: Course) -> dict[str, str]:
-    """Path -> text: the exercises, for each a page and its solution as it would be handed in, and the index of them.
+    """Return path -> text: the exercises, for each one a page and its solution as a submission, and the index.
 
     Raises:
-        CourseError: the course cannot be released, or the secret seed stands in it.
+        CourseError: the course cannot be released, or contains its secret seed.
     """
     files = {f"{EXERCISES}/{path}": text for path, text in products(course).items()} | common_files(course)
     for name, module in course.module_of.items():
@@ -39,7 +39,7 @@ def solution_files(course: Course) -> dict[str, str]:
 
 
 def _index(course: Course) -> str:
-    """A table of each module: the pages, and what each is worth."""
+    """Return a table for each module: the pages, stars, and numbers of misconceptions."""
     parts = []
     for module in course.config.modules:
         if not module.exercises:
@@ -61,7 +61,7 @@ def _index(course: Course) -> str:
 
 
 def solution_page(course: Course, exercise: Exercise, given: dict[str, str]) -> str:
-    """One exercise: statement, solution, questions, checks, misconceptions."""
+    """Return the page of one exercise: statement, solution, questions, checks, misconceptions."""
     text = {part.name: part for part in statements(exercise, grading=True) if part.name}
     parts = [exercise.statement]
     if exercise.tasks:
@@ -110,12 +110,12 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """What an author declared under this name; one that is declared in a loop stands nowhere as it is."""
+    """Return the code of the declaration with this name, or a note for one that is made in a loop."""
     part: Any = text.get(name)
     return fenced(undecorated(part).strip("\n")) if part is not None else "(made in a loop: see the course's own file)"
 
 
 def fenced(code: str) -> str:
-    """Python in a fence that nothing in it ends."""
+    """Return Python code in a fence that is longer than any run of backticks in it."""
     ticks = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", code) or [""]))
     return f"{ticks}python\n{code}\n{ticks}"

@@ -1,4 +1,4 @@
-"""What students get: exercises, the tool to check them with, and how to use both."""
+"""The students' release: exercises, the tool to check them, and instructions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IGNORED = ".venv/\n__pycache__/\n.ipynb_checkpoints/\n/*.zip\n"
 
 
 def student_files(course: Course) -> dict[str, str]:
-    """Path -> text of the students' release. Raises CourseError where the course cannot be released, or something leaks."""
+    """Return path -> text of the students' release. Raises CourseError if it cannot be made, or would leak."""
     files = {f"{EXERCISES}/{path}": text for path, text in products(course).items()}
     files |= common_files(course)
     files["README.md"] = page(course, "student.md")
@@ -27,7 +27,7 @@ def student_files(course: Course) -> dict[str, str]:
 
 
 def common_files(course: Course) -> dict[str, str]:
-    """What is beside the exercises on every branch: the tool, and the course's licence if it has one."""
+    """Return the files on every branch besides the exercises: the tool, and the course's licence if it has one."""
     files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
     files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
     for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):
@@ -37,7 +37,7 @@ def common_files(course: Course) -> dict[str, str]:
 
 
 def page(course: Course, template: str, **more: str) -> str:
-    """A README, with the names of this course in it. Raises CourseError for a course without an exercise."""
+    """Return a README with the names of this course. Raises CourseError for a course without exercises."""
     first = course.asked([])[0]
     words = {
         "@NAME@": course.config.name,
@@ -64,14 +64,14 @@ def _modules(course: Course) -> str:
 
 
 def cell(text: str) -> str:
-    """Text as it stands in a table of Markdown."""
+    """Return text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
-    """What students must not get, in what is published.
+    """Yield what is published although students must not get it.
 
-    The tool is the package that is installed, the same for every course: of the course only its seed could be in it.
+    The tool is the installed package, equal for all courses, so only the course's seed could leak into it.
     """
     made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
     yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))
@@ -79,14 +79,14 @@ def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def seeds(course: Course, files: Mapping[str, str]) -> Iterator[str]:
-    """Where the course's secret seed stands; the one of the example is known to everybody."""
+    """Yield the files that contain the course's secret seed. The example's seed is public."""
     seed = course.config.seed
     if len(seed) > 3 and seed != EXAMPLE_SEED:
         yield from (f"{path} holds the course's seed" for path, text in files.items() if seed in text)
 
 
 def refuse_leaks(found: Iterator[str]) -> None:
-    """Raises CourseError that names what leaks first, and how much does."""
+    """Raise CourseError with the first leak and the number of further ones."""
     if lines := list(found):
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         raise CourseError(f"nothing is published: {lines[0]}{more}; see: shardlings verify")

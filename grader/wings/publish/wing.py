@@ -1,4 +1,4 @@
-"""What this wing offers: ``publish``."""
+"""The wing of ``publish``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose work is more alike than is usual in a class, for a person to look at; it is part of no score.
+"""Unusually similar submissions in a class, for a person to look at. This affects no score.
 
-In: texts of code, by student. Out: pairs of students, and which passages they share. Nothing is executed.
+In: texts of code, by student. Out: pairs of students, and the passages that they share. Nothing is executed.
 """

@@ -1,4 +1,4 @@
-"""The staff's command that shows whose work is alike; submissions are read and never run."""
+"""The command ``similar`` for staff. Submissions are read and never run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def similar(
 
 
 def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bool) -> list[Submission]:
-    """The submissions that can be read."""
+    """Return the readable submissions."""
     submissions = []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:
@@ -70,7 +70,7 @@ def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bo
 
 
 def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path) -> None:
-    """Say which pairs share the most, and how much was compared."""
+    """Print the pairs that share the most, and how much was compared."""
     for group in larger_groups(compared):
         names_of = a_few(group.students, 10)
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
@@ -87,12 +87,12 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path) -> None
 
 
 def larger_groups(compared: Mapping[str, Comparison]) -> list[Group]:
-    """Return the groups of three students and more; a group of two is one pair of the list."""
+    """Return the groups of three or more students. A group of two is one pair of the list."""
     return [group for group in groups(compared) if len(group.students) > 2]
 
 
 def works_by_module(course: Course, submissions: list[Submission], names: list[str]) -> dict[str, list[StudentCode]]:
-    """Everybody's work by module, where anybody handed in something; long ones are cut, and named."""
+    """Return the students' code by module, for modules with submissions. Long code is cut and reported."""
     found: dict[str, list[StudentCode]] = {}
     too_long = []
     for submission in submissions:
@@ -107,7 +107,7 @@ def works_by_module(course: Course, submissions: list[Submission], names: list[s
 
 
 def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[str, list[Part]]:
-    """Each source once, however many exercises it serves."""
+    """Return the parts by module, with each source once, even if it serves several exercises."""
     found: dict[str, dict[str, Part]] = {}
     for exercise, source in submission.sources.items():
         if exercise in names:
@@ -119,7 +119,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 
 
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
-    """The course's solutions and misconceptions: similarity to them is no sign that two students worked together."""
+    """Yield the course's solutions and misconceptions, because similarity to them does not suggest copying."""
     for name in course.module(module).exercises:
         path = course.path_of(name)
         for place in (path, path.parent / GRADING / path.name) if name in names else ():
@@ -147,7 +147,7 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
 
 
 def render(compared: Mapping[str, Comparison], most: int) -> str:
-    """Works that are alike, by module, side by side; for the staff. Names and texts have been through ``clean_code``."""
+    """Return a page of similar submissions, side by side, for the staff. Texts have passed ``clean_code``."""
     shown = lines(compared, most)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     return render_template(

@@ -1,8 +1,8 @@
-"""Each student's work against everybody's: what two share, weighed by how few others have it.
+"""Each student's code against all others': the passages that two share, weighted by how few others have them.
 
-A passage is ``LENGTH`` tokens in a row. What is in the code that was handed out does not count. Of the others one that only
-two have weighs 1, one that everybody has weighs 0, and between them the logarithm of how many have it decides; the course's
-own solution counts as one member of the class. What two works share is the sum of these weights.
+A passage is ``LENGTH`` consecutive tokens. Passages in handed-out code do not count. A passage that only two students
+have weighs 1, one that all have weighs 0; in between, the weight is logarithmic in the number of students. The course's
+solution counts as one member of the class. The similarity of two students is the sum of the weights.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from grader.wings.similar.tokens import Word, words
 LENGTH = 12
 """Tokens in a passage."""
 FEW = 20
-"""With fewer pairs than this a class has no base rate."""
+"""A class with fewer pairs has no base rate."""
 NEARLY_ALL = 0.8
-"""The overlap that is unusual in such a class."""
+"""The overlap that is unusual in a class without a base rate."""
 LONGEST = 100_000
-"""Characters of one student's work that are looked at."""
+"""Characters of one student's code that are compared."""
 _BLOCK = 8192
-Passage = int  # a hash: a class has millions of them
+Passage = int  # a hash, because a class has millions of passages
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file or a cell: ``name`` is shown."""
+    """A file or a cell. ``name`` is shown."""
 
     name: str
     text: str
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True)
 class StudentCode:
-    """The code that one student submitted of one module."""
+    """The code that one student submitted for one module."""
 
     student: str
     parts: tuple[Part, ...]
@@ -50,7 +50,7 @@ class StudentCode:
         return sum(len(part.text) for part in self.parts) > LONGEST
 
     def cut(self) -> StudentCode:
-        """As much of it as is looked at."""
+        """Return the part that is compared."""
         left, parts = LONGEST, []
         for part in self.parts:
             parts.append(Part(part.name, part.text[:left]))
@@ -63,10 +63,10 @@ class Pair:
     """Two students.
 
     Attributes:
-        shared: passages that they share, each by its weight.
-        overlap: the same as a part, from 0 to 1, of all passages of the one who has fewer.
-        unusual: whether they share more than the class's base rate lets one expect; where there is none, nearly
-            all that one has.
+        shared: the sum of the weights of the passages that they share.
+        overlap: ``shared`` as a fraction, 0 to 1, of the weights of the student with less code.
+        unusual: whether they share more than the class's base rate predicts; without a base rate, whether ``overlap``
+            is at least NEARLY_ALL.
     """
 
     one: StudentCode
@@ -78,15 +78,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A module's class.
+    """A class's comparison in one module.
 
     Attributes:
-        works: how many handed in something of their own.
-        pairs: all that share a passage's length or more, the most first.
-        median: what two works share in the middle.
-        usual: what all pairs of nine classes in ten would stay below, judged by the median and the third quartile of
-            this one; None where there are too few pairs to say.
-        weights: passage -> weight, of those that several have.
+        works: the number of students with code of their own.
+        pairs: pairs that share at least a passage's length in weight, the largest first.
+        median: the median of what two students share.
+        usual: a bound that no pair exceeds in nine classes out of ten, estimated from the median and the third quartile
+            of this class; None if there are too few pairs.
+        weights: passage -> weight, for passages that several students have.
     """
 
     works: int
@@ -97,7 +97,7 @@ class Comparison:
 
 
 def passages(text: str) -> Iterator[tuple[Passage, Sequence[Word]]]:
-    """All passages of a text, in order, and where they stand."""
+    """Yield all passages of a text, in order, with their tokens."""
     found = words(text)
     codes = [zlib.crc32(word.what.encode("utf-8", "replace")) for word in found]
     for i in range(len(found) - LENGTH + 1):
@@ -105,12 +105,12 @@ def passages(text: str) -> Iterator[tuple[Passage, Sequence[Word]]]:
 
 
 def compare(works: Iterable[StudentCode], given: Iterable[str], solutions: Iterable[str]) -> Comparison:
-    """Every pair of a class.
+    """Compare all pairs of a class.
 
     Args:
-        works: one for each student; who wrote nothing of their own is left out.
+        works: one for each student. Students without code of their own are left out.
         given: texts that were handed out.
-        solutions: texts of the course's own.
+        solutions: texts of the course's own solutions.
     """
     left_out = _passages_of(given)
     found = [(w, _passages_of(p.text for p in w.parts) - left_out) for w in works]
@@ -139,7 +139,7 @@ def _passages_of(texts: Iterable[str]) -> set[Passage]:
 
 
 def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]) -> dict[Passage, float]:
-    """Of the passages that at least two have."""
+    """Return the weights of passages that at least two students have."""
     counts = Counter(passage for own in owned for passage in own)
     members = len(owned) + 1
     return {
@@ -150,7 +150,7 @@ def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]
 
 
 def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, float]) -> np.ndarray:
-    """float64[works, works]: what each two share."""
+    """Return float64[works, works]: the weight that each pair shares."""
     total = np.zeros((len(owned), len(owned)))
     several = [passage for passage, weight in weights.items() if weight > 0]
     for start in range(0, len(several), _BLOCK):
@@ -163,7 +163,7 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 
 
 def _usual(values: np.ndarray) -> float | None:
-    """What a pair of one class in ten would be above, if the upper half were spread as normally as its lower part."""
+    """Return the bound that one class in ten exceeds, extrapolated from median and third quartile as if normal."""
     if len(values) < FEW:
         return None
     median, third = np.quantile(values, [0.5, 0.75])

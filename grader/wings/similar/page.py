@@ -1,4 +1,4 @@
-"""Groups and pairs of students whose work is more alike than usual, side by side, for a person to look at."""
+"""Groups and pairs of students with unusually similar code, side by side, for a person to look at."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.wings.similar.passages import MarkedFile, TextSpan, side_by_side
 
 @dataclass(frozen=True)
 class PairRow:
-    """A row of the page's list: a pair of students; ``sides``: the code of both, as HTML."""
+    """A row of the page's list: a pair of students. ``sides``: the code of both, as HTML."""
 
     number: int
     module: str
@@ -37,7 +37,7 @@ class Group:
 
 
 def groups(compared: Mapping[str, Comparison]) -> list[Group]:
-    """Return the groups of all modules, the one with the most alike pair first."""
+    """Return the groups of all modules, the one with the most similar pair first."""
     found = [group for module, of in compared.items() for group in _groups_of(module, of.pairs)]
     return sorted(found, key=lambda group: (-group.pairs[0].shared, group.module, group.students))
 
@@ -58,9 +58,9 @@ def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
 
 
 def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
-    """Return up to ``most`` pairs as (module, pair): each group's most alike pair, each group's second, and so on.
+    """Return up to ``most`` pairs as (module, pair): each group's most similar pair, each group's second, and so on.
 
-    Pairs that share no unusual amount follow, the most alike first.
+    Pairs that share no unusual amount follow, the most similar first.
     """
     turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
     found = [pair for turn in turns for pair in turn if pair is not None]
@@ -70,7 +70,7 @@ def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pai
 
 
 def lines(compared: Mapping[str, Comparison], most: int) -> list[PairRow]:
-    """What the page shows of ``most`` pairs."""
+    """Return the page's rows for up to ``most`` pairs."""
     found = []
     for number, (module, pair) in enumerate(listed(compared, most), start=1):
         one, other = side_by_side(pair, compared[module].weights)
@@ -83,7 +83,7 @@ def lines(compared: Mapping[str, Comparison], most: int) -> list[PairRow]:
 def _as_html(
     here: Sequence[MarkedFile], there: Sequence[MarkedFile], pair: int, sides: str
 ) -> list[tuple[str, Markup]]:
-    """Each file or cell; a shared passage links to the same one on the other side, where that is marked as a whole."""
+    """Return each file or cell. A shared passage links to its counterpart if that is marked as a whole."""
     known = {piece.number for part in there for piece in part.pieces}
     seen: set[int] = {0}
     shown = []

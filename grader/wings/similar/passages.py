@@ -1,4 +1,4 @@
-"""Two works side by side: which passages of each are in the other."""
+"""Two students' code side by side, with the passages that both share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from grader.wings.similar.comparing import Pair, Passage, StudentCode, passages
 from grader.wings.similar.tokens import Word
 
 RARE = 0.25
-"""The weight from which on a shared passage is shown."""
+"""The least weight of shared passages that are shown."""
 
 
 @dataclass(frozen=True)
 class TextSpan:
-    """Text as it stands; ``number`` is that of the passage in the first work, 0 of text that is not shared."""
+    """Unchanged text. ``number``: the passage's number in the first student's code, 0 for text that is not shared."""
 
     text: str
     number: int
@@ -38,7 +38,7 @@ class _Run:
 
 
 def side_by_side(pair: Pair, weights: Mapping[Passage, float]) -> tuple[list[MarkedFile], list[MarkedFile]]:
-    """Both works, with their rare shared passages numbered in the order of the first."""
+    """Return both students' code, with their rare shared passages numbered in the order of the first."""
     ones, others = ([list(passages(part.text)) for part in work.parts] for work in (pair.one, pair.other))
     shared = _rare(ones, weights) & _rare(others, weights)
     runs, runs_of_other = ([_runs(found, shared) for found in of] for of in (ones, others))

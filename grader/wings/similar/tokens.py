@@ -1,4 +1,4 @@
-"""Code as tokens without what is changed first when code is copied: comments, formatting, names, numbers, texts."""
+"""Code as tokens without the details that copiers change first: comments, formatting, names, numbers, texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLOSING = frozenset(")]}")
 
 
 class Word(NamedTuple):
-    """One token: what it is without names, and where it stands in the text."""
+    """One token: its form without names, and its place in the text."""
 
     what: str
     start: int
@@ -19,10 +19,10 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """The tokens of Python code, also of code that Python cannot read.
+    """Return the tokens of Python code, including code that Python cannot parse.
 
-    Names are all alike but for those after a dot and of modules, builtins and keywords, which nobody can choose; so are
-    numbers and texts. Comments, docstrings, blanks and a comma before a closing bracket are left out.
+    All chosen names are equal; names after a dot and of modules, builtins and keywords are kept. All numbers are equal,
+    and all texts. Comments, docstrings, blanks and a comma before a closing bracket are left out.
     """
     found: list[Word] = []
     for word in _joined(text):
@@ -33,8 +33,8 @@ def words(text: str) -> list[Word]:
 
 
 def _joined(text: str) -> Iterator[Word]:
-    """The pieces of a text between quotes are one token."""
-    from pygments.lexers.python import PythonLexer  # not above: commands that compare nothing need not wait for it
+    """Yield the tokens, with all pieces of a quoted text as one token."""
+    from pygments.lexers.python import PythonLexer  # here, because commands that compare nothing need not load it
 
     pending: Word | None = None
     after = ""

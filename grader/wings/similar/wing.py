@@ -1,4 +1,4 @@
-"""What this wing offers: ``similar``."""
+"""The wing of ``similar``."""
 
 from __future__ import annotations
 

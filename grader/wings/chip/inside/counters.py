@@ -1,4 +1,4 @@
-"""Follow the counter of a loop in a scheduled program, where the text does not state how often the loop runs."""
+"""The counter of a loop in a scheduled program, followed if the text does not state how often the loop runs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from grader.runner.hlo_text import Computation, shapes
 from grader.runner.hlo_text import HloInstruction as Line
 
-MAX_ROUNDS = 100_000  # of a loop whose counter is followed
-MAX_DEEP = 60  # of calls in one another, and of numbers that depend on one another
-MAX_FUSIONS = 4  # in one another
+MAX_ROUNDS = 100_000  # limit on the rounds of a loop that is followed
+MAX_DEEP = 60  # nested calls, and chains of numbers that depend on each other
+MAX_FUSIONS = 4  # nested
 INTEGER = re.compile(r"-?\d+")
 COMPARISONS = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,
 }  # fmt: skip
-# What an operation does to whole numbers, by its name.
+# The effect of operations on integers, by name.
 UNARY: dict[str, Callable[[int], int]] = {
     **dict.fromkeys(("copy", "convert", "bitcast", "reshape", "broadcast"), operator.pos), "negate": operator.neg,
 }  # fmt: skip
@@ -32,8 +32,7 @@ def count_rounds(
 ) -> int | None:
     """Return how often a loop runs: follow the numbers that it carries until its condition is false.
 
-    Returns:
-        None if a number that the condition needs is not known.
+    Returns None if a number that the condition needs is not known.
     """
     numbers = dict(first)
     asked, inner = computations.get(condition, []), computations.get(body, [])
@@ -56,7 +55,7 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Which elements of the parameter these values, or else the last, depend on."""
+    """Return the elements of the parameter that these values depend on. ``of``: names; empty for the last value."""
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
     while left:
@@ -87,19 +86,19 @@ def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping
 
 @dataclass
 class Numbers:
-    """The whole numbers of one computation, worked out on demand."""
+    """The integers of one computation, evaluated on demand."""
 
     computations: Mapping[str, Computation]
     lines: Computation
-    known: Mapping[int, int]  # elements of the one parameter, a tuple; of a fusion: its parameters
-    level: int = 0  # of fusions in one another
+    known: Mapping[int, int]  # elements of the one parameter, a tuple; for a fusion, its parameters
+    level: int = 0  # of nested fusions
     found: dict[str, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.by_name = {one.name: one for one in self.lines}
 
     def elements(self, name: str) -> dict[int, int]:
-        """The known elements of a tuple."""
+        """Return the known elements of a tuple."""
         one = self.by_name.get(name)
         if one is None or one.opcode != "tuple":
             return {}
@@ -144,7 +143,7 @@ def _constant(text: str) -> int | None:
 
 
 def _applied(one: Line, given: list[int]) -> int | None:
-    """One operation on whole numbers."""
+    """Return the result of one operation on integers, or None."""
     match given:
         case [a] if one.opcode in UNARY:
             return UNARY[one.opcode](a)

@@ -1,14 +1,14 @@
-"""Read the text of a program that the TPU compiler has scheduled: the instructions that take time, in order.
+"""A program that the TPU compiler has scheduled, read from its text: the instructions that take time, in order.
 
-What is read:
+It reads:
 
 - ``estimated_cycles`` of a kernel.
-- Where a collective begins, and where the core waits for its result. The compiler writes this in four ways: a pair of
-  start and done; a call on another processor of the chip; fusions that start, carry on and end a collective beside a
-  product; one instruction that the core waits for.
+- Where a collective starts, and where the core waits for its result. The compiler writes this in four ways: a pair of
+  start and done; a call on another processor of the chip; fusions that start, continue and end a collective beside a
+  matmul; one instruction that the core waits for.
 - How often a loop runs, which the text states or its counter shows.
 
-Copies between HBM and VMEM are not read: they run beside the core.
+Copies between HBM and VMEM are ignored, because they run beside the core.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grader.wings.chip.inside.counters import MAX_DEEP, MAX_ROUNDS, Numbers, cou
 from grader.wire.operations import Communication
 from grader.wire.schedule import MAX_INSTRUCTIONS, Instruction
 
-# These take no time of the core that anybody would see: names, numbers, and copies that run beside it.
+# Instructions without noticeable time on the core: names, numbers, and copies that run beside it.
 FREE = {
     "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "partition-id", "replica-id",
     "copy-start", "copy-done", "slice-start", "slice-done", "dynamic-slice-start", "dynamic-slice-done", "opt-barrier",
@@ -42,19 +42,19 @@ COMMENTS = re.compile(r"/\*index=\d+\*/")
 
 
 class TooLarge(Exception):
-    """The scheduled program has too many instructions to be carried."""
+    """The scheduled program has too many instructions for a ``Schedule``."""
 
 
 def read(
     hlo: str, mesh: Mapping[str, int], places: Sequence[tuple[str, int] | None], names: Sequence[str]
 ) -> tuple[Instruction, ...]:
-    """The instructions of a scheduled program, see ``Scheduled``."""
+    """Return the instructions of a scheduled program, see ``Scheduled``."""
     return Scheduled.of(hlo, mesh, places, names).instructions
 
 
 @dataclass(frozen=True)
 class Talk:
-    """What the text says of one collective beyond its ``Communication``: the numbers of its ``marks``, the types it takes."""
+    """A collective's facts beyond its ``Communication``: numbers of its ``marks``, and types of its operands."""
 
     marks: tuple[int, ...]
     arrays: tuple[str, ...]
@@ -62,7 +62,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A scheduled program: its instructions, and of its collectives, by their number, what else the text says."""
+    """A scheduled program: its instructions, and further facts about its collectives by their number."""
 
     instructions: tuple[Instruction, ...]
     talks: Mapping[int, Talk]
@@ -76,7 +76,7 @@ class Scheduled:
         Args:
             hlo: its metadata have the numbers that ``tpu.number`` gave to the program's operations.
             mesh: axis sizes, in order.
-            places, names: by those numbers, the learner's file and line, and what the operation is called.
+            places, names: by those numbers, the learner's file and line, and the operation's name.
 
         Raises:
             TooLarge: there are too many instructions.
@@ -86,7 +86,7 @@ class Scheduled:
         return cls(reader.body(entry, {}, 0), reader.talks)
 
     def added(self, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]]) -> list[Collective]:
-        """The collectives that none of the source became; ``marked``: those of the source by their marks."""
+        """Return collectives that are not from the source. ``marked``: the source's collectives by mark."""
         named, nameless = [], []
         for one, times, path in _runs(self.instructions, ONCE, (), Counter()):
             assert one.communication is not None
@@ -95,7 +95,7 @@ class Scheduled:
             if collective is None:
                 continue
             if talk.marks:
-                named.append(([m for m in talk.marks if m in marked], collective))  # of others, too, each has its mark
+                named.append(([m for m in talk.marks if m in marked], collective))  # other operations have marks, too
             else:
                 nameless.append(collective)
         here = Counter(m for marks, _ in named for m in marks)
@@ -103,16 +103,16 @@ class Scheduled:
         return [*compiled_text.unclaimed(named, marked), *_rewritten(nameless, gone)]
 
 
-# This compiler writes a sum that is scattered anew, and its name is lost: a sum of everything, of which each keeps a part; or one
-# over the chips in the order of their ring, and a permute that brings the parts where they belong. Small parts that are gathered
-# become a sum, too, of everybody's part and zeros.
+# This compiler rewrites a reduce-scatter and drops its name. It becomes an all-reduce of which each chip keeps a part,
+# or a reduce-scatter over the chips in ring order and a permute that moves the parts to their places. An all-gather of
+# small parts becomes an all-reduce of each chip's part and zeros.
 REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all_gather": ("all_gather", "all_reduce")}
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
-    """Those of ``nameless`` that the source's collectives which the text does not name cannot have become.
+    """Return those of ``nameless`` that cannot come from ``gone``, the source's collectives without a named result.
 
-    Each of these becomes at most one of a kind, over its axes, that runs no more often than it did.
+    A collective becomes at most one of each kind, over its axes, that runs no more often.
     """
     left: Counter[tuple[str, str]] = Counter()
     for c in gone:
@@ -130,7 +130,7 @@ def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> li
 def _runs(
     body: Sequence[Instruction], times: Interval, path: Path, cases: Counter[str]
 ) -> Iterator[tuple[Instruction, Interval, Path]]:
-    """Every collective, how often it runs, and on which path of branches."""
+    """Yield every collective, how often it runs, and its path of branches."""
     for one in body:
         if one.op in ("collective", "start"):
             yield one, times, path
@@ -148,19 +148,19 @@ _Talking = tuple[Line, Mapping[str, str]]  # an instruction that communicates, a
 
 @dataclass
 class _Body:
-    """One computation that is being read."""
+    """The reading of one computation."""
 
     numbers: Numbers
     shape_of: Mapping[str, str]
     level: int
-    under_way: dict[str, int] = field(default_factory=dict)  # numbers of collectives, by what their end names
+    under_way: dict[str, int] = field(default_factory=dict)  # numbers of collectives, by the name that their end uses
 
     def arrays(self, one: Line) -> list[str]:
-        """The types of an instruction's operands."""
+        """Return the types of an instruction's operands."""
         return [self.shape_of.get(o, "") for o in one.operands]
 
     def rename(self, one: Line) -> None:
-        """The collective that its operand names goes on under the instruction's name."""
+        """Continue the collective of the instruction's operand under the instruction's name."""
         if one.operands and one.operands[0] in self.under_way:
             self.under_way[one.name] = self.under_way[one.operands[0]]
 
@@ -178,7 +178,7 @@ class _Reader:
     talks: dict[int, Talk] = field(default_factory=dict)
 
     def body(self, name: str, known: Mapping[int, int], level: int) -> tuple[Instruction, ...]:
-        """One computation in its order; ``known``: of its one parameter, a tuple, the elements that are known numbers."""
+        """Return one computation in order. ``known``: the known numbers in its one parameter, a tuple."""
         if level > MAX_DEEP:
             raise TooLarge("calls too deep")
         lines = self.computations.get(name, [])
@@ -195,11 +195,11 @@ class _Reader:
                 raise TooLarge("too many instructions")
             found += made_of_it
         over = {i.number for i in found if i.op == "done"}
-        left = [i.number for i in found if i.op == "start" and i.number not in over]  # nobody waits: the end does
+        left = [i.number for i in found if i.op == "start" and i.number not in over]  # the body's end waits for these
         return (*found, *(Instruction("done", "", number=number) for number in left))
 
     def instruction(self, one: Line, body: _Body) -> list[Instruction]:
-        """What one line of the text becomes."""
+        """Return the instructions for one line of the text."""
         match one.opcode:
             case opcode if opcode in FREE:
                 return []
@@ -223,7 +223,7 @@ class _Reader:
     def collective(
         self, one: Line, talks: Sequence[_Talking], inside: Sequence[Computation], body: _Body
     ) -> list[Instruction]:
-        """A collective, in one of the four ways; ``talks``: its instructions, several where the compiler joined some."""
+        """Return a collective's instructions. ``talks``: its lines, several if the compiler merged some."""
         chain = _chain(talks[0][0])
         targets = [o.attributes.get("custom_call_target", "") for c in inside for o in c if o.opcode == "custom-call"]
         beside = self.kernel(one, inside, body) if CYCLES.search(one.rest) else []
@@ -234,11 +234,11 @@ class _Reader:
         if one.opcode.endswith("-start"):
             return self.start("start", one, talks, body, one.name)
         if one.opcode == "fusion" and chain in body.under_way:
-            return self.kernel(one, inside, body)  # which carries on, beside its product, with what was begun
+            return self.kernel(one, inside, body)  # it continues the collective beside its matmul
         return self.start("collective", one, talks, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """What an instruction calls, and what that calls, but for what is applied to single elements."""
+        """Return the computations that an instruction calls, even indirectly, but not those of single elements."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:
@@ -248,7 +248,7 @@ class _Reader:
         return found
 
     def kernel(self, one: Line, inside: Sequence[Computation], body: _Body) -> list[Instruction]:
-        """A kernel of the core. Without the compiler's cycles: what it reads and writes."""
+        """Return a kernel of the core: with the compiler's cycles, else with the bytes that it reads and writes."""
         if cycles := CYCLES.search(one.rest):
             about = {"cycles": int(cycles[1])}
         else:
@@ -262,7 +262,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Of a product, which results it only uses after its multiplications."""
+        """Return a matmul with the numbers of the collectives that it uses only after its multiplications."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
@@ -270,7 +270,7 @@ class _Reader:
         return replace(made, joined=tuple(n for n in numbers if n is not None))
 
     def feeding(self, name: str, level: int = 0) -> set[int]:
-        """Which parameters of a computation its products depend on."""
+        """Return the parameters of a computation that its matmuls depend on."""
         lines = self.computations.get(name, [])
         by_name = {one.name: one for one in lines}
         left: list[str] = []
@@ -295,7 +295,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, talks: Sequence[_Talking], body: _Body, key: str | None = None
     ) -> list[Instruction]:
-        """A collective that begins; its end names it by ``key``."""
+        """Return a collective that starts. Its end refers to it by ``key``."""
         first, shape_of = talks[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:
@@ -308,7 +308,7 @@ class _Reader:
         return [Instruction(op, about.kind, number=number, communication=about, **self.place(marked))]
 
     def communication(self, one: Line, shape_of: Mapping[str, str], *, whole: Line) -> Communication | None:
-        """Between whom, with how much; None where nobody sends anything to another."""
+        """Return groups, axes and bytes of a collective, or None if nothing moves between devices."""
         kind = _kind(one) or ""
         size = sum(hlo_bytes(shape_of.get(o, "")) for o in one.operands)
         if kind == "permute":
@@ -319,7 +319,7 @@ class _Reader:
         if not axes:
             return None
         if kind == "all_reduce" and one is not whole and hlo_bytes(whole.shape) * max(map(len, groups)) == size:
-            kind = "reduce_scatter"  # each keeps its part of the sum: one instruction, which sends no more
+            kind = "reduce_scatter"  # each device keeps its part of the sum, and one instruction sends no more
         return Communication(kind, tuple(map(tuple, groups)), axes, size)
 
     def loop(self, one: Line, body: _Body) -> Instruction:
@@ -339,7 +339,7 @@ class _Reader:
         return Instruction("branches", "conditional", bodies=bodies, **self.place(one))
 
     def place(self, one: Line) -> dict[str, Any]:
-        """File and line of the last operation that became a part of it and has one."""
+        """Return file and line of the last operation that became a part of it and has a place."""
         for number in reversed(one.marks):
             place = self.places[number] if number < len(self.places) else None
             if place is not None:
@@ -354,7 +354,7 @@ class _Reader:
 
 
 class _Arrived:
-    """Which values of a computation are what a collective brought, that one instruction alone uses."""
+    """The values of a computation that a collective delivered and that exactly one instruction uses."""
 
     def __init__(self, lines: Computation) -> None:
         self.uses = Counter(o for one in lines for o in one.operands)
@@ -380,7 +380,7 @@ def _shapes(lines: Computation) -> dict[str, str]:
 
 
 def _chain(one: Line) -> str:
-    """What the fusions that start, carry on and end one collective have in common."""
+    """Return the key that the fusions which start, continue and end one collective share."""
     return f"channel {one.attributes.get('channel_id')}, {one.attributes.get('frontend_attributes', '')}"
 
 

@@ -1,4 +1,4 @@
-"""What the process that compiles programs does with a request."""
+"""Requests to the process that compiles programs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from grader.wire.text import one_line, without_marks
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Compile one program for chips that are not here; nothing is executed."""
+    """Compile one program for chips that need not be present. Nothing is executed."""
     (program,) = blobs
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     try:
         answer = tpu.compiled(header["ask"], program, header["on"])
-    except Exception as error:  # ours
+    except Exception as error:  # a fault of the grader
         answer = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}
     signal.setitimer(signal.ITIMER_PROF, 0)
     send(answer, [])

@@ -1,7 +1,7 @@
-"""Programs compiled by the TPU's own compiler (libtpu) for chips that need not be here. Nothing is executed.
+"""Programs compiled by the TPU's own compiler (libtpu) for chips that need not be present. Nothing is executed.
 
-Comes in: a program as the learner's process handed it over, and a slice as libtpu names it, with the coordinates of the chip that
-each device of the mesh is. Goes out: what the compiler made of it, as a ``Schedule``, or why it could not.
+In: a program from the learner's process, and a slice by libtpu's name, with the chip coordinates of each device of the
+mesh. Out: the compiler's ``Schedule``, or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from grader.wire.limits import MAX_PAPER_ARRAY
 from grader.wire.schedule import Schedule, to_json
 from grader.wire.text import one_line, without_marks
 
-# Its sentences differ by what does not fit, and all have what is needed before what there is: "Used 18.38G of 15.75G hbm",
+# libtpu's messages about memory vary, but all give the needed before the available size: "Used 18.38G of 15.75G hbm",
 # "the total memory required for HLO temporaries (18.38G) exceeds available HBM (15.75G)".
 TOO_LARGE = re.compile(r"(?i)(?=.*\bhbm\b).*?([\d.]+)([KMGT])i?B?\b.*?([\d.]+)([KMGT])i?B?\b")
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """What the compiler makes of a program.
+    """Return the compiler's answer for a program.
 
     Args:
-        ask: the ask that was traced; says which arguments the program must have, and on which mesh.
+        ask: the ask that was traced. It says which arguments the program must have, and on which mesh.
         code: the program as MLIR bytecode.
-        on: ``name`` and ``options`` of a topology as libtpu takes them, and ``chips``, coordinates in mesh order, with a fourth
-            for which device of its chip it is, where that has several.
+        on: ``name`` and ``options`` of a topology for libtpu, and ``chips``: coordinates in mesh order, with a fourth
+            for the device of a chip that has several.
 
     Returns:
-        ``{"schedule"}``; ``{"too_large": [needed, there]}`` in bytes, where it does not fit into a chip's memory;
-        or ``{"fault"}``, which is the learner's. Any exception is ours.
+        ``{"schedule"}``; ``{"too_large": [needed, available]}`` in bytes, if it does not fit into a chip's memory; or
+        ``{"fault"}``, which the learner caused. Exceptions are grader faults.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -70,7 +70,7 @@ def _compiled(
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         lowered = lowered_stand_in(program, arguments, shardings)
         module = program.parse()
-        found = facts.read(module, ask["mesh"], set(ask["files"]))  # refuses what is too large written out
+        found = facts.read(module, ask["mesh"], set(ask["files"]))  # refuses programs that are too large when inlined
         own = facts.collective_places(module)
         marked = {own[number]: collectives for number, collectives in found.marked.items()}
         places, names = number(module, program)
@@ -96,16 +96,16 @@ def _compiled(
     return {"schedule": to_json(schedule)}
 
 
-@lru_cache(8)  # making one takes as long as a small program
+@lru_cache(8)  # creating one takes as long as a small program
 def topology(name: str, options: str) -> tuple[Any, ...]:
-    """The devices of a slice, described; ``options`` as JSON."""
+    """Return the described devices of a slice. ``options``: JSON."""
     from jax.experimental import topologies
 
     return tuple(topologies.get_topology_desc(platform="tpu", topology_name=name, **json.loads(options)).devices)
 
 
 def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None], list[str]]:
-    """Give every operation its number for a place, which the compiler carries into its text; say what each number stands for."""
+    """Set each operation's number as its location, which the compiler's text keeps. Return places and names."""
     from jaxlib.mlir import ir
 
     names = []
@@ -117,7 +117,7 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Of each result, the part of it that each device holds, in mesh order; none where JAX does not know it."""
+    """Return the part of each result that each device holds, in mesh order; empty if JAX does not know it."""
     found = []
     for sharding, (shape, _) in zip(made.output_shardings, program.results, strict=True):
         try:
@@ -130,7 +130,7 @@ def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[
 
 
 def _refusal(message: str) -> dict[str, Any]:
-    """What the compiler says where it makes nothing of a program."""
+    """Return the answer for a program that the compiler refuses."""
     text = " ".join(message.split())
     if "RESOURCE_EXHAUSTED" in text and (sizes := TOO_LARGE.search(text)):
         needed, there = (round(float(sizes[i]) * UNITS[sizes[i + 1]]) for i in (1, 3))
