@@ -8,12 +8,13 @@ from pathlib import Path
 from grader.batch.opening import has_database
 from grader.batch.store import Folder
 from grader.batch.written import remove_files
-from grader.common.text import a_few
+from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 
 
-def drop(path: Path, students: Sequence[str]) -> None:
+def drop(path: Path, names: Sequence[str]) -> None:
     """Delete the students' reports from the database, then their files. Raises CourseError for an unknown student."""
+    students = [composed(name) for name in names]
     if not has_database(path) and not (path / "reports").is_dir():
         raise CourseError(f"no reports in {path}")
     with Folder(path) as folder:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
-from grader.common.text import a_few
+from grader.common.text import a_few, composed
 from grader.course.config import CourseError, LatePolicy
 from grader.course.loading import Course
 from grader.intake.stubs import nothing_written
@@ -38,7 +38,7 @@ def stated_in(
 def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:
     """Read ``student,time[,module]``. The latest of several times counts. Raises CourseError naming the line."""
     try:
-        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+        lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CourseError(f"{path} cannot be read: {error}") from None
     header = [name.strip().lower() for name in lines[0]] if lines else []
@@ -62,7 +62,8 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         if not row.get("student"):
             raise CourseError(f"{path}:{number}: no student")
         key = (login(row["student"]), module)
-        found[key] = max(found.get(key, Handed(time, STATED)), Handed(time, STATED), key=lambda one: one.time)
+        handed = Handed(time, STATED, for_all=module == EVERY)
+        found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
     return found
 
 

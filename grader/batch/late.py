@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from grader.common.result import HandIn
@@ -21,10 +21,15 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """A submission time, with its time zone, and its source."""
+    """A submission time, with its time zone, and its source.
+
+    Attributes:
+        for_all: True if the record names no module, so the time may be another module's.
+    """
 
     time: datetime
     source: str
+    for_all: bool = field(default=False, compare=False)
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
@@ -60,7 +65,8 @@ def penalised(
 ) -> list[HandIn]:
     """Return one student's hand-ins with their penalties, in the course's order.
 
-    Free days are used in the order of the deadlines, as whole days.
+    Free days are used in the order of the deadlines, as whole days. None is used that changes no percentage: 20 days late
+    with 3 free days cost as much as without them if 50 % is the most.
 
     Args:
         earned: points by module, before any penalty.
@@ -83,7 +89,7 @@ def penalised(
             text = f"{_span(at.time - deadline)} late by {at.source}, which costs no points"
             found[module.id] = plain.model_copy(update={"text": text})
             continue
-        spent = min(days, free)
+        spent = _fewest(policy, days, min(days, free))
         free -= spent
         if days:
             one = _penalty(policy, days - spent, earned.get(module.id, 0.0))
@@ -105,6 +111,12 @@ def costs(policy: LatePolicy, source: str) -> bool:
 def percent_of(policy: LatePolicy, days: int) -> float:
     """Return the penalty for this many days, in percent."""
     return min(days * policy.percent_per_day, policy.at_most_percent)
+
+
+def _fewest(policy: LatePolicy, days: int, free: int) -> int:
+    """Return the fewest free days that save as much as all of them."""
+    left = percent_of(policy, days - free)
+    return next(spent for spent in range(free + 1) if percent_of(policy, days - spent) == left)
 
 
 def _penalty(policy: LatePolicy, days: int, earned: float) -> float:
@@ -132,7 +144,8 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     """Return the times that hold, by module: this run's, or an earlier run's where this run has none.
 
     An unchanged submission keeps the earlier of two times, since copying gives files new dates. The staff's record
-    beats both.
+    beats both. One exception: a line for all modules makes no unchanged submission later than an earlier record, since
+    it may be the time of another module.
 
     Args:
         same_work: modules with the submission behind the report on file.
@@ -141,7 +154,10 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     found = dict(held)
     for module, at in now.items():
         old = held.get(module)
-        keep = old is not None and same_work.get(module, False) and at.source != STATED
-        if not keep or (old is not None and old.source != STATED and at.time < old.time):
+        if old is None or not same_work.get(module, False):
+            found[module] = at
+        elif at.source == STATED:
+            found[module] = old if at.for_all and old.source == STATED and old.time < at.time else at
+        elif old.source != STATED and at.time < old.time:
             found[module] = at
     return {module: replace(at, time=at.time.replace(microsecond=0)) for module, at in found.items()}

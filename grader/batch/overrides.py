@@ -24,6 +24,7 @@ from pydantic import Field, field_validator
 
 from grader.batch.late import Extension, Handed, later_of, penalised
 from grader.common.result import ByHand, ExerciseReport, Report, Result
+from grader.common.text import composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course
 from grader.course.naming import only_one
@@ -47,7 +48,7 @@ class Override(Strict):
     def _is_text(cls, student: object) -> object:
         if isinstance(student, int | float):  # YAML reads 0123 as 83
             raise ValueError('put a name that is a number into quotes, as in student: "0123"')
-        return student
+        return composed(student) if isinstance(student, str) else student
 
     @field_validator("points", "graded", mode="before")
     @classmethod
@@ -112,21 +113,22 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
     exercises = {e.exercise: e for e in graded.exercises}
     before, done = _set_before(old), list[str]()
     for line in overrides:
-        one = in_full(line, exercises)
-        exercise = exercises.get(one.exercise)
-        target = _target(exercise, one.check) if exercise else None
+        try:
+            one = _in_full(line, exercises)
+        except CourseError as error:
+            problems.append(f"{line.where}: {error}; the line does nothing")
+            continue
+        exercise = exercises[one.exercise]
+        target = _target(exercise, one.check)
         if others := [
             d for d in done if one.check == d or d.startswith(f"{one.check}/") or one.check.startswith(f"{d}/")
         ]:
             problems.append(f"{line.where}: another line sets {others[0]}; this line does nothing")
-            continue
-        done.append(one.check)
-        if exercise is None or target is None:
-            problems.append(f"{one.where}: there is no such check or exercise in the report; the line does nothing")
         elif one.points > target.points + 1e-9:
             worth = f"{tidy(one.points)} points, and it is worth {tidy(target.points)}"
             problems.append(f"{one.where}: {worth}; the line does nothing")
         else:
+            done.append(one.check)
             set_by_hand = _by_hand(one, target.earned, before.get(one.check))
             exercises[one.exercise] = _with(exercise, target, one.points, set_by_hand)
             if abs(set_by_hand.was - target.earned) > 1e-9:
@@ -163,19 +165,27 @@ def with_sums(report: Report) -> Report:
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with its exercise's and check's full names: ``c3/val`` becomes ``c3_contracting/value``."""
-    _, slash, check = one.check.partition("/")
+    """Return the override with its exercise's and check's full names: ``c3/val`` becomes ``c3_contracting/value``.
+
+    An override that fits nothing, or several checks, is returned as it is.
+    """
     try:
-        exercise = only_one(one.exercise, list(exercises), "exercise")
-        names = [result.name for result in exercises[exercise].results]
-        return one.model_copy(update={"check": exercise + slash + (only_one(check, names, "check") if slash else "")})
+        return _in_full(one, exercises)
     except CourseError:  # the caller reports unknown names
         return one
 
 
-def _target(exercise: ExerciseReport, check: str) -> ExerciseReport | Result | None:
+def _in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
+    """Raises CourseError where a name fits nothing, or several."""
+    _, slash, check = one.check.partition("/")
+    exercise = only_one(one.exercise, list(exercises), "exercise")
+    names = [result.name for result in exercises[exercise].results]
+    return one.model_copy(update={"check": exercise + slash + (only_one(check, names, "check") if slash else "")})
+
+
+def _target(exercise: ExerciseReport, check: str) -> ExerciseReport | Result:
     _, slash, name = check.partition("/")
-    return next((r for r in exercise.results if r.name == name), None) if slash else exercise
+    return next(r for r in exercise.results if r.name == name) if slash else exercise
 
 
 def _set_before(old: Report | None) -> dict[str, ByHand]:

@@ -24,7 +24,7 @@ class Cost:
 
     Attributes:
         limits: the submission's limits.
-        tracing: CPU seconds of the learner's processes.
+        tracing: CPU seconds of the learner's processes, and seconds that they slept.
         running: CPU seconds of the programs.
     """
 

@@ -7,7 +7,7 @@ output holds hidden data and is for the staff.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,7 @@ from grader.batch.grade import Grader
 from grader.batch.overrides import Override, in_full
 from grader.common.cache import user_cache
 from grader.common.observation import Collective, Fault, Observation
-from grader.common.result import Report, Result
+from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Call, Check, Written
@@ -80,13 +80,11 @@ def why(
     if changed and name in submission.sources:  # other words or evidence may come from another version
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
+    own = [one for one in overrides if one.student == submission.student]
+    exercises = {e.exercise: e for e in [*(kept.exercises if kept else ()), today]}
     lines = [
         *laid_open(course, name, check, submission.student, answered),
-        *(
-            f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
-            for one in overrides
-            if one.student == submission.student and in_full(one, {name: today}).check in (name, f"{name}/{check}")
-        ),
+        *set_by_hand(exercises, own, [name, f"{name}/{check}"]),
     ]
     shown = today.model_copy(
         update={"results": [result], "points": result.points, "earned": result.earned, "pending": 0.0}
@@ -96,6 +94,17 @@ def why(
         on_file=before is not None, versions=report.versions,
     )  # fmt: skip
     return Why(result, before, lines, differs, with_evidence(page, course, submission, answered))
+
+
+def set_by_hand(
+    exercises: Mapping[str, ExerciseReport], overrides: Iterable[Override], checks: Collection[str]
+) -> list[str]:
+    """Return a line for each override of these checks. A short name that fits several exercises sets none."""
+    return [
+        f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
+        for one in overrides
+        if in_full(one, exercises).check in checks
+    ]
 
 
 def result_in(report: Report, exercise: str, check: str) -> Result | None:

@@ -44,7 +44,7 @@ from grader.cli.regrading import (
 )
 from grader.common.cache import user_cache
 from grader.common.files import write_atomic
-from grader.common.text import a_few
+from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.reading import read
@@ -287,7 +287,8 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
 
 def decide_again(options: GradeOptions) -> int:
     """Decide one check of one submission again, compare it with the report on file, and return the exit code."""
-    (student, check), to, html, paths = options.why, options.to, options.html, [*options.paths]
+    (typed, check), to, html, paths = options.why, options.to, options.html, [*options.paths]
+    student = composed(typed)
     found = solved_course_at(options.course, paths)
     if html is not None and not html.parent.is_dir():
         raise CourseError(f"there is no folder {html.parent} to write {html.name} into; make it first")

@@ -70,7 +70,7 @@ def write_anonymous(folder: Path, target: Path, database: Database, others: Sequ
         raise CourseError(f"{target} holds pages with names; choose another --to")
     students = database.students()
     kept = names_in(folder / NAMES)
-    names = assign([*students, *(a.student for a in summary.attention)], kept)
+    names = assign([*students, *(a.student for a in summary.attention if a.student)], kept)
     hidden = Anonymous(names, [*kept, *others])
     ordered = sorted(students, key=names.__getitem__)  # so that the order reveals no names
     with store.resumable():

@@ -15,7 +15,7 @@ from grader.batch.store import Folder
 from grader.cli.console import say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import a_few
+from grader.common.text import a_few, composed
 from grader.course.loading import Course
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
@@ -91,13 +91,13 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return ``login``, corrected to the case of an existing report's name: report files may not differ only in case.
+    """Return ``login``, corrected to an existing report's name if only case or Unicode form differ, as reports are files.
 
     Args:
         here: students with reports yet to be written.
     """
-    there = {name.lower(): name for name in (*here, *names_in(to))}
-    return lambda name: there.get(login(name).lower(), login(name))
+    there = {composed(name).lower(): name for name in (*here, *names_in(to))}
+    return lambda name: there.get(composed(login(name)).lower(), login(name))
 
 
 def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
@@ -177,16 +177,21 @@ class StaffNotes:
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Yield (student, reason) for overrides, students who are not in the roster, and modules without a submission.
 
+        The student is "" if the reason concerns several students.
+
         Args:
             problems: (student, problem) of each override.
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, and is not in the roster") for student in self._strangers)
-        for student, modules in self._in_roster:
-            if lacking := [module for module in self._points if module not in modules]:
-                points = tidy(sum(self._points[m] for m in lacking))
-                worth = f"{points} points, which are not in the score's maximum here"
-                yield student, f"nothing handed in for {', '.join(lacking)}: {worth}"
+        for module, points in self._points.items():
+            lacking = [student for student, modules in self._in_roster if module not in modules]
+            worth = f"{counted(points, 'point')}, which are not in the score's maximum here"
+            if len(lacking) == 1:
+                yield lacking[0], f"has not handed in {module}: {worth}"
+            elif lacking:
+                share = f"{len(lacking)} of {len(self._in_roster)} have not handed in {module}"
+                yield "", f"{share}: {worth} ({a_few(lacking)})"
 
     def untimed(self) -> str:
         """Return a line on students without a submission time, if times count; '' if there are none."""

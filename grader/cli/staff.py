@@ -158,7 +158,7 @@ def export(
 
 def drop(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
-    students: Annotated[list[str], typer.Argument(metavar="STUDENT...", help="as reports/STUDENT.json names them")],
+    students: Annotated[list[str], typer.Argument(metavar="STUDENT...", help="as grades.csv names them")],
 ) -> None:
     """Take students out of OUT: their reports and pages. Grade them again to have them back."""
     from grader.batch.dropping import drop as take_out

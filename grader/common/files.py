@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
-RESERVED = frozenset({"index", "changes", "leaderboard"})
+RESERVED = frozenset({"index", "changes", "leaderboard", "similar"})
 """Page names that belong to no student."""
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+- ")
 _LONGEST = 200  # a file name may have 255 bytes with its suffix

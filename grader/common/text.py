@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from grader.wire.text import closest
@@ -15,6 +16,11 @@ def printable(name: str) -> str:
     """Return a name that is safe to print: learners choose names, and terminals obey control characters."""
     shown = "".join(c if c.isprintable() else "?" for c in name)
     return shown if len(shown) <= 100 else shown[:97] + "..."
+
+
+def composed(text: str) -> str:
+    """Return the text in Unicode's composed form (NFC): macOS writes ``ë`` as two characters, other systems as one."""
+    return unicodedata.normalize("NFC", text)
 
 
 def a_few(names: Sequence[str], most: int = 5) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from grader.common.text import A_LINK, a_few, first_notes, printable
+from grader.common.text import A_LINK, a_few, composed, first_notes, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
@@ -61,11 +60,13 @@ def find_submissions(
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
         for name, place in _students_at(path, exercises, notes, aside):
-            student = unicodedata.normalize("NFC", login(unicodedata.normalize("NFC", name)))
+            student = composed(login(composed(name)))
             if not _is_a_name(student):
-                aside[student] = (
+                _set_aside(
+                    aside,
+                    student,
                     f"{printable(str(place))}: a student's name has at most {_LONGEST} characters, all visible, "
-                    "and starts with no dot and no blank; rename it"
+                    "and starts with no dot and no blank; rename it",
                 )
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
@@ -75,6 +76,13 @@ def find_submissions(
     return FoundSubmissions(students, list(first_notes(notes)), dict(sorted(aside.items())))
 
 
+def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
+    """Add a reason: several folders can hold something of one name."""
+    known = aside.get(name, "")
+    if reason not in known:
+        aside[name] = f"{known}; {reason}" if known else reason
+
+
 def _is_a_name(student: str) -> bool:
     """Return True if a student can have this name: it must read the same on a page, on a screen and in a file."""
     visible = all(c.isprintable() or c in _JOINERS for c in student)
@@ -82,15 +90,25 @@ def _is_a_name(student: str) -> bool:
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """Return students with unique names, ignoring case because reports are files; the others go ``aside``."""
+    """Return students with unique names; the others go ``aside``.
+
+    Reports are files, so names that differ only in case are not unique. Nor are names that look alike on a page.
+    """
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
-        groups.setdefault(student.casefold(), []).extend((student, place) for place in _submitted(list(found.values())))
+        groups.setdefault(_looks(student), []).extend((student, place) for place in _submitted(list(found.values())))
     for group in groups.values():
         if len(group) > 1:
             names = dict.fromkeys(student for student, _ in group)
-            aside |= dict.fromkeys(names, _is_there_twice(list(names), [place for _, place in group]))
+            reason = _is_there_twice(list(names), [place for _, place in group])
+            for name in names:
+                _set_aside(aside, name, reason)
     return sorted(group[0] for group in groups.values() if len(group) == 1)
+
+
+def _looks(student: str) -> str:
+    """Return a form that names share if pages show no difference but of case."""
+    return " ".join("".join(c for c in student if c not in _JOINERS).split()).casefold()
 
 
 def _submitted(paths: list[Path]) -> list[Place]:
@@ -100,7 +118,7 @@ def _submitted(paths: list[Path]) -> list[Place]:
 
 
 def _is_there_twice(names: list[str], places: list[Place]) -> str:
-    who = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} (one name in two cases) is"
+    who = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) is"
     where = " and ".join(printable(str(path)) for place in places for path in paths_of(place))
     return f"{who} there twice: {where}; put them into one folder or rename one"
 
@@ -124,10 +142,11 @@ def _students_at(
     entries = _sort_entries(path, exercises, notes)
     folders, zips, named = entries.folders, entries.zips, entries.named
     stray = _strays(folders, named, exercises)
-    aside |= {
-        f.name: f"{printable(str(f))} lies beside students' folders and is nobody's; put it into a folder of its own"
-        for f in stray
-    }
+    for file in stray:
+        reason = (
+            f"{printable(str(file))} lies beside students' folders and is nobody's; put it into a folder of its own"
+        )
+        _set_aside(aside, file.name, reason)
     named = [file for file in named if file not in stray]
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
@@ -171,14 +190,16 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
     """Report entries beside the students' folders that may be a submission."""
-    aside |= {p.name: f"{printable(str(p))} {A_LINK}; put the work itself there" for p in entries.links}
+    for link in entries.links:
+        _set_aside(aside, link.name, f"{printable(str(link))} {A_LINK}; put the work itself there")
     passed_over: list[str] = []
     for path in entries.others:
         shown, suffix = printable(str(path)), path.suffix.lower()
         if suffix in SUFFIXES:
-            aside[path.name] = f"{shown} is named after no exercise; {looked_for(exercises)}, or a folder of its own"
+            reason = f"{shown} is named after no exercise; {looked_for(exercises)}, or a folder of its own"
+            _set_aside(aside, path.name, reason)
         elif suffix in ARCHIVES or not suffix:
-            aside[path.name] = f"{shown} is no folder and no .zip; unpack it into a folder of its own"
+            _set_aside(aside, path.name, f"{shown} is no folder and no .zip; unpack it into a folder of its own")
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from grader.batch.late import Extension, extension_of
+from grader.common.text import composed
 from grader.course.config import CourseError
 
 PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain roster; only id is required
@@ -50,11 +51,9 @@ class Roster:
         found = [dict(zip(self.header, line, strict=False)) for line in lines]
         self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
-        self._by_name: dict[str, list[dict[str, str]]] = {}
-        for row in self.rows:
-            for name in _names_of(row):
-                same = self._by_name.setdefault(name, [])
-                same += [row] if row not in same else []
+        self._by_name = _rows_by(self.rows, _names_of)
+        # An address is shortened only where no student has the short name: bob's alice@x.edu does not make him alice.
+        self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
         """Return a plain roster's columns and rows under Canvas's names. Raises CourseError naming the line."""
@@ -95,12 +94,15 @@ class Roster:
         return lambda student: found.get((self.row_of(student) or {}).get("ID", ""), {})
 
     def row_of(self, student: str) -> dict[str, str] | None:
-        """Find a student by login, SIS id, Canvas's number, or the name of a download.
+        """Find a student by login, SIS id, address, the beginning of an address, Canvas's number, or a download's name.
 
         Canvas names downloads "liddellalice_12_34_..." or "liddellalice_12". None for an unknown or ambiguous name.
         """
-        download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", student.lower())
-        found = self._by_name.get(student.lower()) or (self._by_name.get(download[1]) if download else None)
+        name = composed(student).lower()
+        download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", name)
+        found = (
+            self._by_name.get(name) or self._by_mail.get(name) or (self._by_name.get(download[1]) if download else None)
+        )
         return found[0] if found and len(found) == 1 else None
 
     def login(self, student: str) -> str:
@@ -118,7 +120,7 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
     """Return the file's bytes, its columns and its other lines. Raises CourseError."""
     try:
         data = path.read_bytes() if data is None else data
-        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
         first = text.split("\n", 1)[0]
         delimiter = ";" if first.count(";") > first.count(",") else ","
         header, *lines = csv.reader(io.StringIO(text), delimiter=delimiter) if text else [[]]
@@ -131,5 +133,15 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
 
 def _names_of(row: dict[str, str]) -> set[str]:
     """Return the names that a submission of this student may have, in lower case."""
-    names = {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
-    return names | {name.split("@")[0] for name in names}
+    return {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
+
+
+def _rows_by(
+    rows: Sequence[dict[str, str]], names: Callable[[dict[str, str]], set[str]]
+) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        for name in names(row):
+            same = found.setdefault(name, [])
+            same += [row] if row not in same else []
+    return found

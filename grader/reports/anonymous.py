@@ -86,7 +86,8 @@ class Anonymous:
 
     def _attention(self, item: Attention) -> Attention:
         reason = _WHY.get(item.kind) or self._covered(item.reason)
-        return Attention(student=self._names[item.student], reason=reason, kind=item.kind)
+        student = self._names[item.student] if item.student else ""
+        return Attention(student=student, reason=reason, kind=item.kind)
 
     def _exercise(self, exercise: ExerciseReport) -> ExerciseReport:
         results = [self._result(result) for result in exercise.results]

@@ -12,6 +12,11 @@ from grader.common.text import A_LINK, PASSED_OVER, a_few
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
+LONGEST = 5000
+"""Characters of a reason: more than any reason has, unless names of files are absurdly long."""
+MOST_NOTES = 3
+SEVERAL = "several students"
+"""Shown in place of a name."""
 ENDED = "XLA ended the process twice"
 Kind = Literal[
     "not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again", "late", "class"
@@ -20,7 +25,7 @@ ORDER: tuple[Kind, ...] = ("not graded", "pending", "by hand", "suspicious", "lo
 
 
 class Attention(BaseModel, frozen=True, extra="forbid"):
-    """A student whose case needs review, and the reason."""
+    """A student whose case needs review, and the reason. ``student`` is "" if the reason concerns several students."""
 
     student: str
     reason: str
@@ -69,10 +74,16 @@ class AttentionList:
             "suspicious": [(one["student"], _fits_others(one)) for one in suspicions],
         }
         return [
-            Attention(student=clean(student, 100), reason=clean(reason, 600), kind=kind)
+            Attention(student=name_of(student), reason=clean(reason, LONGEST), kind=kind)
             for kind in ORDER
             for student, reason in found.get(kind, [])
         ]
+
+
+def name_of(student: str) -> str:
+    """Return a student's name as reports have it. A name that no report can have is cleaned."""
+    visible = student.replace("\u200c", "").replace("\u200d", "").isprintable()
+    return student if visible and len(student) <= 100 else clean(student, 100)
 
 
 def _fits_others(suspicion: Mapping[str, Any]) -> str:
@@ -116,9 +127,14 @@ def _not_found(report: Report, extensions: Collection[str]) -> str:
     missing = [e.exercise for e in required if not e.handed_in]
     notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
     if report.exercises and not any(e.handed_in for e in report.exercises):
-        return "; ".join(["nothing was found that can be graded", *notes[:3]])
+        return "; ".join(["nothing was found that can be graded", *_first(notes)])
     lacking = [f"nothing was found for {a_few(missing)}"] if missing else []
-    return "; ".join([*lacking, *notes[:3]]) if notes else ""
+    return "; ".join([*lacking, *_first(notes)]) if notes else ""
+
+
+def _first(notes: list[str]) -> list[str]:
+    left = len(notes) - MOST_NOTES
+    return [*notes[:MOST_NOTES], *([f"and {counted(left, 'note')} more, in the report"] if left > 0 else [])]
 
 
 def broken_results(report: Report) -> list[BrokenResult]:

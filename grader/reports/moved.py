@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.common.result import Report
+from grader.common.result import Report, Result
 from grader.reports.points import counted, show_percent
 
 MANY = 0.1
@@ -58,9 +58,22 @@ class MovedByRules:
 
 
 def _set_by_hand(report: Report) -> float:
-    """Return the points that a person set in a report, minus the points that the grader gave there."""
+    """Return the points that a person set in a report, minus the points that the grader gave there.
+
+    Points that the grader left to a person do not count: with a written question, every student has some.
+    """
     change = 0.0
     for exercise in report.exercises:
-        for one in [exercise] if exercise.by_hand else exercise.results:
-            change += one.earned - one.by_hand.graded if one.by_hand else 0.0
+        if exercise.by_hand:
+            most = sum(result.points for result in exercise.results if _left_to_a_person(result))
+            more = exercise.earned - exercise.by_hand.graded
+            change += more - min(max(more, 0.0), most)
+        else:
+            change += sum(
+                r.earned - r.by_hand.graded for r in exercise.results if r.by_hand and not _left_to_a_person(r)
+            )
     return change
+
+
+def _left_to_a_person(result: Result) -> bool:
+    return result.status in ("broken", "waiting") or result.unjudged

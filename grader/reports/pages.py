@@ -18,6 +18,7 @@ from grader.clock.timeline import Timeline
 from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.arrows import draw_arrows
+from grader.reports.attention import SEVERAL
 from grader.reports.bars import draw_bars
 from grader.reports.class_page import class_page
 from grader.reports.explained import Explained
@@ -188,6 +189,7 @@ def _environment() -> Environment:
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
+    environment.globals.update(several=SEVERAL)
     environment.filters.update(prose=_prose, tidy=tidy, clean=clean)
     for name in environment.list_templates(extensions=["j2", "css"]):
         environment.get_template(name)

@@ -52,5 +52,5 @@ class Paper:
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:
-            table.add_row(*(self.text(cell, limit=300) for cell in row))
+            table.add_row(*(self.text(cell, limit=5000) for cell in row))
         self.console.print(table)

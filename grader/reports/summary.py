@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from grader.common.result import Report
-from grader.reports.attention import Attention, AttentionList, BrokenResult, broken_results
+from grader.reports.attention import LONGEST, Attention, AttentionList, BrokenResult, broken_results, name_of
 from grader.reports.moved import MovedByRules
 from grader.reports.rates import (
     AssignmentRate,
@@ -97,12 +97,12 @@ class Counts:
             not_graded: student -> reason.
             warnings: faults of the course.
             suspicions: wrong answers that are right for other students' numbers, as in ``integrity.json``.
-            also: (student, reason) for further cases that need review.
+            also: (student, reason) for further cases that need review; "" for several students.
             absent: how many students on the roster handed in nothing.
         """
         percents = self._percents
         others = (
-            Attention(student=clean(student, 100), reason=clean(reason, 600), kind="class") for student, reason in also
+            Attention(student=name_of(student), reason=clean(reason, LONGEST), kind="class") for student, reason in also
         )
         return Summary(
             attention=[*self._attention.attention(not_graded or {}, suspicions), *others],

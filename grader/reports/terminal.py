@@ -12,7 +12,7 @@ from rich.text import Text
 
 from grader.common.result import ExerciseReport, Report, Result
 from grader.common.text import a_few
-from grader.reports.attention import Attention
+from grader.reports.attention import SEVERAL, Attention
 from grader.reports.grid import draw_grid
 from grader.reports.paper import Paper
 from grader.reports.pictures import Picture, pictures
@@ -173,6 +173,6 @@ def print_attention(attention: Sequence[Attention], console: Console) -> None:
     """Print the cases that need review, last, where staff see them. Students with equal reasons share a line."""
     alike: dict[str, list[str]] = {}
     for one in attention:
-        alike.setdefault(one.reason, []).append(one.student)
+        alike.setdefault(one.reason, []).append(one.student or SEVERAL)
     rows = [[a_few(students), reason] for reason, students in alike.items()]
     Paper(console).table("These need a person", ["student", "why"], rows)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 WINDOW, AWAKE = 1.0, 0.005
 """A process with less CPU time than ``AWAKE`` in ``WINDOW`` seconds slept. With 100 others on its core it has more."""
+NICE_WINDOW = 5.0
+"""The longest window, under ``nice``: with 3 others on its core, a process then gets about 4 ms a second."""
 
 
 def backstop(seconds: float) -> float:
@@ -21,18 +24,32 @@ class Allowance:
     """
 
     def __init__(self, pid: int, seconds: float) -> None:
-        self._pid, self._seconds, self._slept = pid, seconds, 0.0
+        self._pid, self._seconds, self._slept, self._length = pid, seconds, 0.0, window()
         self._began = self._window = time.monotonic()
         self._cpu = self._before = cpu_seconds(pid)
 
     @property
     def over(self) -> bool:
         now, cpu = time.monotonic(), cpu_seconds(self._pid)
-        if (length := now - self._window) >= WINDOW:
-            if cpu - self._before < AWAKE and length < 1.5 * WINDOW:
+        if (length := now - self._window) >= self._length:
+            if cpu - self._before < AWAKE and length < 1.5 * self._length:
                 self._slept += length
             self._window, self._before = now, cpu
         return cpu - self._cpu + self._slept > self._seconds or now - self._began > backstop(self._seconds)
+
+    @property
+    def used(self) -> float:
+        """Seconds used so far, those slept up to the last look."""
+        return max(0.0, cpu_seconds(self._pid) - self._cpu) + self._slept
+
+
+def window() -> float:
+    """Return the seconds of a window: each step of ``nice`` takes a fifth of a process's share of a busy core."""
+    try:
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+    except (OSError, AttributeError):
+        nice = 0
+    return min(NICE_WINDOW, WINDOW * 1.25 ** max(0, nice))
 
 
 def cpu_seconds(pid: int) -> float:

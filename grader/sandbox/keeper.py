@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from grader.sandbox.allowance import Allowance, cpu_seconds
+from grader.sandbox.allowance import Allowance
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
 from grader.sandbox.scratch import empty, is_over_quota
 from grader.wire import frames
@@ -110,8 +110,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
     header, (source, *later) = frames.read_frame(reader(asks))
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header) + source, list(zip(header["counts"], later, strict=True)))
-    ended = relay(out, pid, header["limits"], scratch, stages, send, asks)
-    used = cpu_seconds(pid)
+    ended, used = relay(out, pid, header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
     send({"end": ended, "cpu": used, "clean": clean}, [])
 
@@ -149,6 +148,11 @@ class Inlet:
         self._received, self._looked = 0, time.monotonic()
         self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
 
+    @property
+    def used(self) -> float:
+        """Seconds that the child computed and slept."""
+        return self._in_all.used
+
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """Return the next frame: its header, and its bytes unchanged (encoded anew, a header could exceed the limit).
 
@@ -170,7 +174,8 @@ class Inlet:
             if ready and ready != [self._out]:
                 raise AloneError
             readable = bool(ready)
-            if (self._stages.begun or not readable) and (self._this_one.over or self._in_all.over):
+            over = self._this_one.over, self._in_all.over  # each look at both, since looks are how sleep is counted
+            if (self._stages.begun or not readable) and any(over):
                 raise TimeoutError
             if writable:
                 self._stages.hand_out()
@@ -198,12 +203,18 @@ class Inlet:
 
 def relay(
     out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send, asks: int | None = None
-) -> str:
-    """Relay the child's frames, and return how it ended.
+) -> tuple[str, float]:
+    """Relay the child's frames. Return how it ended, and the seconds that it computed and slept.
 
-    One of done, timeout, flood, disk, threads, garbage, alone, silent, "exited with N", or "died of signal N".
+    It ends as one of done, timeout, flood, disk, threads, garbage, alone, silent, "exited with N", "died of signal N".
     """
-    inlet, stray = Inlet(out, pid, limits, scratch, stages, asks), 0
+    inlet = Inlet(out, pid, limits, scratch, stages, asks)
+    ended = _relayed(inlet, pid, scratch, stages, send)
+    return ended, inlet.used
+
+
+def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -> str:
+    stray = 0
     while True:
         try:
             body, raw = inlet.frame()

@@ -198,6 +198,12 @@ def test_a_damaged_database_is_one_line(tmp_path: Path, data: bytes) -> None:
     assert (tmp_path / FILE).read_bytes() == data
 
 
+def test_a_student_is_dropped_in_any_unicode_form(tmp_path: Path) -> None:
+    grade(tmp_path, [BEFORE[0].model_copy(update={"student": name}) for name in ("Zo\u00eb", "bob")])
+    drop(tmp_path, ["Zoe\u0308"])
+    assert names_in(tmp_path) == ["bob"]
+
+
 @pytest.mark.parametrize("data", [b"", b"no zlib", zlib.compress(b"{}"), zlib.compress(b"\xff"), "text", 7])
 def test_a_damaged_report_is_one_line_and_is_taken_out(tmp_path: Path, data: object) -> None:
     grade(tmp_path, BEFORE)

@@ -111,9 +111,18 @@ def test_free_days_are_spent_once_in_the_order_of_the_deadlines(lates, of) -> No
     left = of.free_days
     for hand_in in sorted(found, key=lambda one: one.module):
         days = days_late(times[hand_in.module].time, deadlines[hand_in.module], of)
-        paid = max(0, days - left)
-        left -= days - paid
-        assert hand_in.penalty == pytest.approx(percent_of(of, paid), abs=1e-5)
+        least = percent_of(of, max(0, days - left))
+        left -= next(spent for spent in range(left + 1) if percent_of(of, max(0, days - spent)) == least)
+        assert hand_in.penalty == pytest.approx(least, abs=1e-5)
+
+
+def test_no_free_day_is_spent_where_it_saves_nothing() -> None:
+    """20 days late cost 50 % with and without the 3 free days, which another module could have used."""
+    times = {"00_m": Handed(DUE + timedelta(days=20), STATED), "01_m": Handed(DUE + timedelta(days=8), STATED)}
+    of = policy(free_days=3, at_most_percent=50)
+    first, second = penalised(of, MODULES, {"00_m": 10, "01_m": 10}, times)
+    assert (first.penalty, second.penalty) == (5, 0)
+    assert "late days used" not in first.text and "1 late day used" in second.text
 
 
 @given(LATENESS, POINTS)
@@ -163,3 +172,17 @@ def test_of_two_times_of_the_same_work_the_earlier_holds_and_the_staffs_record_a
     assert time((late, STATED), (DUE, weak), True) == (late, STATED)
     assert time((DUE, STATED), (late, STATED), True) == (DUE, STATED)
     assert later_of({}, on_file(DUE, weak), {})["m"].time == DUE
+
+
+def test_a_later_line_for_all_modules_makes_no_unchanged_work_late() -> None:
+    """A record without modules had one line a student, and the upload of module 2 made everybody late in module 1."""
+    before = [one(-HOUR, 10, policy())]
+    later = Handed(DUE + timedelta(days=7), STATED, for_all=True)
+    earlier = Handed(DUE - 2 * HOUR, STATED, for_all=True)
+    named = Handed(DUE + timedelta(days=7), STATED)
+
+    def held(at: Handed, same: bool = True) -> datetime:
+        return later_of({"00_m": at}, before, {"00_m": same})["00_m"].time
+
+    assert held(later) == DUE - HOUR and held(earlier) == earlier.time
+    assert held(named) == named.time == held(later, same=False)

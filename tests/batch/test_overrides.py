@@ -75,14 +75,35 @@ def test_points_that_waited_for_a_person_wait_no_more() -> None:
 @pytest.mark.parametrize(
     ("one", "said"),
     [
-        (override("c9_other"), "alice c9_other: there is no such check or exercise in the report; the line does nothing"),
-        (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: there is no such check or exercise in the report; the line does nothing"),
+        (override("c9_other"), f"alice c9_other: no exercise 'c9_other'; there are {EXERCISE}; the line does nothing"),
+        (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: no check 'nope'; there are check0; the line does nothing"),
         (override(points=3), f"alice {EXERCISE}/check0: 3 points, and it is worth 2; the line does nothing"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_changes_nothing_and_is_told(one: Override, said: str) -> None:
     plain = graded(0)
     assert laid_over(plain, one) == (plain, [said])
+
+
+def test_a_line_that_does_nothing_disables_no_other() -> None:
+    """The typing error came first, and the right line below it gave no points."""
+    plain = graded(0, 2)
+    typo, too_many = override(f"{EXERCISE}/chekc0"), override(points=3)
+    found, problems = laid_over(plain, typo, too_many, override(EXERCISE, 3))
+    assert found.earned == 3 and len(problems) == 2
+    assert not any("another line sets" in problem for problem in problems)
+
+
+def test_a_short_name_of_several_gives_no_points_and_says_of_which() -> None:
+    plain = graded(0, 2)
+    assert laid_over(plain, override("c3/check")) == (
+        plain,
+        ["alice c3/check: 'check' could be check0, check1: write more of it; the line does nothing"],
+    )
+
+
+def test_a_name_in_another_unicode_form_is_the_same_student() -> None:
+    assert override(student="Zoe\u0308").student == "Zo\u00eb"
 
 
 def test_who_has_no_report_is_told() -> None:

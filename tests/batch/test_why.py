@@ -9,7 +9,7 @@ import pytest
 
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override
-from grader.batch.why import fields_that_differ, find_check, why
+from grader.batch.why import fields_that_differ, find_check, set_by_hand, why
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -41,6 +41,14 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     assert told == [f"set by hand by Tom: 0.5 points for {NAME}/traffic: oral exam"] and told[0] in right.page.lines
     assert (right.result.status, right.kept, right.differs) == ("passed", None, [])
     assert any(line.startswith("  all_gather over x: ") and line.endswith("(line 4)") for line in right.lines)
+
+
+def test_a_short_name_of_several_exercises_set_no_points() -> None:
+    hand = Override(student="alice", check="c3", points=0.5, by="Tom", reason="oral exam")
+    parts = {name: exercise([result("value")], exercise=name) for name in ("c3_contracting", "c3_more")}
+    assert set_by_hand(parts, [hand], ["c3_contracting"]) == []
+    del parts["c3_more"]
+    assert set_by_hand(parts, [hand], ["c3_contracting"]) == ["set by hand by Tom: 0.5 points for c3: oral exam"]
 
 
 def test_what_a_file_writes_otherwise_is_no_other_verdict() -> None:

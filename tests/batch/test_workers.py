@@ -15,7 +15,7 @@ from grader.batch import findings as replies
 from grader.batch.findings import OTHER_KIND, Ran, Reply
 from grader.batch.in_process import InProcess
 from grader.batch.running import Runs, collect
-from grader.batch.tracing import Cost
+from grader.batch.tracing import Cost, trace
 from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
@@ -23,7 +23,7 @@ from grader.exercise import Call, Cases, Quantity, Question, Task, normal
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask, rng
 from grader.judging.seen import Finding
-from grader.sandbox.allowance import backstop
+from grader.sandbox.allowance import backstop, window
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
 from grader.wire.limits import GRACE_SECONDS, MAX_RESTARTS
@@ -194,6 +194,15 @@ def test_after_two_functions_that_sleep_nothing_more_of_the_file_is_tried(impati
     one, two, other = findings(impatient, SLEEPER, cases("f"), cases("g"), cases("h"))
     assert one == two == Fault("timeout", "it did not finish within 1 s")
     assert other == Fault("timeout", "not asked: two functions of this file did not finish within 1 s each")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(window() > 1, reason="under nice, sleep is counted in windows longer than this limit")
+def test_sleeping_is_a_cost_of_the_submission(impatient: Workers) -> None:
+    """A submission with a sleeper in each of 50 files held the class for the time limit of each."""
+    cost = Cost(impatient.limits)
+    trace(impatient, source(SLEEPER), [cases("f")], cost)
+    assert cost.tracing > impatient.limits.trace_seconds
 
 
 def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_can_report(workers: Workers) -> None:

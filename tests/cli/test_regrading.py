@@ -122,6 +122,7 @@ def test_a_roster_that_the_staff_edits_in_the_folder_holds(tmp_path: Path) -> No
 
 def test_a_name_in_another_case_is_the_same_student_also_in_the_first_run(tmp_path: Path) -> None:
     assert names_on_file(tmp_path, str, ["ada"])("Ada") == "ada"
+    assert names_on_file(tmp_path, str, ["Zo\u00eb"])("zoe\u0308") == "Zo\u00eb"
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "ADA.json").touch()
     assert names_on_file(tmp_path, str)("Ada") == "ADA"
@@ -143,4 +144,22 @@ def test_who_leaves_out_a_bonus_needs_no_person(tmp_path: Path) -> None:
 
     assert told_of(ada, bob) == []
     (told,) = told_of(ada, make_report(plain, more, bonus, student="bob"))
-    assert told == ("ada", "nothing handed in for 04_more: 3 points, which are not in the score's maximum here")
+    assert told == ("ada", "has not handed in 04_more: 3 points, which are not in the score's maximum here")
+
+
+def test_students_without_a_module_are_one_line(tmp_path: Path) -> None:
+    names = [f"s{i}" for i in range(8)]
+    (tmp_path / "roster.csv").write_text("\n".join(["id", *names]) + "\n")
+    roster = Roster(tmp_path / "roster.csv")
+    plain = exercise([result("v", points=2)])
+    more = exercise([result("w", points=3)], exercise="d1_more", module="04_more")
+    notes = StaffNotes(find_course(ROOT), Rosters(roster, roster))
+    for name in names:
+        notes.add(make_report(*([plain, more] if name == "s0" else [plain]), student=name))
+    assert [*notes.attention([])] == [
+        (
+            "",
+            "7 of 8 have not handed in 04_more: 3 points, which are not in the score's maximum here "
+            "(s1, s2, s3, s4, s5 and 2 more)",
+        )
+    ]

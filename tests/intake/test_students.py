@@ -156,7 +156,25 @@ def test_names_that_are_one_on_other_disks_are_set_aside(tmp_path: Path):
         write(tmp_path / "hw" / name / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
     assert graded == ["bob"] and list(aside) == ["Alice", "alice"]
-    assert "Alice and alice (one name in two cases) is there twice" in aside["alice"]
+    assert "Alice and alice (names that look alike) is there twice" in aside["alice"]
+
+
+@pytest.mark.parametrize("other", ["ann  lee", "ann\u200d lee", "Ann Lee"])
+def test_names_that_look_alike_on_a_page_are_set_aside(tmp_path: Path, other: str) -> None:
+    for name in ("ann lee", other, "bob"):
+        write(tmp_path / "hw" / name / "c3_contracting.py")
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["bob"] and set(aside) == {"ann lee", other}
+
+
+def test_what_is_set_aside_in_two_folders_under_one_name_is_told_of_both(tmp_path: Path) -> None:
+    for section in ("a", "b"):
+        write(tmp_path / section / f"of {section}" / "c3_contracting.py")
+        write(tmp_path / section / "bob\u202e" / "c3_contracting.py")
+        (tmp_path / section / "old").symlink_to(tmp_path)
+    _, aside = set_aside(tmp_path / "a", tmp_path / "b", tmp_path / "b")
+    for name in ("bob\u202e", "old"):
+        assert aside[name].count("rename it") + aside[name].count("is a link") == 2, aside[name]
 
 
 def shown(path: Path) -> str:

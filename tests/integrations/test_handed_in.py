@@ -66,3 +66,28 @@ def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path:
         assert sorted(p.relative_to(plain).as_posix() for p in plain.rglob("*")) == ["a.txt", "data"]
         assert links == {Path("data/all"): str(tmp_path), Path("gone"): "/nowhere"}
     assert not plain.exists() and (folder / "data" / "all").is_symlink()
+
+
+def test_what_is_too_deep_or_closed_is_named_and_ends_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that nobody may enter, and one too deep for a path, ended grading for the students after it."""
+    folder = tmp_path / "bo"
+    (folder / "closed").mkdir(parents=True)
+    (folder / "closed" / "x.txt").write_text("x")
+    (folder / "a.txt").write_text("a")
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=at)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    allowed = os.access  # root may do everything
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: allowed(path, mode) and not (mode & os.X_OK and str(path).endswith("closed"))
+    )
+    closed, deep = handed_in.odd_files(folder)
+    assert closed == "closed cannot be read by the grader"
+    assert deep.startswith("ddd") and deep.endswith("cannot be read by the grader")
+    with handed_in.without_links(folder) as (plain, links):
+        assert (plain / "a.txt").is_file() and not (plain / "closed").exists() and links == {}
+    assert handed_in.why_ungraded(folder, ["x"], lambda name: True) == "handed in without a notebook"

@@ -28,6 +28,21 @@ def test_a_roster_of_ones_own_knows_students_by_id_and_mail(tmp_path: Path) -> N
     assert extension("Bob") == {"01_m": timedelta(days=2)} and extension("alice") == {} == extension("zoe")
 
 
+def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> None:
+    """A spreadsheet of macOS writes two characters where folders have one: the extension was lost."""
+    found = roster(tmp_path, "id,name,extension\nZoe\u0308,Zoe\u0308 M,2d\n")
+    for name in ("Zo\u00eb", "Zoe\u0308", "zo\u00eb"):
+        assert found.login(name) == "Zo\u00eb" and found.extensions([])(name) == {"*": timedelta(days=2)}
+    assert found.without(["Zo\u00eb"]) == []
+
+
+def test_the_id_of_a_student_goes_before_the_beginning_of_an_address(tmp_path: Path) -> None:
+    """Bob's address made alice ambiguous: she was in no roster, and her extension was lost."""
+    found = roster(tmp_path, "id,email,extension\nalice,al@u.edu,2d\nbob,alice@other.edu,\n")
+    assert found.login("Alice") == "alice" and found.extensions([])("alice") == {"*": timedelta(days=2)}
+    assert found.login("alice@other.edu") == "bob" and found.login("al") == "alice"
+
+
 def test_a_gradebook_of_canvas_is_told_apart_by_its_header(tmp_path: Path) -> None:
     found = roster(tmp_path, CANVAS)
     assert not found.plain and found.login("liddell_7_1_2_x") == "alice" and not found.has_extensions

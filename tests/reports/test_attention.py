@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
+from grader.reports.anonymous import Anonymous, assign
 from grader.reports.summary import summarise
 from grader.reports.terminal import print_summary
 from tests.reports.example_reports import class_page_html, exercise, make_report, result
@@ -58,3 +60,38 @@ def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:
     (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
     reason = "XLA ended the process twice over c3_contracting: look whether it is honest work"
     assert (named.student, named.reason) == ("eve", reason)
+
+
+@pytest.mark.parametrize("name", ["\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "a  b"])
+def test_a_name_that_shows_less_than_it_has_links_to_its_page_and_has_one_pseudonym(name: str) -> None:
+    report = make_report(exercise([result("a", "broken", points=2)], pending=2), student=name, pending=2)
+    summary = summarise([report])
+    assert [a.student for a in summary.attention] == [name]
+    assert "<a href" in class_page_html(summary, [report]).split('id="attention"')[1].split("</tbody>")[0]
+    names = assign([name, *(a.student for a in summary.attention)], {})
+    assert [a.student for a in Anonymous(names).summary(summary).attention] == [names[name]]
+
+
+def test_a_line_about_several_students_is_under_no_name() -> None:
+    text = "28 of 34 have not handed in 06_overlap"
+    summary = summarise([make_report()], also=[("", text)])
+    assert Anonymous(assign([make_report().student], {})).summary(summary).attention == summary.attention
+    console = Console(file=io.StringIO(), width=200)
+    print_summary(summary, console)
+    for shown in (console.file.getvalue(), class_page_html(summary, [make_report()])):  # type: ignore[attr-defined]
+        assert text in shown and "several students" in shown
+
+
+def test_no_reason_is_cut() -> None:
+    notes = [f"{'deep/' * 40}{number}.py is not a notebook" for number in range(5)]
+    nothing = exercise([result("a", "failed")], handed_in=False)
+    report = make_report(nothing, notes=notes)
+    summary = summarise([report])
+    (one,) = summary.attention
+    assert one.reason == "; ".join(
+        ["nothing was found that can be graded", *notes[:3], "and 2 notes more, in the report"]
+    )
+    assert notes[2] in class_page_html(summary, [report])
+    console = Console(file=io.StringIO(), width=10_000)
+    print_summary(summary, console)
+    assert one.reason in console.file.getvalue()  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ def test_points_by_hand_and_lateness_are_shown_to_everybody_and_are_text() -> No
     assert "set by hand by" in Nesting(render_fragment(part)).text
 
 
-@pytest.mark.parametrize("name", ["index", "changes", "Changes", "leaderboard"])
+@pytest.mark.parametrize("name", ["index", "changes", "Changes", "leaderboard", "similar"])
 def test_no_student_has_the_name_of_a_page_of_ours(name: str) -> None:
     assert page_name(name) == f"~{ord(name[0]):02x}{name[1:]}.html"
 

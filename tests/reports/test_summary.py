@@ -83,3 +83,13 @@ def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
     assert line == (
         "Points set by hand changed the points of 2 of 2 students: the class mean is 50%, without them 0%. Check overrides.yaml."
     )
+
+
+def test_points_that_the_grader_left_to_a_person_are_no_warning() -> None:
+    """A course with one written question was told at each run that points by hand changed the whole class."""
+    hand = ByHand(by="Bo", reason="r", graded=0, was=0)
+    read = exercise([result("essay", "waiting", points=4, earned=3, by_hand=hand)], points=4, earned=3)
+    whole = exercise([result("essay", "waiting", points=4)], points=4, earned=3, by_hand=hand)
+    assert summarise([make_report(part, points=4, earned=3) for part in (read, whole)]).warnings == []
+    more = exercise([result("essay", "waiting", points=1), result("v", "failed")], points=4, earned=3, by_hand=hand)
+    assert "the class mean is 75%, without them 25%" in summarise([make_report(more, points=4, earned=3)]).warnings[0]

@@ -116,14 +116,15 @@ def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
     """A keeper that was late looked into the folder first, and its child seemed never to have begun: our fault."""
     monkeypatch.setattr("grader.sandbox.keeper.is_over_quota", lambda folder: True)
     monkeypatch.setattr("grader.sandbox.keeper.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("grader.sandbox.keeper.Allowance", lambda pid, seconds: SimpleNamespace(over=True))
+    monkeypatch.setattr("grader.sandbox.keeper.Allowance", lambda pid, seconds: SimpleNamespace(over=True, used=0.0))
     out, child = os.pipe()
     os.write(child, pack({"started": True}))
     os.close(child)
     inlet, to_child = os.pipe()
     sent: list[dict] = []
     limits = {"trace_seconds": 1.0, "total_seconds": 1.0}
-    ended = relay(out, 1, limits, str(tmp_path), Stages(to_child, b"", []), lambda header, blobs: sent.append(header))
+    stages = Stages(to_child, b"", [])
+    ended, _ = relay(out, 1, limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))
     assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
     os.close(out)
     os.close(inlet)
@@ -136,7 +137,7 @@ def test_a_keeper_whose_asker_is_gone_waits_for_nothing(tmp_path: Path) -> None:
     os.close(asker)
     limits = {"trace_seconds": 1e6, "total_seconds": 1e6}
     stages = Stages(to_child, b"", [])
-    assert relay(out, os.getpid(), limits, str(tmp_path), stages, lambda header, blobs: None, asks) == "alone"
+    assert relay(out, os.getpid(), limits, str(tmp_path), stages, lambda header, blobs: None, asks)[0] == "alone"
     for end in (out, child, asks, inlet):
         os.close(end)
 

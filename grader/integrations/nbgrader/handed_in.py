@@ -27,19 +27,26 @@ def odd_files(folder: Path) -> list[str]:
     if folder.is_symlink():
         return [f"{printable(folder.name)} {A_LINK}"]
     odd: list[str] = []
-    for seen, (place, folders, files) in enumerate(os.walk(folder)):
+    seen = 0
+    for place, folders, files in os.walk(folder):  # unlike Path, os tells of a path that is too long by False
         for name in sorted([*folders, *files]):
-            path = Path(place, name)
-            shown = printable(str(path.relative_to(folder)))
-            if path.is_symlink():
+            path = os.path.join(place, name)
+            shown = printable(os.path.relpath(path, folder))
+            if os.path.islink(path):
                 odd.append(f"{shown} {A_LINK}")
-            elif not (path.is_file() or path.is_dir()):
-                odd.append(f"{shown} is neither a file nor a folder and was not read")
-            elif not os.access(path, os.R_OK):
+            elif not _can_be_read(path):
                 odd.append(f"{shown} cannot be read by the grader")
+            elif not (os.path.isfile(path) or os.path.isdir(path)):
+                odd.append(f"{shown} is neither a file nor a folder and was not read")
+        folders[:] = [name for name in folders if _can_be_read(os.path.join(place, name))]
+        seen += len(folders) + len(files)
         if seen > limits.MAX_ENTRIES:
             break
     return odd
+
+
+def _can_be_read(path: str) -> bool:
+    return os.access(path, os.R_OK | os.X_OK if os.path.isdir(path) else os.R_OK)
 
 
 def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], bool]) -> str:
@@ -52,7 +59,8 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
     wanted = " or ".join(f"{name}.ipynb" for name in known)
     if place.is_symlink() or not place.is_dir():
         return f"{place} is no folder of its own"
-    found = [p for p in sorted(place.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
+    every = (Path(where, name) for where, _, files in os.walk(place) for name in files if name.endswith(".ipynb"))
+    found = [p for p in sorted(every) if ".ipynb_checkpoints" not in p.parts]
     if not found:
         return "handed in without a notebook"
     shown = printable(str(found[0].relative_to(place)))
@@ -81,7 +89,11 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
 
 
 def _is_plain(path: str) -> bool:
-    return os.path.isfile(path) and not os.path.islink(path) and os.access(path, os.R_OK)
+    return os.path.isfile(path) and not os.path.islink(path) and _can_be_read(path)
+
+
+def _is_a_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path) and _can_be_read(path)
 
 
 REPLACED = {
@@ -128,11 +140,12 @@ def guard() -> None:
 @contextlib.contextmanager
 def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
     """Copy the plain files of a folder. Yield the copy, and the target of each link of the original, by path."""
-    links = {path.relative_to(folder): os.readlink(path) for path in folder.rglob("*") if path.is_symlink()}
+    every = (os.path.join(place, name) for place, *names in os.walk(folder) for listed in names for name in listed)
+    links = {Path(os.path.relpath(path, folder)): os.readlink(path) for path in every if os.path.islink(path)}
 
     def odd(place: str, names: list[str]) -> list[str]:
         paths = {name: os.path.join(place, name) for name in names}
-        return [n for n, path in paths.items() if os.path.islink(path) or not (os.path.isdir(path) or _is_plain(path))]
+        return [name for name, path in paths.items() if not (_is_plain(path) or _is_a_folder(path))]
 
     with tempfile.TemporaryDirectory() as place:
         plain = Path(place, folder.name)
