@@ -216,7 +216,7 @@ class Fused:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
 
     def _left_over(self, roots: list[int]) -> set[int]:
-        """Return cheap operations before a collective, a loop, a barrier or a result: kernels of their own."""
+        """Return cheap operations that joined no kernel and feed a collective, loop, barrier or result: each is one."""
         used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
         return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
 

@@ -183,7 +183,7 @@ class Dependency:
     # -- must ----------------------------------------------------------------------------------
 
     def must(self, values: Collection[int], *, enter: bool = False) -> set[int]:
-        """Return the operations that wait for one of these values on every path. ``enter``: as in ``may``."""
+        """Return operations that wait for one or more of these values on every path. ``enter``: see ``may``."""
         return _Surely(self, frozenset(values), enter).found()
 
 

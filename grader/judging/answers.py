@@ -88,7 +88,7 @@ class OfAClass:
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        kind = kind_of(self.question, own)  # kinds in TELLING do not depend on the draw
+        kind = kind_of(self.question, own)  # in kinds of TELLING, only ``why`` uses the draw
         try:
             given = kind.read(text)
         except BadAnswer:

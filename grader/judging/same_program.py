@@ -220,7 +220,7 @@ class _Comparison:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads: each side's amount fits, or follows from a total that fits (the transpose of a slice)."""
+        """Compare pads. The amounts on both sides fit, or one does and the padded size too (a slice's transpose)."""
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
         for dim, whole in enumerate(zip(*wholes, strict=True)):
@@ -256,7 +256,7 @@ class _Comparison:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return where the parts of a concatenation end: code that takes it apart again slices there."""
+        """Return where the parts of a concatenation end, in both programs: code that splits it slices there."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]

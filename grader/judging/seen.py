@@ -175,7 +175,7 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Return the outcomes of the author's function; cached, as all students share the plan."""
+    """Return the outcomes of the author's function on an ask's cases; cached, as all students get the same cases."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 

@@ -244,10 +244,10 @@ def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | N
 
 
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
-    """Read ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for other spellings.
+    """Parse ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for other spellings.
 
-    The last may renumber its devices, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of an axis:
-    ``'a':(2)2`` is the second factor of an axis 2 * 2 * ...
+    A ``mesh`` may renumber its devices, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of an axis:
+    ``'a':(2)2`` is the second factor 2 of an axis with 2 * 2 * ... devices.
     """
     import numpy as np
 

@@ -289,7 +289,7 @@ class PoisonedModule:
             result.replace_all_uses_except(call.results[0], call)
 
     def noise(self, salt: Salt, shape: tuple[int, ...]) -> Sequence[Any]:
-        """Return the noise of a shape: one call for each salt and shape, directly after the salt."""
+        """Return arrays of noise of this shape. One call, directly after the salt, makes them for all operations."""
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))

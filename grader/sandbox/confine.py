@@ -60,9 +60,10 @@ class Packages:
 
 
 def settle_imports(packages: dict[str, str]) -> None:
-    """Make the standard library and these packages importable, in every tier alike.
+    """Make only the standard library and these packages importable, in every tier alike.
 
-    The standard library's folder contains a folder of packages and becomes unlistable, so its listing is cached.
+    Python's finder lists the standard library's folder now and keeps the list. Once the process is confined, it cannot
+    list this folder, because other packages are inside.
     """
     sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
     for path in sys.path:

@@ -1,7 +1,7 @@
 """Files that Python and JAX need on this machine. Learner code may read these and no others.
 
-Whole prefixes contain too much: exchanges, courses and other users' packages are below ``/usr``, ``/opt`` and
-``sys.prefix`` as well.
+Allowing whole prefixes would allow too much: exchanges, courses and other users' packages are below ``/usr``, ``/opt``
+and ``sys.prefix`` as well.
 """
 
 from __future__ import annotations
