@@ -156,7 +156,7 @@ class _Comparison:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if a part grows in each dimension in which the array grows; for a gather, if indices grow."""
+        """Return True if a part grows in each dimension in which the array grows, or a gather's indices grow."""
         if one.name == "gather":
             text = one.attributes
             batch = re.search(r"start_indices_batching_dims = \[([\d, ]*)\]", text)
