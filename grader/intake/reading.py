@@ -1,7 +1,7 @@
 """Read one submission as text; nothing is imported, executed or unpickled here.
 
 ``read`` accepts any bytes: unusable files are left out and named in a note. It raises an error only if the machine
-fails to read existing files (permissions, a damaged disk, too many open files), so that students lose no points by that.
+fails to read existing files (permissions, a damaged disk, too many open files), so that students lose no points then.
 
 If several files could be graded, the choice follows these rules, in this order:
 
