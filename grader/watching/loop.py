@@ -1,4 +1,4 @@
-"""The event loop: after a save, a key or a finished check, the screen is redrawn."""
+"""The event loop of ``watch``: it redraws the screen after a save, a key or a finished check."""
 
 from __future__ import annotations
 
