@@ -1,8 +1,8 @@
 """Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
-A value counts as a whole: using a part of a value means waiting for all of it. There are two kinds of waiting:
-on some path through the program (``may``), or on every path (``must``). Values that a loop carries make a round wait for
-the round before; ``within`` one round they do not count.
+A value counts as a whole: using a part of a value means waiting for all of it. An operation waits
+on some path through the program (``may``), or on every path (``must``). Values that a loop carries make a round wait
+for the round before; ``within`` one round they do not count.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """LEARNER PYTHON RUNS HERE: a task is called, and the result is a program, plain values, or a fault.
 
 An ask (one request) says what to call, on which mesh, with which shapes and specs, never with which values. Only an ask
-to a plain function, which is not traced, holds arguments. So there is no check, expected value or hidden array here to
-steal. Trees of arguments are assembled and results flattened here, because a program has only flat lists of arrays.
+to a plain function, which is not traced, holds arguments, hidden ones last. No check, expected value or hidden array is
+here to steal. Trees of arguments are assembled and results flattened here: a program has only flat lists of arrays.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import os
 import time
 
 WINDOW, AWAKE = 1.0, 0.005
-"""A process slept if it used less than ``AWAKE`` CPU seconds in ``WINDOW``: if awake among 100, it would get more."""
+"""A process slept if it got less than ``AWAKE`` CPU seconds in ``WINDOW``: even one of 100 on a core gets more."""
 NICE_WINDOW = 5.0
 """The longest window, for a process under ``nice``: it gets only about 4 ms a second if 3 others share its core."""
 
