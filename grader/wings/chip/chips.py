@@ -40,9 +40,9 @@ def asked(
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
 ) -> Asked:
-    """Return the calls of an exercise, or of one task, on a slice: the paper-sized ones if there are any, else all.
+    """Return asks for the calls of an exercise, or of one task, on a slice: for paper-sized calls if there are any.
 
-    Raises CourseError if none fits.
+    Raises CourseError if no call fits the slice.
     """
     calls = calls_of(exercise, task)
     timed = [call for call in calls if call.timing]
