@@ -45,11 +45,11 @@ class BudgetKey:
 
 
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
-    """Yield the budgets that do not separate.
+    """Yield a problem for each budget that does not separate right programs from wrong ones.
 
-    For each ``between``, the misconceptions that name the check must exceed it on every mesh and with every size. For a
-    plain number of ``expect_at_most``, one misconception must exceed it with some mesh and sizes. Here misconceptions
-    that name an earlier check count too, as the later check never judges them.
+    On every mesh with every size, at least one misconception that names the check must exceed a ``between``, and those
+    that exceed it must keep the margin. A plain number of ``expect_at_most`` must be exceeded once, with some mesh and
+    sizes. Here misconceptions that name an earlier check count too, as the later check never judges them.
 
     Args:
         right: findings of the reference and the alternatives, by the name that problems use.

@@ -1,6 +1,6 @@
-"""Try several texts in one process, as starting one and tracing its first program costs more than most texts.
+"""Try several texts in one process: to start a process and trace its first program costs more than most texts.
 
-Neighbours may change a text's result. A caller that gets a surprising result asks again for that text alone.
+Other texts in the process may change a text's result. A caller with a surprising result tries that text again, alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Try programs that solve nothing on each task: none may earn a point.
 
-A plain function raises one error, returns one value for all arguments, or returns its first argument. These do not run,
-as their results are known. A traced function returns zeros of the right shapes, or its first argument.
+A plain function, which JAX does not trace, raises one error, returns one value for all arguments, or returns its first
+argument. It does not run, as its results are known. A traced function returns zeros of the right shapes, or its first
+argument.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ AT_ONCE = 12
 """Texts that are traced in one process."""
 RAISES_VALUE_ERROR = Outcome(error="ValueError", kinds=("ValueError",))
 CONSTANTS = [RAISES_VALUE_ERROR, *map(Outcome, (None, 0, True, False, "", [], {}))]
-"""Tried on every plain function. A list and a tuple of equal elements count as equal, and so do 0 and 0.0."""
+"""Tried in place of every plain function. A list and a tuple of equal elements count as equal, and so do 0 and 0.0."""
 TRACED = {
     "returns zeros": """
 import functools
@@ -40,7 +41,7 @@ def {task}(*args, **keywords):
 
 @dataclass(frozen=True)
 class Trivial:
-    """A task with a program that only does what ``does`` names, and its findings."""
+    """A task, a program that only does what ``does`` says, and the program's findings (what came back for each ask)."""
 
     task: Task
     does: str
@@ -79,7 +80,7 @@ def trivial_programs(
 
 
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
-    """Return plain functions that ignore their input, by what they do.
+    """Return untraced Python functions that compute nothing, keyed by a text such as "returns 0".
 
     Besides ``CONSTANTS``, a function may return for all arguments what the reference returns for some.
     """

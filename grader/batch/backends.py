@@ -1,7 +1,7 @@
 """Interfaces for judging on more than the simulated devices: on real devices, or with a compiler for absent chips.
 
-Wings implement both. Facts about a program are read as without them; a compiler's schedule only adds its layouts and
-its collectives.
+Wings implement both interfaces. Neither changes how facts are read from a program; a compiler's schedule only adds the
+compiler's layouts and collectives.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Devices(Protocol):
     """Devices that programs also run on, beside the simulated ones.
 
     Attributes:
-        text: describes the devices, for a report. times: whether programs are timed. workers: they run programs.
+        text: describes the devices, for a report. times: whether to time programs. workers: run the programs.
     """
 
     times: bool
@@ -61,11 +61,11 @@ class Beside(NamedTuple):
 
 
 def stuck(found: Sequence[list[list[Sharded]]]) -> str:
-    """Return why a program did not finish, so that its results are unknown; '' if it finished."""
+    """Return why a program did not finish on the devices; '' if it finished."""
     shards = [array.shards for run in found[0] for array in run][:1]
     return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """Return the results with the shapes and shardings of the simulated devices, but without values."""
+    """Return the results of the simulated devices with ``why`` in place of their values."""
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

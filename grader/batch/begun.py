@@ -12,7 +12,7 @@ from grader.intake.submission import Source, Submission, fingerprint
 
 
 def is_untouched(course: Course, source: Source | None) -> bool:
-    """Return whether the source has nothing of the learner's: there is no file, or it is unchanged from the handout."""
+    """Return whether the learner wrote nothing: there is no file, or the file is unchanged from the handout."""
     return source is None or fingerprint(source) in course.handed_out or nothing_written(source)
 
 

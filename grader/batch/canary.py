@@ -1,8 +1,8 @@
 """Grade the course's own solutions before a class is graded; anything but full marks stops the batch.
 
-Solutions go through the same grader, tier and workers as submissions. ``$XDG_CACHE_HOME/shardlings/canary.json``
-(``~/.cache`` when unset) remembers successes by the course's content, the versions of everything that decides, the tier
-and the host. If the file is missing or damaged, the canary runs again, which takes a second or two for a module.
+Solutions go through the grader, sandbox tier and workers of submissions. ``$XDG_CACHE_HOME/shardlings/canary.json``
+(``~/.cache`` when unset) remembers successes. Its keys cover the course's content, the versions of all software that
+decides, the tier and the host. Without the file the canary runs again, which takes a second or two for a module.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CanaryFailed(CourseError):
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return the exercises without a remembered success here; none for a grader that proves itself."""
+    """Return the exercises whose solutions have no remembered success here; none for a grader that proves itself."""
     if grader.proves_itself:
         return []
     known = remembered()
@@ -53,9 +53,8 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the references of these exercises, unless they got full marks here before. Raises CanaryFailed.
 
-    References are traced and run without the cache. The cache is used only if the same asks succeeded before and only
-    the
-    judging has changed. ``step`` is called with each finished exercise.
+    References are traced and run without the cache. If equal asks succeeded before and only the code that judges has
+    changed, their answers come from the cache. ``step`` is called with each finished exercise.
     """
     left = unproved(grader, names)
     if not left:
@@ -70,8 +69,7 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
     """Grade the references of these exercises now. Return '', or one line that says what is wrong and what to do.
 
-    Args:
-        ran: exercises that may be judged from the cache.
+    ``ran``: exercises that may be judged from the cache.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
@@ -110,7 +108,7 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
-    except Exception as error:  # our own error, whatever it is: no submission may meet it
+    except Exception as error:  # an error of the grader: no submission is graded then
         return f"cannot be graded here ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
     if short is None and report.results:
@@ -131,7 +129,7 @@ def _environment(grader: Grader) -> str:
 
 
 def key_of(grader: Grader, name: str) -> str:
-    """Return SHA-256 over all that a verdict on this exercise depends on, including this machine."""
+    """Return SHA-256 over everything that decides the verdicts of this exercise, including this machine."""
     return digest_of([grader.course.digest([name]), name, *_here(grader)])
 
 
@@ -167,7 +165,10 @@ def remembered() -> list[str]:
 
 
 def remember(keys: list[str]) -> None:
-    """Write the keys of successes. If two graders write at once, one loses its keys and proves them again later."""
+    """Save the keys of the course's solutions that got full marks.
+
+    If two graders save at once, one grader's keys are lost, and those solutions are graded again next time.
+    """
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):
         path = memory()

@@ -1,4 +1,4 @@
-"""The changes of a regrade: which student's score, by how much, and why. The grader shows them before they count.
+"""The changes of a regrade: whose score changes, by how much, and why. The grader shows changes before they count.
 
 The database keeps the whole history. ``OUT/changes.csv`` shows it oldest first, ``OUT/changes.html`` newest first.
 """
@@ -42,8 +42,7 @@ class Change:
 
     Attributes:
         what: EXERCISE/CHECK, EXERCISE, "late MODULE", or one of the two sums of ``grades.csv`` and the pages: "bonus"
-            (points
-            of extensions, listed only if they changed) and "score" (the rest).
+            (points of extensions, listed only if they changed) and "score" (the rest).
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
@@ -67,7 +66,7 @@ class Change:
 def changes_of(old: Report, new: Report) -> list[Change]:
     """Return the changes of a student's report: first its parts, then a changed bonus, last the score.
 
-    Empty if nothing changed. An exercise that was not on file is no change: it was not graded before.
+    Empty if nothing changed. An exercise that is graded for the first time is no change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -91,7 +90,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the report on file, plus exercises and penalties graded now for the first time: these are no changes."""
+    """Return the report on file, plus exercises and penalties of a first grading, which are no changes."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -129,7 +128,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield exercises that became a bonus or stopped being one: the same points then give another percentage."""
+    """Yield exercises that became a bonus or stopped being one, because this changes the percentage."""
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -160,7 +159,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
 
 
 def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
-    """Describe what a person changed by hand; '' if that is as before."""
+    """Describe what a person changed by hand; '' if nothing by hand changed."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
     if before == after or (same and was.earned == now.earned):
@@ -174,7 +173,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     """Return which inputs of the verdict changed."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # a CPU backend is left out of the basis
+    parts = dict.fromkeys([*after.basis, "backend"])  # the basis names no backend if it is the CPU
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:

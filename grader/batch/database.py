@@ -53,7 +53,7 @@ class CannotWrite(CourseError):
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Raise CannotWrite, with what to do, for a full disk and other errors of the machine."""
+    """Turn a full disk and other errors of the machine into CannotWrite, whose message says what to do."""
     try:
         yield
     except OSError as error:
@@ -201,7 +201,7 @@ class Database:
         return self._inflated(student, data)
 
     def made(self, student: str) -> Report | None:
-        """Return the report that was made and does not count yet; None for a damaged one, which is made again."""
+        """Return the student's report that does not count yet; None if there is none or it is damaged."""
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
         try:
             return self._unpacked(student, row[0]) if row else None
@@ -209,7 +209,7 @@ class Database:
             return None
 
     def make(self, graded: Report) -> None:
-        """Keep a report that was made. It is on the disk when this method returns."""
+        """Keep a new report, which does not count yet. It is on the disk when this method returns."""
         self._do("INSERT OR REPLACE INTO made VALUES (?, ?)", graded.student, _packed(graded))
 
     def forget_made(self, student: str) -> None:

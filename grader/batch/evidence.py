@@ -25,7 +25,7 @@ SHOWN = 200  # elements of an array; longer arrays show only their ends
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
-    """Return the page with all evidence about the check's answers; a question gets only its code."""
+    """Return the page with all evidence about the check's answers. A question's page gets only the code."""
     name, _, what = page.where.partition("/")
     source = submission.sources.get(name)
     if source is None:

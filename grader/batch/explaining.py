@@ -1,4 +1,4 @@
-"""Explain what an exercise's functions do on each mesh. As in ``check``, they are traced and run, on open inputs."""
+"""Explain what an exercise's functions do on each mesh. They are traced and run on open inputs, as in ``check``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_DATA = 64 << 20  # bytes of all arguments of one call, if it is run
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """Return the exercise with this name or prefix; or the exercise with such a task, and the task's name.
+    """Return the exercise with this name or prefix; or, if it names a task, the task's exercise and the task's name.
 
     Raises CourseError if none or several fit.
     """
@@ -53,7 +53,7 @@ def reference(exercise: Exercise) -> Source:
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the calls of this task, or of all tasks. Raises CourseError if there are none: then nothing is traced."""
+    """Return the calls of this task, or of all tasks. Raises CourseError if there are none."""
     found = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call)]
     chosen = [call for call in dict.fromkeys(found) if task in (None, call.task.name)]
     if not chosen:
@@ -64,14 +64,14 @@ def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Options for the calls.
+    """Options of the command that replace parts of the declared calls.
 
     Attributes:
         mesh: replaces the declared meshes; None keeps them.
         dims: sizes that replace those that learners see.
         on: the slice for the timeline, such as "v5e:2x4"; "" uses the slice of a timing call, if there is one.
         profile: which collectives run beside the core, see ``clock.timeline``.
-        paper: run nothing, at any size. The mesh may then be as large as the slice.
+        paper: run nothing, so that arrays may have any size and the mesh may be as large as the slice.
     """
 
     mesh: Mapping[str, int] | None = None
@@ -92,9 +92,9 @@ class Wanted:
 
 
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
-    """Return an ask for each call and mesh, and one line for each that is left out because it does not fit.
+    """Return an ask for each call and mesh that fit together, and one line for each pair that does not.
 
-    A timeline with other sizes than learners see is never run, so it may have the sizes of papers.
+    A call that has a timeline and sizes of its own is never run, so its arrays may be as large as in papers.
 
     Raises:
         CourseError: the mesh is too large, a dimension is unknown, or nothing fits.
@@ -133,7 +133,7 @@ def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
 
 
 def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, hidden: bool = False) -> Ask:
-    """Return an ask for one run of a call, for its first step if it has several.
+    """Return an ask for one run of a call, for its first step if there are several.
 
     Raises AuthorError if an array does not divide evenly on the mesh, ValueError if the mesh does not fit the slice.
     """
@@ -233,7 +233,7 @@ def _measured(answer: Answered, backend: str) -> str:
 
 
 def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:
-    """Return the program's timeline if one was asked for, or why there can be none."""
+    """Return the program's timeline if it was requested, or why there can be none."""
     if timing is None and not wanted.on:
         return None, ""
     try:
@@ -243,13 +243,13 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _arguments(ask: Ask) -> list[Placed]:
-    """Return the program's arguments as asked for, cotangents last."""
+    """Return the arguments that the ask gives to the program, cotangents last."""
     asked = ask.for_tracer([])
     return [_argument(about, ask.mesh) for about in asked["args"] + asked["cotangents"]]
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return one argument as asked for. Its spec is wire data."""
+    """Return one argument of an ask. ``about`` has its spec as wire data."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]
@@ -258,7 +258,7 @@ def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
 
 
 def _results(call: Call, outputs: list[Sharded]) -> list[Placed]:
-    """Return the results by name or position, then the gradients by the name of their argument."""
+    """Return the results, named or numbered, then the gradients, named after their arguments."""
     gradients = [f"gradient of {leaf}" for name in call.wrt for leaf, _ in leaves(call.args[name], name)]
     count = len(outputs) - len(gradients)
     names = [result.name for result in call.results or ()]

@@ -1,7 +1,8 @@
 """Read the answers of processes: untrusted replies of the tracer, and the runner's observations of a program.
 
-Each reply is checked for its kind, and a learner's process can never report a fault of ours. If an answer of the runner
-cannot be read, that is our own fault: no learner Python runs there.
+The tracer is the worker that runs learner code, and the runner is the worker that runs programs. Each reply is checked
+for its kind, and a learner's process can never report a fault of the grader. An unreadable answer of the runner is the
+grader's fault, because no learner Python runs there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of a composed answer; each of its levels is three of JSON
+MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of an answer with parts; a level of it is three levels of JSON
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
 # Errors from reading an answer of the wrong form.
 UNREADABLE = (
@@ -41,12 +42,12 @@ LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that repeat i
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """The answer to one request: a fault, plain values, or a program. Replies with equal texts are equal.
+    """The answer to one ask: a fault, plain values, or a program. Replies with equal ``text`` are equal.
 
     Attributes:
         fault: what stopped the learner's code.
         body: plain values, as the learner's process sent them.
-        program: bytecode, if the request was for a program.
+        program: bytecode, if the ask was for a program.
     """
 
     fault: Fault | None = None
@@ -73,9 +74,9 @@ class Replies:
     """All replies of one source.
 
     Attributes:
-        each: one reply for each request, in order.
-        notes: what stopped the source while it was loaded.
-        cpu: CPU seconds of its processes.
+        each: one reply for each ask, in order.
+        notes: errors that stopped the source while it was loaded.
+        cpu: CPU seconds of the processes that ran the source.
         files: names of the files that programs refer to by line.
         source: the source, if it was traced just now.
     """
@@ -97,7 +98,7 @@ class Ran:
     """The answer of a runner to one program.
 
     Attributes:
-        header: the facts, or why there are none (``fault``, ``broken``).
+        header: the program's facts, or why there are none (``fault`` or ``broken``).
         shards: the bytes of all outputs, run by run and device by device.
     """
 
@@ -106,7 +107,7 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the answer of a learner's process to an ask. For a program, keep only the bytecode."""
+    """Return the reply in the answer of a learner's process. Of a program, it keeps only the bytecode."""
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
@@ -140,7 +141,7 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault of a child that ended during ``what``. It is ours only if the tracing worker itself died."""
+    """Return the fault of a child that ended during ``what``: the grader's only if the tracing worker itself died."""
     if how == "worker":
         return Fault("broken", "the tracing process died twice; a person must look")
     if how == "timeout":
@@ -148,13 +149,13 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     reason = {
         "flood": "sent back more than 16 MiB",
         "garbage": "sent back what nobody can read",
-        "died of signal 9": "it was killed, as happens to what takes more memory than it is allowed",  # or kills itself
+        "died of signal 9": "it was killed, as happens to what takes more memory than it is allowed",  # or by itself
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Return the fault of a program that ended the worker twice. It is ours only if our own program does not run either."""
+    """Return the fault of a program that ended the worker twice: the grader's if its own program fails too."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other for ever: some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
@@ -169,7 +170,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
 
 def load_notes(faults: Any) -> list[str]:
-    """Return what stopped the source while it was loaded, one line each."""
+    """Return one line for each error that stopped the source while it was loaded."""
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
@@ -232,7 +233,7 @@ def _error_outcome(value: dict) -> Outcome:
 
 
 def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
-    """Return the runner's observation. The runner is ours: an unreadable answer is our fault, never the learner's.
+    """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
         before: the observation of the same program on other inputs.
@@ -248,7 +249,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(len(results) != due for results in seen.outputs if due is not None):  # learners can write other bytecode
+    if any(len(results) != due for results in seen.outputs if due is not None):  # learners can forge bytecode
         return Fault("refused", "the program does not give the results and gradients that were asked for")
     return seen
 
@@ -286,7 +287,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
     talks = [collective_of(c) for c in header["collectives"]]
-    if isinstance(compiled, Schedule) and compiled.added is not None:  # the chip's compiler's, not the CPU compiler's
+    if isinstance(compiled, Schedule) and compiled.added is not None:  # by the chip's compiler, not by the CPU's
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])

@@ -27,12 +27,12 @@ class Grader:
 
     Args:
         course: the course that submissions are graded against.
-        tier: isolation of the workers, see ``sandbox``.
+        tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
-        here: replaces the workers, in one's own notebook.
-        devices: run programs beside the simulated devices; closed with the workers.
-        compiler: judges what needs no execution; closed with the workers.
-        cache: keeps results over runs. It is not used without isolation, since learner code could write there, nor with
+        here: replaces the workers, to grade in the learner's own notebook.
+        devices: also run programs, beside the simulated devices; closed with the workers.
+        compiler: compiles programs for chips that are absent; closed with the workers.
+        cache: keeps results over runs. It is not used without isolation, since learner code could write to it, nor with
             other devices or a compiler.
     """
 
@@ -59,8 +59,8 @@ class Grader:
         """Grade these exercises of one submission.
 
         Args:
-            public: only what learners may see.
-            fresh: do not read the store.
+            public: judge only what learners may see.
+            fresh: do not look results up in the cache.
         """
         done: dict[str, ExerciseReport] = {}
         notes = list[str]()
@@ -68,7 +68,7 @@ class Grader:
             workers, cost = lent.afresh() if fresh else lent, Cost(lent.limits)
             # Read: find which source holds which exercises.
             for source, members in by_source(submission, names):
-                # Plan: list the asks.
+                # Plan: list the asks, the requests to the submission.
                 plans = {name: self.plan(name, public) for name in members}
                 # Trace: a confined child runs the learner's Python and replies with programs and plain values.
                 traced = trace(workers, source, [ask for asks in plans.values() for ask in asks], cost)
@@ -102,7 +102,7 @@ class Grader:
     def graded_and_public(
         self, submission: Submission, name: str, known: Iterable[Answered] = ()
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
-        """Return one exercise as graded, as learners see it, and all answers. Common asks are sent once.
+        """Return one exercise as graded and as learners see it, and all answers. Asks of both reports are sent once.
 
         Args:
             known: answers to some asks. These asks are not sent again.
@@ -132,7 +132,7 @@ class Grader:
         """Return every ask of an exercise. All students get the same asks, so they are drawn once.
 
         Args:
-            public: only what learners can try themselves.
+            public: leave out asks that learners cannot try themselves.
         """
         if (name, public) not in self._plans:
             seed = f"{self.course.config.seed}/hidden"
@@ -148,7 +148,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The place of judging: ``cpu``, the text of other devices, or a slice's compiler, such as ``tpu:v5e:2x4``."""
+        """What judges programs: ``cpu``, the text of other devices, or a slice's compiler, such as ``tpu:v5e:2x4``."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"

@@ -76,7 +76,7 @@ def times_of(
     Empty if the course has no late policy. Files unchanged from the handout do not count.
 
     Args:
-        modules: modules that are graded now. Files of other modules may be newer than what was graded.
+        modules: modules that are graded now. Files of other modules may be newer than their last grading.
     """
     if course.config.late is None:
         return {}, []

@@ -1,4 +1,4 @@
-"""Grade in this very process: in one's own notebook, and on systems without fork. No limits, no isolation."""
+"""Grade in this process, without limits or isolation: in the learner's own notebook, and on systems without fork."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InProcess(Workers):
     """Workers that trace and run in this process.
 
     Args:
-        namespace: the notebook's definitions. They stand in for a source without chunks.
+        namespace: the notebook's definitions, used if a source has no chunks.
         compiler: compiles every program that was not refused.
     """
 

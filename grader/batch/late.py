@@ -21,11 +21,7 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """A submission time, with its time zone, and its source.
-
-    Attributes:
-        for_all: True if the record names no module, so the time may be another module's.
-    """
+    """A time and its source. ``for_all``: the record names no module, so the time may be another module's."""
 
     time: datetime
     source: str
@@ -65,12 +61,12 @@ def penalised(
 ) -> list[HandIn]:
     """Return one student's hand-ins with their penalties, in the course's order.
 
-    Free days are used in the order of the deadlines, as whole days. None is used that changes no percentage: 20 days late
-    with 3 free days cost as much as without them if 50 % is the most.
+    Free days are used in the order of the deadlines, as whole days. A free day is not used if it changes no percentage:
+    20 days late cost as much with 3 free days as without them if 50 % is the most.
 
     Args:
         earned: points by module, before any penalty.
-        times: submission times by module, only of modules that were handed in.
+        times: submission times by module, without modules that were not handed in.
     """
     free = policy.free_days if policy else 0
     order = [m for m in modules if m.id in times]
@@ -99,12 +95,12 @@ def penalised(
 
 
 def due(deadline: datetime, module: str, extension: Extension) -> datetime:
-    """Return a student's own deadline. The module's own extension beats one for all. Without a zone, local time."""
+    """Return a student's own deadline. An extension of the module beats one for all modules. No zone: local time."""
     return deadline.astimezone() + extension.get(module, extension.get(EVERY, timedelta()))
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return whether a late time from this source costs points: the staff's record does, others by policy."""
+    """Return whether a late time from this source costs points: always in the staff's record, else by the policy."""
     return source == STATED or policy.trust == "file-dates"
 
 
@@ -114,7 +110,7 @@ def percent_of(policy: LatePolicy, days: int) -> float:
 
 
 def _fewest(policy: LatePolicy, days: int, free: int) -> int:
-    """Return the fewest free days that save as much as all of them."""
+    """Return the fewest free days that reduce the penalty as much as all ``free`` days do."""
     left = percent_of(policy, days - free)
     return next(spent for spent in range(free + 1) if percent_of(policy, days - spent) == left)
 
@@ -141,14 +137,14 @@ def _span(late: timedelta) -> str:
 
 
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
-    """Return the times that hold, by module: this run's, or an earlier run's where this run has none.
+    """Return the time that counts for each module: this run's, or an earlier run's where this run has none.
 
     An unchanged submission keeps the earlier of two times, since copying gives files new dates. The staff's record
-    beats both. One exception: a line for all modules makes no unchanged submission later than an earlier record, since
-    it may be the time of another module.
+    beats both. One exception: a line of the record for all modules never makes an unchanged submission later than an
+    earlier record did, since that line may be about another module.
 
     Args:
-        same_work: modules with the submission behind the report on file.
+        same_work: for each module, whether the report on file is of this very submission.
     """
     held = {one.module: Handed(datetime.fromisoformat(one.submitted), one.source) for one in before}
     found = dict(held)

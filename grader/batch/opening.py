@@ -26,7 +26,7 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """Counts of what a new database took over from files of an older version; ``reports`` is 0 for a new folder."""
+    """How much a new database took over from the files of an older version; ``reports`` is 0 for a new folder."""
 
     reports: int = 0
     changes: int = 0
@@ -107,7 +107,7 @@ def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
 def _copy(folder: Path, place: Path) -> None:
     try:
         with _shared(folder):
-            for name in (FILE, f"{FILE}-journal"):  # a killed process leaves the journal, and the copy rolls back
+            for name in (FILE, f"{FILE}-journal"):  # a killed process leaves a journal, which rolls the copy back
                 if (folder / name).exists():
                     shutil.copyfile(folder / name, place / name)
     except OSError as error:
@@ -116,7 +116,7 @@ def _copy(folder: Path, place: Path) -> None:
 
 @contextmanager
 def _shared(folder: Path) -> Iterator[None]:
-    """Keep graders out during the block. Raises CourseError if one is writing: half a transaction cannot be copied."""
+    """Keep graders out during the block. Raises CourseError if a grader is writing, because a copy would be damaged."""
     import fcntl
 
     if not (folder / ".lock").exists():

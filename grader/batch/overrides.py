@@ -1,7 +1,7 @@
 """Adjust the grader's verdicts: points that a person gives, and penalties for lateness (``Adjustments``).
 
-The report keeps the grader's verdicts; ``as_graded`` returns them. People write points into
-``OUT/overrides.yaml``, which every regrade keeps:
+The report keeps the grader's verdicts; ``as_graded`` returns them. People write points into ``OUT/overrides.yaml``, and
+every regrade applies them again:
 
     overrides:
       - student: alice
@@ -10,8 +10,8 @@ The report keeps the grader's verdicts; ``as_graded`` returns them. People write
         by: Bob
         reason: the statement allowed a transposed result
 
-``graded: 0`` may record the grader's points at the time of the override. Without it, the grader's points at the first
-use of the line are recorded.
+A line may record the grader's points at the time of the override, as ``graded: 0``. Otherwise the grader records its
+own points when it first uses the line.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def with_sums(report: Report) -> Report:
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
     """Return the override with its exercise's and check's full names: ``c3/val`` becomes ``c3_contracting/value``.
 
-    An override that fits nothing, or several checks, is returned as it is.
+    An override whose names fit no check, or several, is returned unchanged.
     """
     try:
         return _in_full(one, exercises)
@@ -176,7 +176,7 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
 
 
 def _in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Raises CourseError where a name fits nothing, or several."""
+    """Return the override with full names. Raises CourseError if a name fits nothing, or several."""
     _, slash, check = one.check.partition("/")
     exercise = only_one(one.exercise, list(exercises), "exercise")
     names = [result.name for result in exercises[exercise].results]
@@ -198,7 +198,7 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """Record an override. The grader's first points are kept while ``by`` and ``reason`` stay unchanged."""
+    """Record an override. It keeps the grader's first points while its ``by`` and ``reason`` stay unchanged."""
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
     return ByHand(by=one.by, reason=one.reason, graded=graded, was=was)
@@ -241,7 +241,7 @@ class Adjustments:
 
     Attributes:
         config: the course's, for its late policy and deadlines; None for no late penalties.
-        overrides: of all students.
+        overrides: the overrides of all students.
         extension: returns a student's extension.
         times: submission times of this run, by student and module.
         problems: (student, one line) for each override that needs review; complete after ``end``.
@@ -269,7 +269,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Complete ``problems`` after all reports of a folder, of these students, are settled."""
+        """Complete ``problems``, after ``settle`` was called for all reports of a folder. ``students``: theirs."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
@@ -288,7 +288,7 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with the course's current bonus exercises: reports may be older, and old versions mark none."""
+    """Return the report with the course's current bonus exercises marked. Reports of old versions mark none."""
     if course is None:
         return report
     extension = {
@@ -303,7 +303,7 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 
 
 def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
-    """Return by module whether its submission is the one behind the report on file."""
+    """Return for each module whether the report on file is of this very submission."""
     if old is None:
         return {}
     before = {e.exercise: e.basis.get("submission") for e in old.exercises}

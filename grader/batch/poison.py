@@ -1,9 +1,9 @@
 """Find which operations of a program matter: a runner changes them, and this module judges which results move.
 
-A result counts as moved if it moves farther than wrong values within its tolerance can, or by a thousandth of its
-largest value if the tolerance is wider, as for 16 bits. Changed values differ from an operation's own by at most twice
-their size (``runner.others``). So a term within the tolerance of a float32 result moves it by at most twice the
-tolerance, and never counts.
+An operation is *poisoned*: a runner replaces its values by other values of similar size. A result counts as moved if it
+then differs by more than twice the tolerance, or by more than a thousandth of its largest value if that is less, as for
+16 bits. The other values differ from the operation's own by at most twice their size (``runner.others``). So a term
+below the tolerance of a float32 result moves the result by at most twice the tolerance, and never counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import is_inexact
 
-MOST = 1e-3  # of the largest value: no dtype needs more. A training step moves parameters by little
+MOST = 1e-3  # of the largest value, for every dtype: a training step moves parameters by little
 MOST_DEATHS = 2  # operations that crash or hang the program when changed
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
@@ -31,23 +31,20 @@ class Trials(Protocol):
     """One program with operations that a runner can change."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Return the answer of ``runner.poison.moved`` for these operations of a kind, or why it is not asked.
-
-        Raises WorkerDied.
-        """
+        """Return the answer of ``runner.poison.moved`` for these operations, or why it cannot. Raises WorkerDied."""
         ...
 
 
 @dataclass
 class Poisoned:
-    """The poison of one program on one mesh, on the inputs of its first run that is not hidden.
+    """Which operations of one program on one mesh matter, on the inputs of the first run that is not hidden.
 
     Args:
         seen: the program's observation.
-        trials: ask a runner.
-        seconds: limit of one run.
+        trials: let a runner change operations.
+        seconds: the time limit of one run.
         store: remembers the answers.
-        run: the key of the run in the store.
+        run: the store's key of the run.
     """
 
     seen: Observation
@@ -69,7 +66,7 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """Return whether every answer so far repeats in every run."""
+        """Return whether another run would give every answer so far again."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
@@ -115,15 +112,15 @@ class Poisoned:
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return the conclusion from an answer without distances; None for one with distances."""
+    """Return which operations matter if the answer holds no distances; None if it holds them."""
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))
     if (fault := answer.get("fault")) is None:
         return None
-    if fault["kind"] == "refused":  # it needs more memory than programs may use, so nothing counts untried
+    if fault["kind"] == "refused":  # the changed program needs too much memory; an untried operation must not count
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
-    return Matters(alive)  # XLA compiles the program but not the changed one: not the learner's fault
+    return Matters(alive)  # XLA cannot compile the changed program: not the learner's fault
 
 
 def _bound(result: Sharded) -> float:

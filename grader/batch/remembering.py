@@ -2,20 +2,20 @@
 
 | kind | key | value |
 |---|---|---|
-| ``TRACES`` | a source and all requests | its replies, notes and CPU seconds |
+| ``TRACES`` | a source and all asks | the source's replies, notes and CPU seconds |
 | ``RUNS`` | a program, an ask and its inputs | the runner's answer |
 | ``POISON`` | a run and a kind of operation | which of these operations matter |
 | ``CHECKED`` | all replies to an exercise's asks, and the exercise | the results of its checks |
 
-``Keys`` makes the keys. Each is SHA-256 over all that its value depends on. Beside the parts that its methods name,
-every key covers the grader's code, all versions, the machine, the isolation and the limits. Any change changes the key.
+``Keys`` makes the keys. A key is SHA-256 over all that the value depends on. Beside the parts that the methods of
+``Keys`` name, every key covers the grader's code, all versions, the machine, the isolation and the limits.
 
 Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process fills only
-the entry of its own source, with its own replies.
+the entry of the source that it runs, with its own replies.
 
 A value is kept only if a fresh run would give the same value. Not kept: replies that ended by time, memory, a signal or
-the machine's files; our own faults; sources that did not load or could act differently next time (``intake.chance``).
-If a fresh run still gives another value, the source is never remembered again.
+the machine's files; faults of the grader; sources that did not load or could act differently next time
+(``intake.chance``). If a fresh run of a source still gives another value, that source is never remembered again.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Keys:
     """Make the keys. Thread-safe.
 
     Args:
-        about: JSON of all that every value depends on, beside the methods' arguments.
+        about: everything that all values depend on, beside the methods' arguments; JSON.
     """
 
     def __init__(self, about: Any) -> None:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of the replies: the source's text and all requests, in order."""
+        """Return the key of a source's replies: the source's text and all asks, in order."""
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
@@ -75,11 +75,11 @@ class Keys:
         return self._key("part", digest)
 
     def run(self, ask: Ask, files: Sequence[str], program: bytes) -> bytes:
-        """Return the key of a program's result: the program, the ask and its inputs, and the files that it names."""
+        """Return the key of a program's result: the program, the ask with its inputs, and the files in the program."""
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of which operations of a kind matter in a run."""
+        """Return the key of the answer to: which operations of a kind matter in a run?"""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
@@ -123,10 +123,10 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, before its weight, with their evidence.
+    """The results of an exercise's checks, not yet weighted, with the evidence for them.
 
     Attributes:
-        lasting: nothing that decided ended by time or memory.
+        lasting: True if no time or memory limit decided any of them.
     """
 
     results: list[Result]
@@ -136,7 +136,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """Bools that tell for each operation of a kind whether it matters in a program, or a fault."""
+    """For each operation of a kind in a program, whether it matters to the results; or a fault."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
@@ -168,7 +168,7 @@ class Kind(Generic[T]):
     Attributes:
         pack: returns the value as bytes; None if a fresh run could give another value.
         unpack: returns the value; None if a part of it is gone.
-        size: returns about how many bytes a value takes in memory. most: how many bytes are held in memory.
+        size: estimates the bytes of a value in memory. most: bytes of values held in memory.
     """
 
     name: str
@@ -185,7 +185,7 @@ class Store:
     Args:
         keys: makes the keys.
         cache: keeps values over runs; None remembers nothing.
-        reads: False makes each value anew, and keeps it.
+        reads: False makes each value anew, and keeps the new value.
     """
 
     keys: Keys
@@ -198,7 +198,7 @@ class Store:
         """Return the value of a key; call ``make`` if it is not remembered.
 
         Args:
-            source: the source that the value comes from. If it ever gives two values, it is never remembered again.
+            source: the source that the value comes from. A source that ever gives two values is never remembered again.
         """
         if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
             return make()
@@ -327,7 +327,7 @@ def _unpack_matters(data: bytes, parts: Parts) -> Matters:
 
 
 def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
-    """Return the results as JSON; None also for a value that would come back changed, such as half a surrogate pair."""
+    """Return the results as JSON. None if they must not be kept, or if JSON changes them (half a surrogate pair)."""
     if not value.lasting or any(r.status == "broken" for r in value.results):
         return None
     text = json.dumps(value.model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""Make reports: an exercise's part of a report, the whole report, and the record of all that they depend on."""
+"""Make reports: an exercise's part of a report, the whole report, and the record of all that decides them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from grader.intake.submission import fingerprint as source_digest
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise, before its weight.
+    """The judgement of one exercise, with points not yet weighted.
 
     Attributes:
         evidence: programs and inputs that decided.
-        notes: what stopped the source while it was loaded.
+        notes: errors that stopped the source while it was loaded.
     """
 
     name: str
@@ -60,7 +60,7 @@ def report(
     """Return a submission's report.
 
     Args:
-        notes: on the submission as a whole, in addition to the submission's own.
+        notes: notes on the whole submission, in addition to ``submission.notes``.
     """
     counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
     return Report(
@@ -98,9 +98,9 @@ class Basis:
     """All that the reports of one grader depend on.
 
     Attributes:
-        versions: of all that a verdict depends on.
-        isolation: of learners' processes.
-        backend: place of judging: ``cpu``, or other devices or a compiler beside it.
+        versions: versions of all software that a verdict depends on.
+        isolation: the tier of learners' processes.
+        backend: what judges programs: ``cpu``, or other devices or a compiler beside the CPU.
     """
 
     course: Course
@@ -125,7 +125,7 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return what one exercise is graded with, so that a regrade can report what changed."""
+        """Return all that decides one exercise's report, part by part, so that a regrade can tell which changed."""
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",
@@ -148,7 +148,7 @@ class Basis:
 
 @cache
 def own_digest() -> str:
-    """Return SHA-256 over this package's code, so that no verdict of other code is kept."""
+    """Return SHA-256 over this package's code. A change of the code makes all remembered verdicts invalid."""
     files = sorted(Path(grader.__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 

@@ -1,6 +1,7 @@
 """Run: from the replies of a source to findings. Programs run in a confined process that holds no learner's Python.
 
-If a worker dies twice over a learner's program, it then tries a program of ours. If that fails too, the fault is ours.
+If a worker dies twice over a learner's program, a new one tries the grader's own program. If that fails too, the fault
+is the grader's, not the learner's.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     """Return the finding of each ask.
 
     Args:
-        cost: of the submission; the CPU seconds are added to it.
+        cost: the submission's cost so far; this adds the CPU seconds of the programs.
     """
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
@@ -42,7 +43,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
 
 
 def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list[Answered], list[str]]:
-    """Trace one source and run its programs. Return all answers, and what stopped the source while it was loaded."""
+    """Trace one source and run its programs. Return all answers, and errors that stopped the source while loading."""
     cost = Cost(workers.limits)
     traced = trace(workers, source, asks, cost)
     return run(workers, traced, asks, cost), list(traced.notes)
@@ -70,7 +71,7 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # on devices that are not simulated
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return one reply's finding for each of these asks. Asks after a fault get that fault."""
+        """Return the findings of asks that share one reply. After a fault, later asks get that fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -80,7 +81,7 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return one reply's finding for one ask.
+        """Return the finding of one ask from its reply.
 
         Args:
             before: the observation of the same program on other inputs.
@@ -95,7 +96,7 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, unless the store has its result. Never raises WorkerDied: that is a fault of the program."""
+        """Run a program, unless the store has its result. If the worker dies, return a fault of the program."""
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
@@ -126,7 +127,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Trial:
-    """One program of a submission, and workers that run it. Their CPU time is counted."""
+    """One program of a submission, and the workers that run it. Their CPU time is added to the submission's cost."""
 
     workers: Workers
     ask: Ask
@@ -152,7 +153,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Charge a program that never ends the full time of a run."""
+        """Add the full time limit of a run to the cost if the program reaches it."""
         try:
             yield
         except WorkerDied as died:

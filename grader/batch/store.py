@@ -16,9 +16,9 @@ These files are written from the database, and the next run writes a missing one
 One folder holds a course's grades. Reports of other modules and other students stay, and count.
 
 The database keeps each report when it is made. Reports count when the run ends: one transaction replaces all reports
-and adds the changes and the summary. A run can be killed at any moment. The same command then uses the reports already
-made, if their fingerprints are current, writes the files, and repeats reports with a ``broken`` result. Clocks and file
-times never decide about a report.
+and adds the changes and the summary. A run can be killed at any moment. If the command is repeated, it uses reports
+that are already made and whose fingerprints are current, grades submissions with a ``broken`` result again, and writes
+the files. Clocks and file times never decide whether a report is used.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Folder:
         self, path: Path, course: Course | None = None, adjust: Adjustments | None = None, *,
         when: str = "", dry: bool = False,
     ) -> None:  # fmt: skip
-        """Prepare a folder that is yet to be opened.
+        """Prepare the folder. Entering it as a context opens it.
 
         Args:
             adjust: adjustments on top of the grader's verdicts.
@@ -79,7 +79,7 @@ class Folder:
         self.unread: list[str] = []
         # Report files of no student in the database.
         self.uncounted: list[str] = []
-        # Students with a new report, made now or by a killed run. It counts when the run ends.
+        # Students with a new report, made now or by a killed run. These reports count when this run ends.
         self._due: set[str] = set()
         self._open = ExitStack()
 
@@ -121,9 +121,9 @@ class Folder:
             clear_left_behind(self.path / place)
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """Return the student's report as graded, if it is still valid and no result of ``names`` is broken.
+        """Return the student's report as graded, if it is still valid and no result of these exercises is broken.
 
-        Reports that a killed run made are used, too.
+        The report may come from a killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -137,7 +137,7 @@ class Folder:
         return None
 
     def _graded(self, student: str) -> Report | None:
-        """Return the report that counts, as graded."""
+        """Return the student's report that counts, as it was before adjustments."""
         found = self.database.stored(student)
         return as_extensions_are(found.graded, self.course) if found else None
 
@@ -147,7 +147,7 @@ class Folder:
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Store a new report, merged with exercises graded before and not now. It counts when the run ends."""
+        """Store a new report with the exercises that only earlier runs graded. It counts when the run ends."""
         whole = self._added_up(graded)
         self.database.make(whole)
         self._due.add(graded.student)
@@ -199,7 +199,7 @@ class Folder:
         write_files(self.path, self.database)
 
     def _added_up(self, graded: Report) -> Report:
-        """Return the report merged with exercises that were graded before and not now."""
+        """Return the report merged with exercises that only earlier runs graded."""
         old = self._graded(graded.student)
         others = self._others(old, [e.exercise for e in graded.exercises])
         if self.course is None or old is None or not others:
@@ -225,7 +225,7 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Return the fingerprint of a report that holds ``others`` besides what was graded."""
+    """Return the fingerprint of a report that also holds ``others``, which only earlier runs graded."""
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
@@ -265,7 +265,7 @@ def grade_batch(
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
-        except Unreadable as error:  # it was readable before
+        except Unreadable as error:  # it was readable when the run began
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:
@@ -340,7 +340,7 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 
 
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
-    """Return the modules that are due or that any student handed in, with the number of such students.
+    """Return the modules that are due or handed in, with the number of students who handed each one in.
 
     Other modules are left out, so that they do not count as zero. Files unchanged from the handout do not count.
     """

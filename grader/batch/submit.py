@@ -1,7 +1,7 @@
 """``shardlings submit``: run the public checks, list what is missing, and hand in the work.
 
-Where nbgrader is set up, the module's folder goes to its exchange. Elsewhere this writes one zip
-that ``shardlings grade`` reads and that can be uploaded unchanged.
+Where nbgrader is set up, the module's folder goes to nbgrader's exchange. Elsewhere the command writes one zip, which
+learners can upload unchanged and ``shardlings grade`` reads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Ready:
 
 
 def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
-    """Run the module's public checks. Raises CourseError if ``work`` has nothing of it, or only unchanged handouts."""
+    """Run the module's public checks. Raises CourseError if ``work`` has no file of the module that was changed."""
     names = course.asked([course.module(module).id])
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
@@ -65,7 +65,7 @@ def missing(report: Report) -> dict[str, list[str]]:
 
 
 def login() -> str:
-    """Return the name of this account. A zip without a name belongs to no student. Raises CourseError."""
+    """Return the name of this account. Raises CourseError for an account that is not one student's."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
     except (KeyError, OSError):  # the account does not exist
@@ -79,7 +79,7 @@ def login() -> str:
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write the zip: only the files that would be graded, and the time (``at``, else now). ``to`` may be a folder."""
+    """Write a zip with the files that would be graded, and the time (``at``, else now). ``to`` may be a folder."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
     stem = f"{student}_{module}".replace("/", "-")
@@ -96,7 +96,7 @@ def write_zip(
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
     """Return the manifest, for people: student, files, time, numbers and versions.
 
-    The grader reads only ``submitted``, if the course has a late policy and the staff has no record of its own.
+    The grader reads only ``submitted``, and only if the course has a late policy and the staff has no own record.
     """
     variants = course.config.variants
     data = {

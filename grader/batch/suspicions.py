@@ -14,7 +14,7 @@ Suspicion = dict[str, Any]
 
 
 class Suspicions:
-    """Collect wrong answers, one report at a time. Nothing is collected unless numbers differ by student."""
+    """Collect wrong answers, one report at a time, if the numbers of questions differ between students."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
@@ -44,7 +44,7 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield the suspicions of one question. All students' numbers for it are in memory meanwhile."""
+        """Yield the suspicions of one question. Only this question's numbers, of all students, are in memory."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

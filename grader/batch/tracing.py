@@ -20,7 +20,7 @@ NOTHING = Reply(Fault("missing", "nothing was handed in for this exercise"))
 
 @dataclass
 class Cost:
-    """CPU seconds of one submission, all its files together.
+    """CPU seconds that all files of one submission have used together.
 
     Attributes:
         limits: the submission's limits.
@@ -34,12 +34,12 @@ class Cost:
 
     @property
     def tracing_left(self) -> float:
-        """CPU seconds that are left for tracing; negative when the limit was passed."""
+        """CPU seconds that are left for tracing; negative if the limit is exceeded."""
         return self.limits.total_seconds - self.tracing
 
     @property
     def no_more_runs(self) -> Fault | None:
-        """The fault of programs that are not run because the limit was passed; None before that."""
+        """The fault of programs that do not run because the limit is exceeded; None if it is not."""
         if self.running <= self.limits.total_run_seconds:
             return None
         return Fault("timeout", f"all programs together did not finish within {self.limits.total_run_seconds:g} s")
@@ -50,8 +50,8 @@ class Trace:
     """The result of tracing a source.
 
     Attributes:
-        replies: one for each ask. A secret ask of a call has the program of the open ask.
-        notes: what stopped the source while it was loaded.
+        replies: one for each ask. Secret asks of a call share the reply, a program, of an ask that is not secret.
+        notes: errors that stopped the source while it was loaded.
         files: names of the files that programs refer to by line.
     """
 
@@ -65,7 +65,7 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
     Args:
         source: None if nothing was handed in.
-        cost: of the submission; the CPU seconds are added to it.
+        cost: the submission's cost so far; this adds the CPU seconds of tracing.
     """
     if source is None:
         return Trace(dict.fromkeys(asks, NOTHING))
@@ -86,6 +86,6 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 def traced_of(asks: Sequence[Ask]) -> list[Ask]:
     """Return the asks that go to the learner's process, secret ones last.
 
-    Secret asks of calls do not go there: they run the program of the open ask on other inputs.
+    A secret ask of a call does not go there: its hidden inputs go to the program that answered an open ask.
     """
     return sorted((a for a in asks if not (a.secret and isinstance(a.of, Call))), key=lambda ask: ask.secret)

@@ -1,6 +1,7 @@
-"""Judge: from findings to results. Judges checks, with their hints, and each student's answers to questions.
+"""Judge: from findings to results. Judges checks, adds hints, and judges each student's answers to questions.
 
-Hints need the results of misconceptions. ``References`` grades each of them once.
+To find the hint of a failed check, the grader compares the submission with the findings of misconceptions.
+``References`` traces and runs each misconception once.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Judge:
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
-        """Return whether nothing ended by time or memory, in the submission or in the programs behind the hints."""
+        """Return whether no time or memory limit ended anything, in the submission or in the misconceptions."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
         poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
         faults = [f for f in findings if isinstance(f, Fault)]
@@ -98,7 +99,7 @@ def _answer(course: Course, exercise: Exercise, question: Question, answered: An
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Return whether a task has a finding of its own: an error that it raised, or a result."""
+    """Return whether a task itself ran: it gave a result, or raised an error."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -112,19 +113,19 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return a timing call's time in picoseconds; None if its program has none."""
+    """Return the time of a timing call's program in picoseconds; None if the clock gives none."""
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None
     try:
         return laid_out(seen.operations, call.timing).step
-    except Exception:  # it has no time, or the clock failed: a check that needs it reports which
+    except Exception:  # no time, or the clock failed: checks that need the time report it
         return None
 
 
 @dataclass
 class ProgramFindings:
-    """The findings of one of the author's programs, by ``Ask.same``. A thread that adds findings holds the lock."""
+    """The findings of the reference or of one misconception, by ``Ask.same``. Hold the lock to add findings."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     findings: dict[tuple, Finding] = field(default_factory=dict)
@@ -132,7 +133,7 @@ class ProgramFindings:
 
 
 class References:
-    """The author's programs, each traced and run once, on inputs that are not hidden. Thread-safe."""
+    """The reference and the misconceptions, each traced and run once, on inputs that are not hidden. Thread-safe."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], ProgramFindings] = {}
@@ -161,7 +162,7 @@ class References:
     def shown(
         self, exercise: Exercise, misconception: Misconception, plan: Sequence[Ask], workers: Workers, public: bool
     ) -> Shown:
-        """Return the answers of a misconception, beside right solutions of all other tasks.
+        """Return what a submission would show that has this misconception and right solutions of all other tasks.
 
         Args:
             plan: all asks of a submission, in public or for a grade.
@@ -174,7 +175,7 @@ class References:
         return found.shown[public]
 
     def learn(self, exercise: Exercise, misconception: Misconception, answered: Sequence[Answered]) -> None:
-        """Keep a misconception's answers, so that hints need not run it again."""
+        """Keep a misconception's answers, so that hints need not run the misconception again."""
         found = self._of(exercise, misconception)
         with found.lock:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}

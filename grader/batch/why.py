@@ -1,7 +1,7 @@
 """Appeals: decide one check of one submission again from scratch, and show all details beside the report on file.
 
-Fresh workers are started, so the cache takes no part. If the verdict changed, the submission is not cached again. The
-output holds hidden data and is for the staff.
+The check runs in fresh workers and without the cache. If the verdict changed, results of this submission are never
+cached again. The output contains hidden data, so it is only for the staff.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Why:
 
     Attributes:
         result: the new verdict.
-        kept: the verdict of the report on file; None without one.
+        kept: the verdict in the report on file; None if there is no such report.
         lines: asks and findings, run by run.
         differs: one line for each difference from the report on file.
-        page: the same content with code, inputs, pictures and facts, to be rendered for staff.
+        page: all of this with code, inputs, pictures and facts, as a page for the staff.
     """
 
     result: Result
@@ -55,12 +55,12 @@ def why(
     """Decide one check again.
 
     Args:
-        course: the course that is graded against.
+        course: the course with the check.
         tier: isolation, as for ``grade``.
         submission: the student's submission.
         where: ``EXERCISE/CHECK``, or a check's or question's name alone if only one exercise has it.
         kept: the report on file, if there is one.
-        make: makes a grader without a cache, if more than simulated devices judge.
+        make: makes a grader without a cache; needed only if other devices or a compiler judge too.
         overrides: points that a person gave; the output lists the student's own.
 
     Raises:
@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # other words or evidence may come from another version
+    if changed and name in submission.sources:  # words alone may differ by version
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]
@@ -99,7 +99,7 @@ def why(
 def set_by_hand(
     exercises: Mapping[str, ExerciseReport], overrides: Iterable[Override], checks: Collection[str]
 ) -> list[str]:
-    """Return a line for each override of these checks. A short name that fits several exercises sets none."""
+    """Return a line for each override of these checks. An override whose name fits several exercises sets none."""
     return [
         f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}"
         for one in overrides
@@ -114,7 +114,7 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 
 
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
-    """Return one line for each difference between the report on file and today's report of one exercise."""
+    """Return one line for each difference between the report on file and the new report, for one exercise."""
     before = result_in(kept, exercise, result.name)
     if before is None:
         differs = [f"the report on file has no {exercise}/{result.name}"]
@@ -130,7 +130,7 @@ def differences(kept: Report, report: Report, exercise: str, result: Result) -> 
 
 
 def fields_that_differ(before: Result, result: Result) -> list[str]:
-    """Return a line for each field that differs, compared as JSON: a tuple is a list, a NaN null."""
+    """Return a line for each field that differs in JSON, in which a tuple equals a list and NaN equals None."""
     was, now = before.model_dump(mode="json"), result.model_dump(mode="json")
     return [
         f"{field}: {was.get(field)!r} on file, {now.get(field)!r} now"

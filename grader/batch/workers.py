@@ -1,7 +1,8 @@
 """The worker processes that grade submissions, and the threads that grade in parallel.
 
-``Workers`` are the processes of one submission: one that traces, and those that run programs. ``Pool`` lends a set of
-workers to one submission at a time. The files of a submission are graded one after another.
+``Workers`` are the processes that one submission uses: the *tracer*, which runs learner code and returns programs, and
+the *runners*, which run the programs. ``Pool`` lends a set of workers to one submission at a time. The files of a
+submission are graded one after another. An *ask* is one request to a submission.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ GIVEN_UP = Reply(Fault("crashed", "not asked: other work of this submission ende
 
 
 class Runner:
-    """A worker that runs programs, one at a time. All submissions share it: it remembers the results of equal programs.
+    """A worker that runs programs, one at a time. Submissions share it, because it remembers results of programs.
 
     Args:
-        compiler: also compiles every program that was not refused.
+        compiler: also compiles every program that the worker does not refuse.
     """
 
     def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
@@ -57,7 +58,7 @@ class Runner:
             more: more fields of the request to the worker.
 
         Raises:
-            WorkerDied: both tries failed. ``ours`` is then true if a fresh worker cannot run a program of ours either.
+            WorkerDied: both tries failed. ``ours``: a fresh worker cannot run the grader's own program either.
         """
         with self._lock:
             try:
@@ -83,7 +84,7 @@ def with_compiled(
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a child: its reason, and whether the child had loaded the source."""
+    """Why a child ended (``how``), and whether it had loaded the source."""
 
     loaded: bool
     how: str
@@ -108,9 +109,9 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each ask. Secret asks are sent after all others are answered.
 
-        An ask that ends its child is tried once more, alone. A source that ends two children while loading is not tried
-        again.
-        Anything that uses up its time is not tried again: loading, a function, and after two functions the whole file.
+        An ask that ends its child is tried once more, alone. If two children end while they load the source, it is
+        given up. A timeout is never tried again: it ends the source if it happens while loading, else the function,
+        and after two such functions the rest of the file.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -126,7 +127,7 @@ class Children:
         return Replies(each, tuple(self._notes), self._cpu, files, self._source)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Reply for asks that are not tried again, after a child ended before it answered the first of these."""
+        """Add replies for asks that are not tried again. The child ended before it answered the first of ``left``."""
         seconds = self._limits.trace_seconds
         if not ended.loaded:
             self._failed_loads += 2 if ended.how == "timeout" else 1
@@ -142,7 +143,7 @@ class Children:
             self._suspect = left[0]
 
     def _give_up_on(self, hung: Collection[str]) -> None:
-        """Reply for the functions that used up their time; after the second, also for the rest of the file."""
+        """Add replies for functions that used up their time; if there are two, also for the rest of the file."""
         seconds = self._limits.trace_seconds
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.task in hung:
@@ -168,7 +169,7 @@ class Children:
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded") and not loaded:  # a later frame could leak secret cases
+                elif body.get("loaded") and not loaded:  # a forged second frame could leak secret cases
                     loaded = True
                     self._notes = self._notes or load_notes(body.get("faults"))
                 elif left and body.get("number") == len(chosen) - len(left):  # each request once, in order
@@ -190,9 +191,9 @@ class Workers:
     """A tracer of its own and runners that all submissions share, used by one submission at a time.
 
     Attributes:
-        limits: of one submission.
-        store: the cache over runs.
-        devices: run programs beside the simulated devices, for their values.
+        limits: the limits of one submission.
+        store: keeps results over runs of the grader.
+        devices: also run programs, beside the simulated devices, to check their values there.
         processes: all workers.
     """
 
@@ -209,7 +210,7 @@ class Workers:
         return [self.tracer, *(r.worker for r in self.runners)]
 
     def with_runner(self, number: int) -> Workers:
-        """Return workers with this tracer and one of the runners."""
+        """Return these workers with only one of their runners."""
         one = copy(self)
         one.runners = self.runners[number : number + 1]
         return one
@@ -249,7 +250,7 @@ class Workers:
         return self._runner_of(ask).run_or_try_again(request, program, ask, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
-        """Return one runner for equal asks of all submissions, so that it sees equal programs."""
+        """Return the runner of an ask. Equal asks of all submissions get one runner, which so sees equal programs."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
 
 
@@ -265,7 +266,7 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-AHEAD = 4  # queued submissions for each set of workers: a whole class would take memory, one would leave workers idle
+AHEAD = 4  # queued submissions for each set of workers: a whole class would fill the memory, one would idle workers
 
 T = TypeVar("T")
 
@@ -291,9 +292,8 @@ class Pool(Generic[T]):
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
         """Call ``work`` for each name in a thread, and pass each result to ``done`` in this thread.
 
-        Results are passed on as they arrive; several at once in the order of the names. If our own code raises for one
-        name,
-        ``done`` gets the exception and the others go on.
+        Results are passed on as they arrive; several at once in the order of the names. If ``work`` raises an exception
+        for one name, ``done`` gets the exception and the other names go on.
         """
         left, running = iter(names), dict[Future[T], str]()
         with pool_of(len(self.every)) as threads:

@@ -22,11 +22,7 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
-    """Write all files of a folder.
-
-    Args:
-        anew: also rewrite pages that are up to date.
-    """
+    """Write all files of a folder. ``anew``: also rewrite pages that are up to date."""
     found = database.last_run()
     if found is None:
         raise CourseError(f"{folder} has no summary of this version; run shardlings grade again")
@@ -51,7 +47,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
 
 
 def _write_student(folder: Path, report: Report, text: str, anew: bool) -> None:
-    """Write the pages first and the report last, so that an up-to-date report has its pages."""
+    """Write the pages first and the report last. If the report's file is up to date, so are its pages."""
     path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)

@@ -1,7 +1,7 @@
-"""The clock: lays a program's operations out in time on a named chip, slice and mesh.
+"""The *clock*, the course's model of time on a chip: when each operation of a program runs on a chip, slice and mesh.
 
-Takes a program's ``Operations`` and where it runs, returns a ``Timeline``. Deterministic: whole picoseconds,
-independent of names, hash seeds and the machine that computes it. ``docs/clock.md`` lists every assumption and its
+In: a program's ``Operations`` and where the program runs. Out: a ``Timeline``. The result is deterministic: whole
+picoseconds that do not depend on names, hash seeds or this machine. ``docs/clock.md`` lists every assumption and its
 errors.
 """
 

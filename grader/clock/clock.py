@@ -28,8 +28,8 @@ def timeline(
 
     Args:
         on: "v5e:2x4", or an existing placement.
-        axes: the slice's axes under each mesh axis; chosen if not given (``placed``).
-        profile: the collectives that run beside the core: "ideal", all; or those of a chip, by its name.
+        axes: the slice's axes under each mesh axis; None lets ``placed`` choose.
+        profile: which collectives run beside the core: "ideal" for all, or a chip's name for those of the chip.
 
     Raises:
         ValueError: there is no such slice or profile, or the mesh does not fit on it.
@@ -50,7 +50,7 @@ def timeline(
 
 
 class _Found:
-    """Collects spans of a body, at a time and in a round; for loops the first two rounds and the last."""
+    """Collects spans of a body that starts at a time, in a round. Of a loop: the first two rounds and the last."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -116,7 +116,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return for each unit the last of its needs to end, looking through units that take no time."""
+    """Return for each unit what it waits for: of the units that it needs and that take time, the last one to end."""
     last: list[int | None] = []
     for unit in body.fused.units:
         near = (j if body.pieces[j].duration else last[j] for j in unit.after)
@@ -126,7 +126,7 @@ def _waits_for(body: LaidBody) -> list[str]:
 
 
 def _waited_for_by(body: LaidBody) -> list[str]:
-    """Return for each unit the first to start of those that need it, looking through units that take no time."""
+    """Return for each unit what waits for it: of the units that need it and take time, the first one to start."""
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
         near = (j if body.pieces[j].duration else first[j] for j in body.then[i])

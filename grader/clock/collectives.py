@@ -1,7 +1,7 @@
 """Times of collectives on a slice, and the links that they use.
 
-Bandwidth and hops are two bounds; the larger one is the time. Ring, line and equal axes use the "exact" formulas of
-``grader.hardware.times``; a permute is routed, pair by pair.
+Bandwidth and hops each give a lower bound on the time; the larger one is the time. Rings, lines and equal axes use the
+"exact" formulas of ``grader.hardware.times``. A permute is routed, pair by pair.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
     """Return picoseconds of one run, and its links: "x+" is the direction of mesh axis x to the next device.
 
     Raises:
-        Untimed: its groups hold only some of the devices along the axes that they cross.
+        Untimed: a group holds only some of the devices along the axes that the groups cross.
     """
     if about.kind == "permute":
         return _permute(about, place)
@@ -92,7 +92,7 @@ def _over(about: Communication, members: int, topology: str, axes: int, far: int
 
 
 def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]], place: Placement) -> int:
-    """Return the time if every chunk goes along the first axis, then the next; the busiest axis sets it.
+    """Return the time if every chunk goes along the first axis, then the next. It is the busiest axis's time.
 
     An axis of n devices out of N carries an all-to-all of its n devices of n/N of the array.
     """

@@ -1,6 +1,6 @@
 """Replay a compiled program: the compiler's order and kernel cycles, the clock's durations for communication.
 
-The compiler gives no time for a collective, and none is measured here: ``collectives`` computes it. So the order, the
+The compiler gives no times of collectives, and none are measured here: ``collectives`` computes them. So the order, the
 dependencies and the arithmetic are the compiler's, and the clock decides how long links are busy.
 """
 
@@ -21,8 +21,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: a matmul that the compiler fused with the sum of arriving data waits for that data only after its
-            multiplications, as the program does: the overlap that this order allows, if not this kernel.
+        apart: if the compiler fused a matmul with the sum of its result and arriving data, let the matmul run before
+            the data arrive, as in the program. This shows the overlap that the order allows, though not this kernel.
 
     Raises:
         ValueError: the mesh does not fit on the slice, or its chip's clock rate is unknown.
@@ -113,7 +113,7 @@ class _Replay:
         return round(one.cycles * PS / self.hz)
 
     def sent(self, one: Instruction, now: int, free: dict[str, int]) -> _Sent:
-        """Start as soon as all its links are free; links serve in the order of requests."""
+        """Start a collective as soon as all its links are free. Links serve collectives in the order of requests."""
         assert one.communication is not None
         try:
             takes, lanes = duration(one.communication, self.place)
@@ -142,7 +142,7 @@ class _Replay:
 
 
 class _Drawn:
-    """Collects spans of a body, at a time and in a round; for loops the first two rounds and the last."""
+    """Collects spans of a body that starts at a time, in a round. Of a loop: the first two rounds and the last."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -198,7 +198,7 @@ def _collectives(body: _Body, times: int) -> list[CollectiveTime]:
 
 
 def _critical(body: _Body) -> list[int]:
-    """Return the numbers of every kernel and of the collectives that the core waits for: they set the length."""
+    """Return the numbers of all kernels and of the collectives that the core waits for. These set the body's length."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]

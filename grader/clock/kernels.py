@@ -2,9 +2,9 @@
 
 Fusion follows rules that ignore cost. Matmuls, convolutions, reductions, sorts, gathers, scatters and collectives are
 units of their own. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use
-them. If one is the only use of a matmul, it joins the matmul, unless the matmul would then wait for a collective it
-does not need. A cheap operation before a collective, a loop, a barrier or a result is a kernel of its own, as is one
-with more than ``MAX_FUSED`` operands fused into it.
+them. A cheap operation that is the only use of a matmul joins the matmul, unless the matmul would then wait for a
+collective that it does not need. A cheap operation is a kernel of its own if it feeds a collective, a loop, a barrier
+or a result, or if more than ``MAX_FUSED`` operands are fused into it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Unit:
     """Operations that are laid out as one.
 
     Attributes:
-        at: its position in the program's order: that of its last operation in the body.
-        root: its main operation. inside: positions of all its operations.
-        reads: bytes of each input value. makes: values that others use.
-        bytes: read and written, each value once. after: units that must be done first.
-        dies: for an array update: the old array is not used afterwards, so it is updated in place.
+        at: the unit's position in the program's order, which is the position of its last operation in the body.
+        root: the main operation. inside: positions of all operations.
+        reads: bytes of each input value. makes: values that other units use.
+        bytes: bytes read and written, each value once. after: units that must be done first.
+        dies: for an array update, whether the old array is not used afterwards, so that it is updated in place.
     """
 
     at: int
@@ -216,7 +216,7 @@ class Fused:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
 
     def _left_over(self, roots: list[int]) -> set[int]:
-        """Return cheap operations before a collective, a loop, a barrier or a result: kernels of their own."""
+        """Return cheap operations that joined no kernel and feed a collective, loop, barrier or result: each is one."""
         used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
         return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
 
@@ -245,7 +245,7 @@ class Fused:
         return "product" if op.name in PRODUCTS else "kernel"
 
     def _reads(self, unit: Unit) -> dict[int, int]:
-        """Return the input values, traced through cheap operations, with their bytes; also fills the unit."""
+        """Return a unit's input values, found through cheap operations, with their bytes. Also fill in the unit."""
         own = {v for i in unit.inside for v in self.ops[i].results}
         left, been = list(unit.inside), set(unit.inside)
         while left:

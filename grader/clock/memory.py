@@ -1,7 +1,7 @@
 """Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of its last use.
 
-Fused operations need no memory. If an operation overwrites a value that is not needed any more, the old and the new
-value share a buffer; so do a loop's inputs and its results. An array that a loop only reads stays in place.
+Operations inside a kernel need no memory. If an operation overwrites a value that is not needed any more, the old and
+the new value share a buffer, as do a loop's inputs and results. An array that a loop only reads stays in place.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class Piece:
 
     Attributes:
         duration: picoseconds. resources: held for the whole duration.
-        after: positions, in the program's order, of pieces that must be done first; each is smaller than its own.
-        talks: it is a collective, which may run as late as possible.
+        after: positions, in the program's order, of pieces that must be done first. They come before this piece.
+        talks: whether the piece is a collective, which may run as late as possible.
     """
 
     duration: int
@@ -44,7 +44,7 @@ class Laid:
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """Lay out the pieces in the shortest of five orders; the program's own if equal.
+    """Lay out the pieces in the shortest of five orders. If several are shortest, the program's own order wins.
 
     Args:
         core: the lane with the pieces that can overlap a collective.
@@ -140,7 +140,7 @@ class Busy:
 def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
     """Delay collectives beside the core as far as neither their overlap nor any other start time gets worse.
 
-    The step stays the same, and their results take up memory no sooner than needed.
+    The whole step takes as long as before, and the collectives' results take up memory no sooner than needed.
     """
     start = list(laid.start)
     end = [laid.length] * len(pieces)  # deadline of each piece

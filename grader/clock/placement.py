@@ -74,10 +74,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class Way:
-    """A mesh axis with the links between its devices: each has a neighbour before and after it.
+    """A mesh axis and the links that join its devices to a ring (``ring``) or a line.
 
-    Over several axes of the slice the devices follow a cycle through every chip once, which any grid of an even number
-    of chips has.
+    If the mesh axis covers several axes of the slice, its devices follow a cycle that visits every chip once. Any grid
+    with an even number of chips has such a cycle.
     """
 
     size: int
@@ -91,8 +91,8 @@ class Placement:
     """A mesh on a slice.
 
     Attributes:
-        axes: for each mesh axis of more than one device the slice's axes under it, by position; the devices of a chip
-            are the last axis.
+        axes: for each mesh axis of more than one device, the positions of the slice's axes under it. If a chip is
+            several devices, they are the slice's last axis.
         hop: seconds of one hop.
     """
 
@@ -167,16 +167,16 @@ def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Placement:
-    """Place a mesh on a slice: each mesh axis on one or more whole axes of it.
+    """Place a mesh on a slice: each mesh axis on one or more whole axes of the slice.
 
     Args:
-        on: "v5e:2x4".
-        mesh: axis sizes; as many devices as the slice has chips or, if JAX sees two devices per chip, devices.
-        axes: the slice's axes (0, 1, ...) under each mesh axis; by default the fewest and first that fit, in mesh
-            order.
+        on: the slice, or its text "v5e:2x4".
+        mesh: axis sizes. Their product is the slice's number of chips, or of devices if JAX sees two per chip.
+        axes: for each mesh axis, the slice's axes (0, 1, ...) under it. None chooses the fewest and first that fit, in
+            mesh order.
 
     Raises:
-        ValueError: the mesh does not fit so, in one line.
+        ValueError: the mesh does not fit the slice, or not as ``axes`` says. The message is one line.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}

@@ -1,4 +1,4 @@
-"""A budget that records what it separates, and a check's use of a budget."""
+"""A budget that records the needs of right and wrong programs, and a check's use of a budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Budget(float):
     Attributes:
         right: the least that a right program needs.
         wrong: the least that the wrong program needs.
-        unit: amounts are about multiples of it; 0 if they are not.
+        unit: programs need about a multiple of this amount; 0 if there is no such amount.
     """
 
     right: float

@@ -1,8 +1,8 @@
-"""Dependencies between a program's operations: through operands, their own operands, and the conditions they run under.
+"""Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
-A value counts as a whole: using a part of it waits for all of it. Each question has two answers: what an operation may
-wait for on some path (``may``), and what it waits for on every path (``must``). A loop passes what it carries from
-round to round, but not within one round (``within``).
+A value counts as a whole: using a part of a value means waiting for all of it. An operation waits
+on some path through the program (``may``), or on every path (``must``). Values that a loop carries make a round wait
+for the round before; ``within`` one round they do not count.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class OperationContext:
     Attributes:
         op: the operation.
         loops: numbers of the loops around it, outermost first.
-        under: values that decide whether it runs: conditions of loops, and selectors of branches.
+        under: values that decide whether the operation runs: conditions of loops, and selectors of branches.
         carried: the operands of the loops around it. A loop starts only when all of them are there.
         runs: whether it runs at all; False in a loop of no rounds.
-        doubts: reasons why it may not run: branches of conditionals (number, branch), and loops that may have no round
-            (number, 0).
+        doubts: reasons why the operation may not run: branches of conditionals (number, branch), and loops that may
+            have no round (number, 0).
     """
 
     op: Operation
@@ -183,7 +183,7 @@ class Dependency:
     # -- must ----------------------------------------------------------------------------------
 
     def must(self, values: Collection[int], *, enter: bool = False) -> set[int]:
-        """Return the operations that wait for one of these values on every path. ``enter``: as in ``may``."""
+        """Return operations that wait for one or more of these values on every path. ``enter``: see ``may``."""
         return _Surely(self, frozenset(values), enter).found()
 
 

@@ -61,7 +61,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.errno:  # a full disk names no file, other errors our temporary one
+        if isinstance(error, OSError) and error.errno:  # errors name the temporary file, or none if the disk is full
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
 

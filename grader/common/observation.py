@@ -1,4 +1,4 @@
-"""Observations of a program by trusted code. Data only: NumPy and plain values."""
+"""Observations: what trusted code finds out about a program. Data only: NumPy and plain values."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Collective:
         axes: mesh axes along which two members of a group differ. Each of these axes counts the bytes.
         bytes: bytes of its input on one device.
         sent: bytes that a device sends for one execution on a ring of its group, over all devices.
-        rounds: how often it runs once reached (the product of the loops around it). See ``count``.
+        rounds: how often it runs if its branch is taken (the product of the loops around it). See ``count``.
         line: line in the learner's source; None if the compiler added it.
         shift: of a permute that moves every device's data equally far round its one axis: the number of places,
             the shorter way (1 to the next device, -1 to the one before); else None.

@@ -1,8 +1,8 @@
 """Operations that matter: replacing such an operation's results by other values changes a result of the task.
 
-Operations of a kind are numbered among themselves in the order of ``Operations.walk``. Finding out whether one matters
-takes a trial (``Poison``). Without trials, as for a program that is never run, the operations count that a result
-depends on (``alive``); a matmul that is multiplied by 0 is one of them.
+Operations of a kind are numbered among themselves in the order of ``Operations.walk``. Finding out whether an operation
+matters takes a trial (``Poison``). In a program that is never run, every operation that a result depends on counts as
+one that matters (``alive``), even a matmul that is multiplied by 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Results, and the Report made of them, which every renderer, gradebook and export reads.
 
 The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. It
-holds no time except submission times under a late policy. The same submission, course and versions give the same bytes.
+holds no time except submission times under a late policy. Equal submissions, courses and versions give equal bytes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Routes of data from device to device: chains of permutes that each pass on data that the permute before brought.
+"""Routes of data from device to device: chains of permutes, in which each passes on what the previous one brought.
 
 An array is followed through operations that keep its size, including sums and loops, and through cuts of a received
-array. Writes into a buffer are recorded, so a cut of it can be traced to a write if its place is known; a place that a
-device computes from its own number is known. A matmul or a concatenation starts anew: its elements have no single
-source.
+array. Writes into a buffer are recorded with their places. A later cut of the buffer leads back to a write if the cut's
+place is known, also if a device computes it from its own number. A matmul or a concatenation ends a route, because the
+elements of its result have no single source.
 """
 
 from __future__ import annotations

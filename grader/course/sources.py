@@ -101,7 +101,10 @@ def _declared(exercise: Exercise) -> set[str]:
 
 
 def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
-    """Return the page with current tables; None if they are current. Raises CourseError if it has no place for them."""
+    """Return README.md's text with its tables rewritten, or None if they are up to date already.
+
+    Raises CourseError if README.md lacks the two lines between which the tables belong.
+    """
     path = _path(course).with_name("README.md")
     try:
         text = path.read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 """Read submissions: folders, archives, notebooks, names, students.
 
-Takes a path, returns a ``Submission`` with text by exercise. Executes nothing; may not import JAX, the course or the
-judge.
+In: a path. Out: a ``Submission``, with the text for each exercise. This package executes nothing, and must not import
+JAX, the course or the judge.
 """

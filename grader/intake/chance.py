@@ -1,4 +1,4 @@
-"""Find out from its text, without executing it, if code could give another answer next time."""
+"""Find out from the text of code, without executing it, whether it could give another answer next time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from grader.common.syntax import parse
 from grader.intake.submission import Source
 
-# Names that give code access to chance, the clock, the machine, an object's address, or to any other name.
+# Names that give access to random numbers, the clock, the machine, an object's address, or to all names.
 NAMES = frozenset({
     "random", "randint", "shuffle", "urandom", "getrandbits", "secrets", "uuid", "uuid1", "uuid4", "default_rng",
     "rand", "randn", "SystemRandom", "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
@@ -25,9 +25,9 @@ PLAIN = frozenset(
 
 
 def repeatable(source: Source) -> bool:
-    """Return True if the source names nothing that could give another answer next time; False if it cannot be parsed.
+    """Return True if the source names nothing that could change its answer next time; False if it cannot be parsed.
 
-    For honest code: a student can hide chance, but gains no more by it than by handing in twice.
+    This is for honest code. Students can hide random numbers, but gain no more by that than by handing in twice.
     """
     try:
         return all(_named(parse(chunk.text)).isdisjoint(NAMES) for chunk in source.chunks)
@@ -36,7 +36,7 @@ def repeatable(source: Source) -> bool:
 
 
 def _named(tree: ast.Module) -> set[str]:
-    """Return the names in a module: variables, attributes, imports. All of NAMES if a private name may hide others."""
+    """Return the names of variables, attributes and imports; all of NAMES if a private name may give access to them."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:

@@ -22,7 +22,7 @@ OTHER_FORMATS = {
 
 
 def text_of(data: bytes) -> str:
-    """Return a file's text with Unix line ends. Raises Refused if Python could not read it as text."""
+    """Return a file's text with Unix line ends. Raises Refused if Python could not read the file as text."""
     for first, kind in OTHER_FORMATS.items():
         if data.startswith(first):
             raise Refused(f"is {kind}; save it as plain UTF-8 text")
@@ -43,7 +43,7 @@ _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis",
 
 
 def _as_it_says(data: bytes) -> str | None:
-    """Decode by the file's own ``# coding: latin-1`` line, as Python does; None if it names no known encoding."""
+    """Decode as the file's own line ``# coding: latin-1`` says, like Python; None if it names no known encoding."""
     cookie = _COOKIE.match(data)
     try:
         name = codecs.lookup(cookie[1].decode()).name if cookie else ""
@@ -61,7 +61,7 @@ def parsed(text: str) -> ast.Module | None:
     """Return the text's syntax tree; None if it is not Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings such as for "\d" in a learner's string are not ours to show
+            warnings.simplefilter("ignore")  # the grader shows no warnings about a learner's code, such as for "\d"
             return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -1,4 +1,4 @@
-"""Read one submitted file or folder within limits, and describe why one cannot be read."""
+"""Read one submitted file or folder within limits, and describe why it cannot be read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class File:
 
 
 def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
-    """Return a folder's entries by name, without those that are never part of a submission."""
+    """Return a folder's entries, sorted by name, without those that are never part of a submission."""
     try:
         with os.scandir(folder) as entries:
             return sorted((e for e in entries if not is_skipped(e.name)), key=lambda e: e.name)
@@ -65,10 +65,7 @@ def is_skipped(part: str) -> bool:
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """Read a plain file of at most ``most`` bytes; never reads a pipe or device, or waits for one.
-
-    Raises Refused.
-    """
+    """Read a file of at most ``most`` bytes. Raises Refused, also for pipes and devices, without waiting for them."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
@@ -95,7 +92,7 @@ def within_limit(data: bytes, suffix: str, most: int) -> bytes:
 
 
 def why_unread(error: Exception) -> str:
-    """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine is the reason."""
+    """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine failed."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)

@@ -50,7 +50,7 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[F
 
 
 def _open_zip(data: bytes) -> zipfile.ZipFile:
-    # The directory's own count can be wrong, and ZipFile builds an object per member before any check is possible.
+    # The zip's own count of members can be wrong, and ZipFile builds an object for each before any check is possible.
     if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
         raise Refused(f"holds more than {limits.MAX_ENTRIES} files and was not read; hand in only your work")
     try:
@@ -77,7 +77,7 @@ def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
 
 
 def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Decompress at most the limit, whatever size the archive states."""
+    """Decompress a member up to the limit for its suffix, whatever size the archive states."""
     suffix = Path(member.filename).suffix
     try:
         with archive.open(member) as file:

@@ -12,7 +12,7 @@ from grader.common.text import a_few
 
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
 _DELIMITERS = " _-.,+()"
-# Canvas: a student's name and number, and a number of the file.
+# Canvas puts a student's name and number, and a number of the file, before the name of a file.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
 OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # as modules of our courses are named
 _OLD = {
@@ -23,7 +23,7 @@ _FINAL = {"final", "finished", "submit", "submission", "submitted", "handin"}
 
 
 class Quality(IntEnum):
-    """The quality of a file name's match with an id, best first."""
+    """How well a file name matches an id, best first."""
 
     EXACT = 0
     CONTAINS = 1
@@ -34,7 +34,7 @@ class Quality(IntEnum):
 
 @dataclass(frozen=True)
 class Match:
-    """The match of a file name; ``targets`` (exercise or module ids) has several entries if it is ambiguous."""
+    """The match of a file name. If the name is ambiguous, ``targets`` has several ids of exercises or modules."""
 
     quality: Quality
     targets: tuple[str, ...] = ()
@@ -66,12 +66,12 @@ def _without_copy_mark(stem: str) -> str:
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
-    """Return the match of an id between other words, ignoring case."""
+    """Return the match of an id (``name``) that stands between other words of a file name, ignoring case."""
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
 
 
 def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids that a typo may have changed to this stem. The digits must be right, since ids differ by them."""
+    """Return the ids that a typo may have changed to this stem. Digits must be right, since ids differ in digits."""
     digits = re.findall(r"\d+", stem)
     scores = {
         name: difflib.SequenceMatcher(None, name.lower(), stem.lower()).ratio()
@@ -85,7 +85,7 @@ def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
 def owner(stem: str, exercises: Mapping[str, str]) -> str:
     """Return the student's name in a file name: "alice" for "alice_c3_contracting (1)".
 
-    Returns the id itself if the file name holds nothing else.
+    Return the exercise's or module's id if the file name holds nothing else.
     """
     name = _without_copy_mark(stem)
     while (match := best_match(name, exercises)).quality in (Quality.EXACT, Quality.CONTAINS):
@@ -100,7 +100,7 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 
 
 def looked_for(exercises: Mapping[str, str]) -> str:
-    """List the names that would have matched, for a note."""
+    """Return text for a note that lists the file names that would have matched."""
     modules = dict.fromkeys(exercises.values())
     return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
 

@@ -1,9 +1,9 @@
 """Extract the code of a notebook of any version, cell by cell, even if it is damaged.
 
-IPython's syntax is replaced by Python, so that a cell keeps its meaning and line numbers. IPython's own
-TransformerManager (9.18) is not used: it turns magics into calls of ``get_ipython``, which traced processes lack, turns
-a ``%%time`` cell into one string without its functions, drops leading blank and continued lines, and takes 12 s for 400
-magics (here 2 ms).
+Python replaces IPython's syntax, so that a cell keeps its meaning and line numbers. IPython's own TransformerManager
+(9.18) is not used. It turns magics into calls of ``get_ipython``, which tracing processes lack, and a ``%%time`` cell
+into one string, so that the cell's functions are missing; it drops leading blank lines and continued lines; and it
+takes 12 s for 400 magics (here 2 ms).
 """
 
 from __future__ import annotations
@@ -20,12 +20,9 @@ from grader.wire import limits
 
 
 def notebook_cells(text: str) -> list[Any]:
-    """Return the cells of a notebook of any version; no validation, as it would refuse notebooks that can be graded.
-
-    Raises Refused if there is no list of cells.
-    """
+    """Return the cells of a notebook of any version, valid or not. Raises Refused if there is no list of cells."""
     try:
-        # Integers are not needed, and huge ones would raise.
+        # Integers do not matter here, and Python refuses to convert huge ones.
         document = json.loads(without_outputs(text), parse_int=lambda digits: 0)
     except json.JSONDecodeError as error:
         raise Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
@@ -74,7 +71,7 @@ def without_outputs(text: str) -> str:
 
 
 def code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterator[Chunk]:
-    """Yield the learner's code; cell numbers start at 1 and count all cells, as Jupyter shows them."""
+    """Yield the learner's code cells. Cell numbers start at 1 and count all cells of the notebook."""
     damaged: list[str] = []
     for number, cell in enumerate(cells, start=1):
         kind = cell.get("cell_type") if isinstance(cell, dict) else None
@@ -93,14 +90,14 @@ def code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterato
 
 
 def _is_test_cell(cell: Any) -> bool:
-    """Return True for an nbgrader test cell, which is not the learner's."""
+    """Return True for an nbgrader test cell, which the learner did not write."""
     metadata = cell.get("metadata") if isinstance(cell, dict) else None
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     return isinstance(marks, dict) and marks.get("grade") is True and marks.get("solution") is False
 
 
 def cell_text(cell: Mapping[str, Any]) -> str | None:
-    """Return a cell's code; None if Python could not read it as text."""
+    """Return a cell's code; None if Python cannot read the code as text."""
     text = cell.get("source", cell.get("input"))  # "input" in version 3
     if isinstance(text, list) and all(isinstance(line, str) for line in text):
         text = "".join(text)
@@ -113,7 +110,7 @@ _CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)
 
 
 def checked_after(cells: Sequence[Any], chunks: Sequence[Chunk], exercises: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield, for each exercise, the chunk after which it is checked: at the last call of ``check("c3")``."""
+    """Yield each checked exercise, and the name of the last chunk up to its last call ``check("c3")``."""
     ends: dict[str, str] = {}
     exercises = tuple(exercises)
     names = {c.name for c in chunks}
@@ -149,10 +146,9 @@ _SKIP = re.compile(
 
 
 def neutralise(text: str) -> tuple[str, list[str]]:
-    """Replace IPython syntax; also return the lines that were left out.
+    """Replace IPython's syntax in a cell. Return the cell's new text, and the lines that were left out.
 
-    A cell that is valid Python is unchanged. Line numbers stay, unless the cell is in another language: then it becomes
-    empty.
+    A cell of valid Python does not change. A cell in another language becomes empty. In all others, line numbers stay.
     """
     if len(text) > limits.MAX_CELL or parsed(text) is not None:
         return text, []
@@ -171,7 +167,7 @@ def neutralise(text: str) -> tuple[str, list[str]]:
 
 
 def without_line_magics(text: str, left_out: list[str]) -> str:
-    """Replace line magics. They start statements, so strings, brackets and continued lines are skipped."""
+    """Replace line magics. These start statements, so they are not searched in strings, brackets, continued lines."""
     done: list[str] = []
     at = 0
     while at < len(text):
@@ -206,7 +202,7 @@ def _replacement(text: str, start: int) -> str | None:
     whole = text[start : _end_of(_TO_LINE_END, text, start)]
     first, *more = whole.split("\n")
     if re.match(r"%time[ \t]+\S", first):
-        return whole[len("%time") :].lstrip(" \t")  # %time runs the statement after it
+        return whole[len("%time") :].lstrip(" \t")  # %time runs the rest of its line
     stand_in = "pass"
     if assignment:
         names = [name.strip(" \t*") for name in assignment["names"].split(",")]

@@ -1,11 +1,11 @@
 """Read one submission as text; nothing is imported, executed or unpickled here.
 
-``read`` accepts any bytes: unusable files are left out and named in a note. It raises only if the grader cannot read
-existing files (permissions, a damaged disk, too many open files), so that students lose no points by that.
+``read`` accepts any bytes: unusable files are left out and named in a note. It raises an error only if the machine
+fails to read existing files (permissions, a damaged disk, too many open files), so that students lose no points then.
 
 If several files could be graded, the choice follows these rules, in this order:
 
-1. a changed file before one that is as handed out or has nothing written in it;
+1. a changed file before one that is as handed out or in which nothing was written;
 2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
    "03_matmuls-alice"); then the first words of one id ("c3"); then one that differs by a typo
    ("c3_contracing");
@@ -42,13 +42,13 @@ from grader.wire import limits
 def read(
     place: Place, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
 ) -> Submission:
-    """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises only Unreadable; see ``notes`` for problems.
+    """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises only Unreadable; other problems become notes.
 
     Args:
         place: the file or folder, or several files.
         student: the learner's name.
         exercises: exercise id -> module id.
-        handed_out: fingerprints of the files given to learners. An unchanged file is graded only if there is no other.
+        handed_out: fingerprints of the files given to learners. A changed file goes before an unchanged one.
     """
     notes: list[str] = []
     candidates, digest = _candidates(place, exercises, notes)
@@ -82,7 +82,7 @@ class _Candidate:
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
-    """Move the best rival to the front: changed files before unchanged ones, then by rank; the rest keeps its order."""
+    """Move the best rival to the front: changed files go before unchanged ones, then rank counts."""
     if len(rivals) < 2:  # the usual case; saves parsing
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
@@ -125,7 +125,7 @@ def _work_in(place: Place, exercises: Mapping[str, str], notes: list[str]) -> li
             notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
         else:
             strangers.append(file.shown)
-    if matched:  # a course of one module, as nbgrader releases it, does not know the other modules' names
+    if matched:  # a course of one module, for nbgrader, does not know other modules' names
         strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
     if strangers:
         notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
@@ -169,7 +169,7 @@ def _source(file: File, data: bytes, notes: list[str], exercises: Collection[str
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Add a file to the digest, lengths first, so that different sets of files never give the same stream."""
+    """Add a file to the digest, lengths first, so that different sets of files never give equal streams of bytes."""
     for part in (name.encode("utf-8", "surrogatepass"), data):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

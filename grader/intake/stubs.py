@@ -10,7 +10,7 @@ from grader.wire import limits
 
 
 def nothing_written(source: Source) -> bool:
-    """Return True if all tasks and answers are still unwritten, in a stub of any edition of the course."""
+    """Return True if no task and no answer is written. The stub may be of any edition of the course."""
     left = 0
     for chunk in source.chunks:
         tree = parsed(chunk.text) if len(chunk.text) <= limits.MAX_CELL else None

@@ -17,7 +17,7 @@ from grader.intake.times import STATED
 from grader.wire.text import closest
 
 _LONGEST = 100  # characters of a name
-_JOINERS = "\u200c\u200d"  # parts of words in several scripts, though not printable by themselves
+_JOINERS = "\u200c\u200d"  # invisible, but parts of words in several scripts
 
 
 class FoundSubmissions(NamedTuple):
@@ -26,7 +26,7 @@ class FoundSubmissions(NamedTuple):
     Attributes:
         students: (student, place), by student.
         notes: files that were skipped.
-        set_aside: reasons by student or file that cannot be graded as it is; the others are graded.
+        set_aside: reasons by student or file. These cannot be graded as they are; all others are graded.
     """
 
     students: list[tuple[str, Place]]
@@ -43,9 +43,9 @@ def find_submissions(
     with one student's name are one submission.
 
     A folder is one student's if it directly holds a module's folder, ``exercises/`` or a file without a student's name,
-    or only files of one student. Beside two or more folders with work (except "old", "final" ...), a file without a
-    student's name is set aside instead. In other folders, every sub-folder, ``.zip`` and file with a student's name is
-    a student's.
+    or only files of one student. Exception: a file without a student's name is set aside if it is beside two or more
+    folders with submitted files (not called "old", "final" ...). In a folder that is not one student's, every folder,
+    ``.zip`` and file with a student's name is a student's.
 
     Args:
         login: returns the student for a name of another system (such as Canvas).
@@ -77,22 +77,22 @@ def find_submissions(
 
 
 def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
-    """Add a reason: several folders can hold something of one name."""
+    """Add a reason for a name. A name can have several reasons, if several folders hold it."""
     known = aside.get(name, "")
     if reason not in known:
         aside[name] = f"{known}; {reason}" if known else reason
 
 
 def _is_a_name(student: str) -> bool:
-    """Return True if a student can have this name: it must read the same on a page, on a screen and in a file."""
+    """Return True if a student can have this name: pages, screens and files must all be able to show it alike."""
     visible = all(c.isprintable() or c in _JOINERS for c in student)
     return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """Return students with unique names; the others go ``aside``.
+    """Return students with unique names, and add all other students to ``aside``.
 
-    Reports are files, so names that differ only in case are not unique. Nor are names that look alike on a page.
+    Names that differ only in case are not unique, because reports are files; nor are names that look alike on a page.
     """
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
@@ -107,7 +107,7 @@ def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> l
 
 
 def _looks(student: str) -> str:
-    """Return a form that names share if pages show no difference but of case."""
+    """Return a key that is equal for names that look alike on a page, apart from case."""
     return " ".join("".join(c for c in student if c not in _JOINERS).split()).casefold()
 
 
@@ -189,7 +189,7 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 
 def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
-    """Report entries beside the students' folders that may be a submission."""
+    """Add notes and reasons for entries beside the students' folders that may be submissions."""
     for link in entries.links:
         _set_aside(aside, link.name, f"{printable(str(link))} {A_LINK}; put the work itself there")
     passed_over: list[str] = []
@@ -221,7 +221,7 @@ def _is_one_student(
 def _strays(folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]) -> list[Path]:
     """Return files without a student's name, if several folders (not called old or final) hold submitted files.
 
-    Otherwise such a file would turn all students' folders into parts of one submission.
+    Without this rule, such a file would make all students' folders parts of one submission.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
@@ -234,4 +234,4 @@ def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:
     try:
         return any(best_match(file.stem, exercises).quality != Quality.NONE for file in files_in_folder(folder, []))
     except Unreadable:
-        return True  # ``read`` reports it, for this student alone
+        return True  # ``read`` reports the problem, for this student alone

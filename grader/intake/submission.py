@@ -28,8 +28,8 @@ class Chunk:
 class Source:
     """Code that runs in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name): a notebook's
-    exercise is checked after this chunk, as in a run from top to bottom, whatever later cells redefine.
+    ``name`` is the path relative to the submission. ``ends`` holds pairs (exercise, chunk's name): the exercise of a
+    notebook is checked with what is defined after this chunk, whatever later chunks redefine.
     """
 
     name: str
@@ -44,8 +44,8 @@ class Submission:
     Attributes:
         sources: exercise id -> the source that holds its tasks.
         notes: remarks for the student and the staff.
-        digest: SHA-256 over names and bytes of all files that were read, and over the choices and notes: equal digests
-            mean equal sources and notes.
+        digest: SHA-256 over names and bytes of all files that were read, and over choices and notes. Equal digests mean
+            equal sources and notes.
     """
 
     student: str
@@ -59,7 +59,7 @@ class SubmissionError(Exception):
 
 
 class Unreadable(SubmissionError):
-    """The machine failed while it read a submission, which therefore cannot be judged."""
+    """The machine failed to read a submission, so the submission cannot be judged."""
 
 
 class NothingToGrade(SubmissionError):

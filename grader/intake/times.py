@@ -1,7 +1,7 @@
 """Find the submission time in the submission itself: a stamp, a zip's own times, or a file's date.
 
-Students can set all three, so staff who take points for lateness need their own record; these times are for courses
-without one. Nothing is executed, and unreadable data is not an error.
+Students can set all three, so staff who take points for lateness need a record of their own. These times are for
+courses without one. Nothing is executed, and unreadable data is no error.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NO_TIME = 1980  # year of zip members without a time
 
 
 def handed_in_at(place: Place, names: Iterable[str]) -> tuple[datetime, str] | None:
-    """Return when the newest of these sources was handed in, with time zone, and what states it; None if unknown.
+    """Return the submission time of the newest of these sources, with time zone, and what states it; None if unknown.
 
     Args:
         place: the student's submission.
-        names: of the sources, relative to it, as ``reading.read`` names them.
+        names: the sources' names, relative to the place, as ``reading.read`` gives them.
     """
     found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name))]
     return max(found, key=lambda one: one[0], default=None)

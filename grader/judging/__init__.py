@@ -1,4 +1,4 @@
-"""Verdicts: takes an exercise and what was observed, and returns results with a reason each.
+"""Verdicts. In: an exercise, and what was observed of a submission. Out: results, each with a reason.
 
-Handles only data, never learner code. Must not import JAX.
+This package handles only data, never learner code. It must not import JAX.
 """

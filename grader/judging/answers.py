@@ -37,8 +37,8 @@ TELLING = ("number", "table")
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
     """Draw one variant of a question and, for a choice, the order of its options.
 
-    The draw is SHA-256 over (seed, question name, student), so it does not depend on the process, the platform or the
-    order of students. It changes only with the question's parameters.
+    SHA-256 over (seed, question name, student) decides the draw, so the process, the platform and the order of students
+    do not matter. For one student and seed, only other parameters of the question change the draw.
 
     Args:
         seed: the course's seed, changed once per term.
@@ -68,27 +68,27 @@ class OfAClass:
             params: drawn parameters by student.
         """
         self.question = question
-        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # by repr of the draw: it and its students
+        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # by repr of a draw: the draw, its students
         self._draw_of = {student: repr(drawn) for student, drawn in params.items()}
         for student in sorted(params):
             self._alike.setdefault(self._draw_of[student], (params[student], []))[1].append(student)
         self._right: dict[str, Any] = {}
 
     def fits_others(self, student: str, text: str) -> list[str]:
-        """Return the other students for whom a wrong answer would be right. Staff look at these; it is never a verdict.
+        """Return the other students for whom a wrong answer would be right. For the staff to look at, never a verdict.
 
         Args:
             student: the student who gave the answer.
-            text: the answer, as it was shown back.
+            text: the answer, as the report shows it.
 
         Returns:
-            Names, sorted. Empty if the answer is right for this student, if it cannot be read, or if a right answer may
-            be luck, as for a choice.
+            Names, sorted. Empty if the answer is right for this student or cannot be read, or if students may guess
+            right answers to this question, as for a choice.
         """
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        kind = kind_of(self.question, own)  # kinds in TELLING do not depend on the draw
+        kind = kind_of(self.question, own)  # in kinds of TELLING, only ``why`` uses the draw
         try:
             given = kind.read(text)
         except BadAnswer:
@@ -107,7 +107,7 @@ class OfAClass:
 
 @cache
 def _variants(question: Question) -> list[dict[str, Any]]:
-    """Return all variants; cached, as a question never changes after it is declared."""
+    """Return all variants of a question. They are cached, as a declared question never changes."""
     return list(question.variants())
 
 
@@ -167,7 +167,7 @@ def kind_name(question: Question) -> Name:
 
 
 def heading(question: Question) -> str:
-    """Return in a few words what form the answer has, for all students: ``us``, ``a PartitionSpec``."""
+    """Return the form of the answer in a few words: ``us``, ``a PartitionSpec``. It is equal for all students."""
     match question.answer:
         case Quantity(unit=unit):
             return unit or "a number"
@@ -192,7 +192,7 @@ def units_known(question: Question) -> None:
 
 
 def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any]:
-    """Return the reader and judge of answers to this question, given the parameters drawn for a learner.
+    """Return the object that reads and judges answers to this question, with the parameters drawn for a learner.
 
     Raises:
         jinja2.TemplateError: an option's text does not render.
@@ -225,12 +225,12 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
     Args:
         params: the parameters drawn for the learner (``params_for``).
-        misconceptions: the exercise's; those of other questions are ignored.
+        misconceptions: all misconceptions of the exercise. Only those of this question count.
         raw: the plain JSON value from the submission; None or blank if not answered.
 
     Returns:
-        A Result. Its ``reason`` and ``hint`` never reveal the expected value; ``expected`` (for the staff) does. If the
-        author's function gives no valid answer, the status is ``broken``.
+        A Result. Its ``reason`` and ``hint`` never reveal the right answer; its ``expected``, for the staff, does. If
+        the author's function gives no valid answer, the status is ``broken``.
     """
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -265,7 +265,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without the right one: ``blocked``, or ``failed`` if it cannot be read or no right answer fits."""
+    """Read an answer without judging it. Status: ``failed`` if it is unreadable or never right, else ``blocked``."""
     kind = kind_of(question, params)
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -286,7 +286,7 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 def wanted(
     question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
 ) -> Any:
-    """Return the checked answer of a question's or misconception's function. Raises ValueError, and its errors."""
+    """Return the valid answer that this function of an author gives. Raises ValueError, and the function's errors."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
@@ -299,7 +299,7 @@ def nearest_misconception(
     for misconception in misconceptions_of(question, misconceptions):
         try:
             distance = kind.distance(given, wanted(question, misconception.fn, params, kind))
-        except Exception:  # a misconception without an answer for these parameters (verify reports it) matches nothing
+        except Exception:  # a misconception that fails for these parameters matches nothing; verify reports it
             continue
         if distance is not None:
             near.append((distance, misconception.name, misconception))
@@ -312,5 +312,5 @@ def misconceptions_of(question: Question, misconceptions: Iterable[Misconception
 
 
 def type_and_text(error: BaseException) -> str:
-    """Return ``ValueError: 0.0 is not ...`` on one line and capped; it is an author's error, so paths are kept."""
+    """Return an author's error as one short line, ``ValueError: 0.0 is not ...``. Paths in the line stay."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

@@ -1,4 +1,4 @@
-"""Judge results: takes findings and checks, returns results. NumPy and plain values, no JAX."""
+"""Judge checks. In: the findings of a submission (what came back for each ask). Out: a result for each check."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Drop repeated timelines and rounds: of checks of one program only the first that fails shows them."""
+    """Drop repeated pictures: if several checks of one program fail, only the first shows its timeline and rounds."""
     drawn: list[dict[str, Any]] = []
     found = []
     for result in results:
@@ -64,7 +64,7 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """Answers that a check looks at together: for each of its calls one answer, or one per mesh."""
+    """Answers that a check compares in one run: for each call of the check one answer, or one per mesh."""
 
     check: Check
     answers: tuple[tuple[Answered, ...], ...]
@@ -75,11 +75,11 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first ask; it has all properties that the group shares."""
+        """The first ask. Its sizes, mode and secrecy are those of the whole group."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check. NumPy warnings are silenced: they come from the learner's values, which the check compares."""
+        """Run the check. NumPy's warnings are silenced, because they are about the learner's values."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
@@ -94,10 +94,10 @@ class Together:
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
-    """Return the groups of answers that a check looks at, in the order of the asks.
+    """Return the groups of answers that a check compares, in the order of the asks.
 
-    A check of several calls gets a group only if each call was asked with the same settings. Learners may have only one
-    of the calls in public.
+    A check of several calls gets a group for settings with which every call was asked. In public there may be none,
+    because learners may have only one of the calls.
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -110,7 +110,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """Judge one check over all meshes and inputs. Reports the first failure on inputs that are not secret, if any."""
+    """Judge one check on all meshes and inputs. A failure on inputs that are not secret is reported first."""
     looked_at = together(check, answered)
     if not looked_at:
         return _result(check, "broken", "the grader asked nothing for this check")
@@ -152,7 +152,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return the result if the check fails on secret inputs, in words that do not depend on them; else None."""
+    """Return the result if the check fails on secret inputs, with a reason that reveals nothing of them; else None."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -170,11 +170,11 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
     """Return the result on the other requested devices, for a check that passes on simulated ones.
 
-    A check that looks at no values depends only on the program and needs no device. Secret inputs decide but add no
-    details.
+    A check that compares no values depends only on the program, so it is not tried there. Secret inputs decide, but add
+    no details to the result.
 
     Returns:
-        A failure; ``blocked`` if the devices do not hold the values; None if the check passes there or was not tried.
+        A failure; ``blocked`` if the other devices gave no values; None if the check passes there or was not tried.
     """
     unseen = ""
     for group in looked_at:
@@ -198,8 +198,8 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     """Return the first failure on other devices, if the check fails at every matmul precision.
 
-    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu); then float32
-    decides.
+    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu). Then the run in
+    float32 decides.
     """
     first = None
     precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
@@ -306,7 +306,7 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """Prefix the text with the mesh and the mode where there are several."""
+    """Put the mesh before the text, and the mode (``check_vma``) if the task has several modes."""
     if isinstance(ask.of, Call):
         if len(ask.of.meshes) > 1 and not every_mesh:
             text = f"on the mesh {show_device(ask.mesh)}, {text}"
@@ -317,7 +317,7 @@ def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
 
 def _of_fault(fault: Fault, task: str) -> str:
     place = f"line {fault.line}" if fault.line else ""
-    if fault.file.startswith("cell"):  # students know the name of their .py file, so its line is enough
+    if fault.file.startswith("cell"):  # a .py file's line is enough, as students know its name
         place = f"{fault.file}, {place}" if place else fault.file
     text = fault.message if fault.message.startswith(task) else f"{task}: {fault.message}"
     return f"{place}: {text}" if place else text

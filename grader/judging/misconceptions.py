@@ -1,7 +1,8 @@
 """Find the misconception that a submission has.
 
-A misconception fits if its checks find the same mistakes in the submission: equal wrong values, equal excess
-collectives, the same operation that waits. Only inputs that are not secret are used.
+A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A misconception fits if
+checks find equal mistakes in a form and in the submission: equal wrong values, equal excess collectives, or an equal
+operation that waits. Only inputs that are not secret are used.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from grader.expect.failure import Compared
 from grader.judging.judge import together
 from grader.judging.seen import Answered, Finding, paired
 
-NEAR = 0.01  # relative to the largest error: two ways to write one mistake differ by no more
-CLEAR = 4  # times the tolerance between two right results: a smaller error does not show its cause
+NEAR = 0.01  # relative to the largest error: forms of one mistake differ by less
+CLEAR = 4  # times the tolerance: a smaller error does not show its cause
 MOST_NAMED = 2
 """Most misconceptions that are named if they fit equally well; if more fit, none is named."""
 
@@ -30,7 +31,7 @@ Found = Failure | Fault | Outcome | None
 
 @dataclass
 class Shown:
-    """A program's or misconception's results on inputs that are not secret, and what checks find in them."""
+    """A submission's or misconception's results on inputs that are not secret, and what checks find in them."""
 
     answered: Sequence[Answered]
     _found: dict[str, list[Found]] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Shown:
         self.answered = [a for a in paired(self.answered) if not a.ask.secret]
 
     def to(self, check: Check) -> list[Found]:
-        """Return the check's findings by mesh and case; None where it passes."""
+        """Return what the check finds for each mesh and case; None where the check passes."""
         if check.name not in self._found:
             self._found[check.name] = list(_found(check, self.answered))
         return self._found[check.name]
@@ -54,9 +55,9 @@ def fitting(
 ) -> list[Misconception]:
     """Return the misconceptions that explain why a check fails, if they stand out from all others.
 
-    If the ``gives`` of some hold, return those. Otherwise a misconception fits if each check that it fails also fails
-    in the submission in the same way, or was not tried. Of several, return those with most other agreements
-    (``_rank``).
+    If misconceptions have a ``gives`` that predicts the results, return these. Otherwise a misconception fits if each
+    check that it fails was not tried on the submission, or fails there in an equal way. Of several that fit, return
+    those that agree most with the submission (``_rank``).
 
     Args:
         results: the status of each check of the submission.
@@ -79,12 +80,12 @@ def fitting(
 
 
 def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
-    """Return True if the submission fails each check in the way of one form, or in the way that all forms share."""
+    """Return True if the submission fails each check like one of the forms, or in the way that all forms share."""
     return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms]) for check in checks)
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Return True if the program's results are those that ``gives`` predicts, on every mesh."""
+    """Return True if the submission's results are those that ``gives`` predicts, on every mesh."""
     if misconception.gives is None:
         return False
     check = checks[misconception.fails[0]]
@@ -95,7 +96,7 @@ def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, 
 def _possible_forms(
     results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
 ) -> dict[str, list[tuple[Misconception, Shown]]]:
-    """Return, by misconception, its forms that fail no check that the submission passes."""
+    """Return each misconception's possible forms: forms that fail no check that the submission passes."""
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for misconception, mistaken in known:
         passed = [checks[name] for name in misconception.fails if results.get(name) == "passed"]
@@ -107,12 +108,12 @@ def _possible_forms(
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
 ) -> int:
-    """Count further agreements: failed checks, all collectives, all matmuls, all results."""
+    """Count the things that agree further: failed checks, all collectives, all matmuls, all results."""
     return sum((failed == set(misconception.fails) & results.keys(), *_likeness(submitted, mistaken, misconception)))
 
 
 def with_hint(result: Result, misconceptions: Sequence[Misconception]) -> Result:
-    """Return the result with the hint of one misconception, or of two if either may be the reason."""
+    """Return the result with the hint of the one misconception, or of both if there are two."""
     hints = list(dict.fromkeys(misconception.hint for misconception in misconceptions))
     hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
     return result.model_copy(
@@ -135,14 +136,14 @@ def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
                     group.judged(case)
                 except Failure as failure:
                     yield _of_case(case[0], failure) if _outcomes(case) else failure
-                except Exception as error:  # a check that does not look at this case, or fails itself
+                except Exception as error:  # a check that skips this case, or fails itself
                     yield None if _outcomes(case) else Fault("broken", str(error))
                 else:
                     yield None
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return the outcome of a wrong case; "wrong" if its check does not compare it with one expected outcome."""
+    """Return the outcome of a wrong case; "wrong" if the check compares the case with no single expected outcome."""
     return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -194,13 +195,13 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
-    """Return a mask of elements within ``bound`` of all others; all False if one of them is NaN there."""
+    """Return a mask of the elements of ``held`` that are within ``bound`` of that element in all other arrays."""
     near = [np.abs(_wide(held) - _wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
 
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Return True if a check fails in the same places and for the same reason.
+    """Return True if a check fails in equal places and for equal reasons in both programs.
 
     Undefined values may be NaN in one program and a number in the other. Such places are ignored, but at least as many
     other places must agree.
@@ -219,7 +220,7 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 
 
 def _alike(one: Found, other: Found) -> tuple[int | None, int]:
-    """Return the number of places that agree (None: they disagree) and the number that cannot be compared."""
+    """Return the number of places that agree (None if some disagree) and of places that cannot be compared."""
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
@@ -254,8 +255,8 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 def _same_finding(one: Failure, other: Failure) -> bool:
     """Return True if the data of both failures agree.
 
-    If the data are not numbers, the words of the reasons must agree too. If there are no data, the numbers in the
-    reasons must agree as well.
+    If the data are no numbers, the words of the reasons must agree too. If there are no data, the words and the numbers
+    of the reasons must agree.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):
@@ -286,9 +287,9 @@ def _same_data(a: object, b: object, spread: float) -> bool:
 
 
 def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
-    """Compare wrong values: the same places must be wrong, by equal errors where both are numbers.
+    """Compare wrong values: equal places must be wrong, by equal errors where both values are numbers.
 
-    If the expected values differ, they depend on what a program draws; then only places are compared.
+    Expected values may depend on what a program draws. If they differ for this reason, only places are compared.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0

@@ -1,8 +1,9 @@
-"""Plan the asks of a submission: an exercise's calls, on every mesh, with inputs drawn from a seed.
+"""Plan the asks of an exercise. An *ask* is one request to a submission; a *plan* is all asks of an exercise.
 
-A public plan holds what learners can try: the dimensions and cases that they see. A grader's plan adds asks on hidden
-dimensions and more cases, then *secret* asks with hidden inputs, drawn from the course's seed. Secret asks decide, but
-reports show nothing about them.
+An ask is a call on one mesh with inputs drawn from a seed, the cases of a plain function, or a question. A public plan
+holds what learners can try: the dimensions and cases that they see. A grader's plan adds asks on hidden dimensions and
+more cases, then *secret* asks, whose inputs are drawn from the course's seed. Secret asks decide, but reports show
+nothing about them.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ SECRET_RUNS = 2  # plus the run with the open seed: three on hidden dimensions
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """One request to a submission, with the inputs that only the runner and the judge see.
+    """One request to a submission, with inputs that only the runner and the judge see.
 
     Attributes:
         of: the call, cases or question to answer.
         mesh, dims, static, check_vma: settings of a call.
-        inputs: for each run and step, the arguments by name (and ``cotangent``); later steps omit those that are fed.
+        inputs: for each run and step, the arguments by name, and ``cotangent``. Steps after the first omit arguments
+            that are results of the step before.
         cases: argument sets of a function.
-        secret: drawn from the course's seed; the result decides, but reports show nothing about it.
+        secret: True if the inputs or cases are drawn from the course's seed, see above.
         exercise: id of the exercise.
-        hidden: a call on hidden dimensions.
-        compared: another call asks for its program's time, so the two programs are compared.
+        hidden: True for a call on hidden dimensions.
+        compared: True if this call's program is compared with that of a timing call, or the reverse.
     """
 
     of: Call | Cases | Question
@@ -59,7 +61,7 @@ class Ask:
         return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
-        """Return the ask as JSON: a call's shapes, dtypes and specs, never values; a function's argument sets."""
+        """Return the ask as JSON: shapes, dtypes and specs of a call, never values; or a function's argument sets."""
         if isinstance(self.of, Question):
             return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
         if isinstance(self.of, Cases):
@@ -95,7 +97,7 @@ class Ask:
 
     @property
     def program(self) -> tuple:
-        """A key that is equal for asks of a call that share one program."""
+        """A key that is equal for asks that one program of a call answers."""
         static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
@@ -106,7 +108,7 @@ class Ask:
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Return a key that is equal for asks that a check of several calls looks at together."""
+        """Return a key that is equal for asks that a check of several calls compares in one run."""
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
         return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
@@ -128,7 +130,7 @@ class Ask:
         return hashlib.sha256(json.dumps(self.for_tracer([])).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
-        """Return the inputs in the program's order, one list per run with all of its steps."""
+        """Return the inputs in the program's order: one list per run, with the inputs of all steps of the run."""
         steps = self.of.steps if isinstance(self.of, Call) else 1
         each = [[array for _, array in arrays_of(one)] for one in self.inputs]
         return [list(itertools.chain(*each[at : at + steps])) for at in range(0, len(each), steps)]
@@ -140,7 +142,7 @@ def arrays_of(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
 
 
 def _out_specs(call: Call) -> Any:
-    """Return a body's out_specs; if the result's structure is declared, one per leaf as in the learner's process."""
+    """Return a body's out_specs. If the result's structure is declared, return one spec for each leaf."""
     specs = call.task.out_specs
     if call.returns is None:
         return specs if call.names is None else (specs,)
@@ -168,14 +170,14 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 
     Args:
         exercise: the exercise to judge.
-        public: only what learners can try themselves.
+        public: leave out asks that learners cannot try themselves.
         seed: the course's seed.
     """
     asks: list[Ask] = []
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
     for call in dict.fromkeys(call for check in chosen for call in _looked_at(check)):
-        # The public check names the draw, so that a grader draws the same data as learners.
+        # A public check's name enters the draw, so that a grader draws the data that learners draw.
         of_call = [check for check in checks if call in _looked_at(check)]
         public_checks = [check for check in of_call if check.public]
         where = f"{exercise.id}/{(public_checks or of_call)[0].name}"
@@ -190,7 +192,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 
 
 def _looked_at(check: Check) -> list[Call | Cases]:
-    """Return the calls of a check, and before each timing call the call that it times."""
+    """Return the calls of a check. The call that a timing call times comes right before the timing call."""
     return [each for call in check.calls for each in _with_values(call)]
 
 
@@ -201,7 +203,7 @@ def _compared_calls(checks: Sequence[Check]) -> set[int]:
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """Return the call, and before a timing call the call that it times: their programs are compared."""
+    """Return the call; for a timing call, the call that it times and then the timing call."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 
@@ -217,7 +219,7 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
     assert cases.hidden is not None
     try:
         found = list(cases.hidden(draw))
-    except Exception as error:  # the function is the author's
+    except Exception as error:  # the author's function failed
         raise AuthorError(f"{cases.task.name}: drawing hidden cases raises {type(error).__name__}: {error}") from None
     for case in found:
         declared.mapping(f"{cases.task.name}: a hidden case", case, '{"n": 8}')
@@ -225,7 +227,7 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
-    """Return the asks of a call. If ``shown``, learners have this call, and a grader also asks exactly as they can."""
+    """Return the asks of a call. ``shown``: learners have this call, so a grader's asks include those of learners."""
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:
@@ -239,7 +241,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     asks = list(asked(False, OPEN_SEED, 1)) if public or (shown and not same) else []
     if not public and not (call.timing and asks and same):
         asks += asked(True, OPEN_SEED, 1)
-    if not public and not call.timing:  # without data there are no secrets
+    if not public and not call.timing:  # timing calls have no data that could be secret
         asks += asked(True, seed, SECRET_RUNS, secret=True)
     return asks
 
@@ -247,7 +249,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Yield the arguments of one run, step by step, drawn in order. Raises AuthorError if one cannot be drawn."""
+    """Draw and yield the arguments of one run, step by step. Raises AuthorError if an argument cannot be drawn."""
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}

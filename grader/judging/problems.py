@@ -1,4 +1,4 @@
-"""Check a question: every variant has a text, a valid answer, and misconceptions that differ."""
+"""Check a question: every variant has a text, a valid answer, and misconceptions with other answers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ OF_KIND = {
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
     """Yield the problems of a question over all variants (at most ``VARIANT_CAP``, sampled), one line each.
 
-    Problems are texts that do not render, answers (right or a misconception's) that are not valid for their kind, and
-    pairs of answers that one answer could match. Each problem is reported once, with the first variant that has it.
+    Problems are texts that do not render, answers (right ones and misconceptions') that are not valid for their kind,
+    and two answers so close that a learner's answer could match both. Each problem is reported once, with the first
+    variant that has it.
     """
     try:
         units_known(question)

@@ -1,8 +1,8 @@
 """Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
-The timed program never runs. It is known to compute the right values only because it equals a small program with judged
-values: same operations in the same order, same operands by position, same dtypes and attributes. Each size must be the
-substitute of the small size.
+The timed program is large and never runs. Its values count as right only because it equals a small program whose values
+are judged: equal operations in equal order, with equal operands (by position), dtypes and attributes. Each size in it
+must be what the substitution makes of the size in the small program.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
 NUMBER = re.compile(r"(?<![a-z\d])\d+")  # not the 64 of i64
-# The shape of the result follows from operands and attributes, which are compared. This holds for collectives, too.
+# Their results' shapes follow from operands and attributes, which are compared. This holds for collectives, too.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # a loop over N devices has N - 2 to N + 2 rounds
 WINDOW = 3  # a window of 4 has T - 3 places
-MAX_SUMMED = 12  # arguments considered; any subset of them may be packed in one flat array
+MAX_SUMMED = 12  # most arguments for which all subsets are tried: a flat array may pack any subset
 MOST_LOST = Fraction(
     1, 2
 )  # largest loss of the array's fraction that fixed-size parts cover, from the small to the large program
-TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # a pad may be negative
+TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # a negative pad cuts
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first operation that differs. ``line``, ``file``: its place in the large program, else in the small one."""
+    """How two programs differ. ``line``, ``file``: the differing operation's, in the large program if known there."""
 
     message: str
     line: int | None = None
@@ -46,11 +46,11 @@ def difference(small: Operations, large: Operations, sizes: Substitution) -> Dif
 
 @dataclass
 class _Comparison:
-    """Comparison of two programs, with the pairs of sizes that are not products of dimensions.
+    """Comparison of two programs. A pair is a size of the small program and the size in its place in the large one.
 
     Attributes:
-        sums: pairs of sizes of arguments packed in one flat array.
-        follows: pairs of sizes that earlier slices and concatenations made, such as T - 1.
+        sums: allowed pairs of sizes of flat arrays, into which several arguments are packed.
+        follows: pairs that earlier slices and concatenations made, such as T - 1.
     """
 
     small: Operations
@@ -60,7 +60,7 @@ class _Comparison:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Collect ``sums``: any of the arguments may be packed in one flat array, as gradients in a bucket are."""
+        """Collect ``sums``. A flat array may pack any subset of the arguments, like gradients in a bucket."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -116,7 +116,7 @@ class _Comparison:
         return "" if equal else f"{two.name} goes between other devices than in the judged program"
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
-        """Return True if groups are as large as the other mesh's axes require, and pairs are equally far apart."""
+        """Return True if groups grow with the axes of the mesh, and pairs are equally far apart in both programs."""
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
             return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
@@ -129,13 +129,13 @@ class _Comparison:
         idle = [math.prod(p.mesh.values()) - n for p, n in zip((self.small, self.large), pairs, strict=True)]
         return ways[0] == ways[1] and (self.fits(*pairs) or self.fits(*idle))
 
-    # must not hold for all parts together
+    # must hold for all parts together
 
     def shrinking_parts(self) -> Difference | None:
-        """Return a difference if parts that keep their size make up most of the small array, but not of the large one.
+        """Return a difference if parts of fixed size are most of an array in the small program, but not in the large.
 
-        Ten of 11 rows from each end cover all rows, but hardly any of 4,096 rows. Then the small program's values are
-        right, and the large program leaves out most of its work. One row, or all but one, is a part of both sizes.
+        Ten rows from each end cover all of 11 rows, but hardly any of 4,096 rows. Then the small program's values are
+        right, and the large program leaves out most of its work. One row, or all rows but one, is allowed in both.
         """
         lost, cuts = Fraction(0), set()
         for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):
@@ -156,7 +156,7 @@ class _Comparison:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if a part grows as required in each dimension that grows; for a gather, if its indices grow."""
+        """Return True if a part grows in each dimension in which the array grows, or a gather's indices grow."""
         if one.name == "gather":
             text = one.attributes
             batch = re.search(r"start_indices_batching_dims = \[([\d, ]*)\]", text)
@@ -195,21 +195,21 @@ class _Comparison:
         return ""
 
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
-        """Return True if a number may be a dimension's index, so that it stays 3 when a mesh axis of 3 devices grows.
+        """Return True if a number may be a dimension's index, which does not grow with a mesh axis of that size.
 
-        Sizes have prime factors of their own, which are larger than the mesh.
+        It cannot be an array's size: these have prime factors that are larger than the mesh.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
 
     def rounds(self, one: int | None, two: int | None) -> bool:
-        """Return True if rounds fit, or differ equally by a few from a size that grows: N - 1 rounds of N devices."""
+        """Return True if the rounds fit, or are off by one small number from a size that grows, such as N - 1."""
         if one is None or two is None:
             return one == two
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices: each bound is the same size from the start, or from the end, of the array."""
+        """Compare slices: each bound fits, counted from the array's start or from its end."""
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -220,7 +220,7 @@ class _Comparison:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads: each side's amount fits, or follows from a total that fits (the transpose of a slice)."""
+        """Compare pads. The amounts on both sides fit, or one does and the padded size too (a slice's transpose)."""
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
         for dim, whole in enumerate(zip(*wholes, strict=True)):
@@ -256,7 +256,7 @@ class _Comparison:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return where the parts of a concatenation end: code that takes it apart again slices there."""
+        """Return where the parts of a concatenation end, in both programs: code that splits it slices there."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
@@ -265,8 +265,8 @@ class _Comparison:
     def fits(self, judged: int, timed: int) -> bool:
         """Return True if the substitution turns ``judged`` into ``timed``.
 
-        A size in ``follows`` also fits if it is at least that large, or a few off from a size that grows. Otherwise
-        arrays of 5 and 6 numbers would excuse 11 rows where 4,096 are due.
+        A pair in ``follows`` also fits if ``timed`` is larger than that, or if both are off by one small number from a
+        size that grows. A weaker rule would let arrays of 5 and 6 numbers excuse 11 rows where 4,096 are due.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -274,12 +274,12 @@ class _Comparison:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if both differ equally, by at most ``most``, from a size that grows."""
+        """Return True if both are off by one number, at most ``most``, from a size that grows."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return text with the substituted size, if it differs."""
+        """Return text with the size that the substitution makes of this one; '' if it does not change."""
         grown = self.sizes.of(judged)
         return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
 

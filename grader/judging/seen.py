@@ -1,8 +1,8 @@
 """Views of answers for checks, and the expected outcomes. NumPy and plain values, no JAX.
 
-A finding is the result of one ask: an observation (a program that ran), outcomes (of a function, or a question's
-answer) or a fault. ``paired`` matches a timed program with the small one that has judged values. If the two differ, the
-timed one is not judged.
+An *ask* is one request to a submission. A *finding* is what came back for it: an observation of a program that ran,
+outcomes of a plain function, a question's answer, or a fault. ``paired`` matches each timed program with the small
+program whose values are judged. If the two programs differ, the time is not judged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Answered:
 
 
 def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
-    """Yield what a check sees of one answer, per run. ``elsewhere``: take results from this entry of ``elsewhere``."""
+    """Yield what a check sees of each run of an answer. ``elsewhere``: the entry of ``finding.elsewhere`` to see."""
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
@@ -64,7 +64,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
 
 
 def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
-    """Return what can be seen of a program without a run."""
+    """Return what a check sees of a program before it runs."""
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,
@@ -86,10 +86,10 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Return True to try which operations matter: on one mesh, and when grading only on hidden dimensions.
+    """Return True if a runner shall find out which operations matter: on one mesh; for a grade, on hidden dimensions.
 
     Each trial compiles a program. A submission that does the work on the mesh with most axes gains nothing by leaving
-    it out on others, or at the sizes that learners see.
+    the work out on other meshes, or at the sizes that learners see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -116,9 +116,9 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     """Return what a check sees of one step.
 
     Args:
-        program: what is seen of the program without a run.
+        program: what a check sees of the program before it runs.
         inputs: the arguments drawn for this step.
-        before: the earlier steps; the last one's results are fed to this one.
+        before: the earlier steps; results of the last of them are arguments of this step.
     """
     call = ask.of
     assert isinstance(call, Call)
@@ -142,7 +142,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
 
 
 def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
-    """Return the result in its declared structure, else one array or a list. One result equals a tuple of one."""
+    """Return the result in its declared structure. If none is declared, return one array, or a list of several."""
     found = [replace(r, due=call.dtype, per_device=call.task.kind == "body", step=step) for r in outputs]
     if call.results is None:
         return found[0] if len(found) == 1 else found
@@ -158,7 +158,7 @@ def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
 
 
 def _fed(call: Call, out: Any) -> dict[str, Any]:
-    """Return the arguments that the previous step returned."""
+    """Return the arguments of a step that are results of the previous step."""
     results = flat(out)
     arrays = {about.feeds: result for about, result in zip(call.results or (), results, strict=True)}
     places = {name: at for at, (name, _) in enumerate(leaf for a in call.args for leaf in leaves(call.args[a], a))}
@@ -175,13 +175,13 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Return the outcomes of the author's function; cached, as all students share the plan."""
+    """Return the outcomes of the author's function on an ask's cases; cached, as all students get the same cases."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
 
 def reference_outcome(task: Task, args: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of the author's function; its errors are outcomes too."""
+    """Return the outcome of the author's function. An error is an outcome too."""
     try:
         return Outcome(value=decode(encode(task.fn(**args))))
     except Exception as error:
@@ -205,10 +205,10 @@ TOO_LARGE = (
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers; a timed program that is not the judged one at other sizes becomes a Fault.
+    """Return the answers. A timed program that is not the judged program at other sizes becomes a Fault.
 
-    The judged program shows which operations of the timed one matter. Answers that are paired already are not compared
-    again.
+    The timed program takes over which operations matter in the judged one. Answers that are already paired stay
+    unchanged.
     """
     found = []
     for answer in answered:
@@ -228,7 +228,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer to the value call of a timing call, at the matching sizes.
 
     Raises:
-        LookupError: the plan did not ask for it; ``plan`` always does.
+        LookupError: the plan has no such ask. ``plan`` always has it.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

@@ -42,7 +42,7 @@ UNITS = (
     "day = 86400 * second = d",
     "byte = [data] = B",
     "bit = byte / 8 = b",
-    "KB = 1000 * byte",  # as people write it; kiB likewise
+    "KB = 1000 * byte",  # KB and kiB are what people write
     "kiB = 1024 * byte",
     "bps = bit / second",
     "Bps = byte / second",

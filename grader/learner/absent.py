@@ -1,6 +1,7 @@
 """Stand-ins for modules that are not installed where submissions are graded, so that code without them runs.
 
-A left-over plot or table then costs nothing. Code that computes with such a module gets the line that imports it.
+A left-over plot or table then costs no points. For code that computes with such a module, the error names the line
+that imports the module.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_nam
 
 
 class NotInstalled(ImportError):
-    """A missing module is used. Its name and the line that imports it are in ``module`` and ``line``."""
+    """Learner code uses a missing module. ``module``: the module's name. ``line``: the line that imports it."""
 
     def __init__(self, module: str, line: int) -> None:
         super().__init__(f"{module} is not installed where this is graded; line {line} imports it")
@@ -25,7 +26,7 @@ class NotInstalled(ImportError):
 
 
 class StandIn:
-    """Any module, function or class of a missing module. It can be named, but not used."""
+    """A missing module, or any name in it. Code can mention a stand-in, but not compute with it."""
 
     def __init__(self, module: str, line: int) -> None:
         self.__dict__.update(_module=module, _line=line)
@@ -65,7 +66,7 @@ def stood_in(
 
     Args:
         note: called with the module, and the line and file that import it.
-        guarded: whether the import at this file and line is in a ``try``, so that its author handles the failure.
+        guarded: returns whether the import at this file and line is in a ``try``, which handles the failure.
     """
     own = builtins.__import__
 

@@ -1,8 +1,8 @@
 """LEARNER PYTHON RUNS HERE: a task is called, and the result is a program, plain values, or a fault.
 
-An ask says what to call, on which mesh, with which shapes and specs, never with which values. For plain functions it
-holds the arguments, hidden ones last. There is no check, expected value or hidden array here to steal. Trees of
-arguments are assembled and results flattened here, because a program has only flat lists of arrays.
+An ask (one request) says what to call, on which mesh, with which shapes and specs, never with which values. Only an ask
+to a plain function, which is not traced, holds arguments, hidden ones last. No check, expected value or hidden array is
+here to steal. Trees of arguments are assembled and results flattened here: a program has only flat lists of arrays.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             mesh = mesh_of(ask)
-            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):  # a bare spec refers to it
+            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):  # bare specs refer to it
                 jax.set_mesh(mesh)  # the learner's mesh may have other axes; the task needs this one
             return {"program": True}, [looked_at(task, ask, program)]
     except BaseException as error:
@@ -65,7 +65,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 
 
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
-    """Return the mesh of an ask. For a timing call with too few devices here, it is a mesh without devices."""
+    """Return the mesh of an ask: for a timing call that needs more devices than there are, one without devices."""
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
@@ -88,9 +88,9 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """Return ``lower`` of the task, while learner code may inspect arrays as if they were computed; see ``looks``."""
+    """Return ``lower(task, ask)``; meanwhile learner code may inspect arrays as if they had values, see ``looks``."""
     task = on_leaves(task, ask)
-    if ask["kind"] == "body" or "timing" in ask:  # learners trace these, too; paper-sized arrays lack data
+    if ask["kind"] == "body" or "timing" in ask:  # learners trace bodies, too; timing calls have no data
         return lower(task, ask)
     mesh = mesh_of(ask)
     arguments = [
@@ -139,7 +139,7 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
 
 
 def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> dict[str, Any]:
-    """Return what a pure function did for one argument set: ``{"value"}`` or ``{"error", "kinds", "message", "line"}``.
+    """Call a plain function. Return ``{"value"}``, or ``{"error", "kinds", "message", "line"}`` if it raised an error.
 
     ``kinds`` includes the error's base classes, because a subclass of ValueError is a ValueError.
     """
@@ -202,8 +202,8 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
 def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
     """Return ``task`` as a function from the leaves of its arguments to the leaves of its result, in declared order.
 
-    If no structure is declared for the result, the function returns the task's result. It raises Misfit if the result
-    has another structure.
+    If no structure is declared for the result, the function returns the task's result unchanged. It raises Misfit if
+    the result has another structure than declared.
     """
     takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
     if returns is None and not any(map(is_tree, takes)):
@@ -247,7 +247,7 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return the cotangent of a result in the result's type, which JAX requires.
+    """Return a result's cotangent, converted to the result's type, because JAX requires that type.
 
     Raises Misfit for a loss that is not one number.
     """

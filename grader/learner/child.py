@@ -20,11 +20,11 @@ __all__ = ["answer", "prepare"]
 
 
 def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> None:
-    """Load the source that comes first, then answer every ask.
+    """Load the source, which is the first input, then answer every ask.
 
     Args:
         read: the input, ``read(n)``: a frame with the source, then the stages of asks.
-        stream: the output: ``started`` before any part of the source is read, ``loaded``, then the numbered answers.
+        stream: the output: ``started`` before the source is read, ``loaded`` after it ran, then the numbered answers.
         seconds: CPU time for loading, and for each ask.
     """
     source, _ = frames.read_frame(read)
@@ -57,9 +57,9 @@ def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _hide_grader() -> None:
-    """Replace ``grader`` by empty modules, because it holds formulas and layouts that learners must find.
+    """Replace ``grader`` by empty modules, because the package holds formulas and layouts that learners must find.
 
-    Notebooks call ``check`` below each exercise (shardlings' own or nbgrader's), and may call ``explain``, ``chip`` and
+    Cells of a notebook call the package's ``check`` below each exercise, and may call ``explain``, ``chip`` and
     ``show``. Here these do nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:

@@ -1,4 +1,4 @@
-"""A learner's error as data: its kind, one line for the learner, and the line of their code that it comes from."""
+"""A learner's error as data: its kind, one line of text for the learner, and the line of code that raised it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ NEEDS_VALUES = (
 
 
 def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | None = None) -> dict[str, Any]:
-    """Describe a learner's error: kind, one line, and the innermost line of their own code.
+    """Describe a learner's error: its kind, one line of text, and the innermost line of the learner's code.
 
     Args:
         files: the learner's files.
         seconds: the limit of CPU time.
-        mesh: the mesh that was asked for.
+        mesh: the mesh of the ask.
     """
     line, where = innermost(error, files)
     name = type(error).__name__
     match error:
         case TimeLimit():
             kind, text = "timeout", f"did not finish within {seconds:g} s"
-            line, where = None, ""  # the interrupted line varies, and reports must be reproducible
+            line, where = None, ""  # the interrupted line varies, but reports must not
         case MemoryError():
             kind, text = "memory", "ran out of the memory it is allowed"
         case ValueDependent():
@@ -82,7 +82,7 @@ def _raised(
 
 
 def unbound_axis(error: BaseException) -> str | None:
-    """Return the axis that a collective names and JAX does not find, or None for other errors.
+    """Return the axis that a collective names and that JAX does not find; None if the error is another one.
 
     JAX raises a NameError or, where it tracks varying axes, an assertion without a message.
     """
@@ -108,7 +108,7 @@ def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
 
 
 def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
-    """Return a text if the task uses a mesh of its own and JAX's error is about meshes, specs or devices, else ''."""
+    """Return a hint if the task uses a mesh of its own and the error is about meshes, specs or devices, else ''."""
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""
@@ -135,7 +135,7 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in use at an error: those in the learner's code, and those that it passed to JAX."""
+    """Return the meshes in the frames of an error: those in learner code, and those that learner code passed to JAX."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

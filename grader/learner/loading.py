@@ -26,7 +26,7 @@ class LoadedSource:
     """A source that was executed.
 
     Attributes:
-        space: the namespace in which its chunks ran, and in which its functions look names up.
+        space: the namespace in which the chunks ran, and in which their functions look names up.
         states: for every chunk, the namespace after it ran, and whether a mesh was set.
         faults: errors that stopped chunks, and missing modules (kind ``absent``).
         files: the chunks' texts by name.
@@ -57,10 +57,10 @@ class LoadedSource:
             yield
 
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
-        """Return the namespace at the end of the ask's exercise, ``ask["after"]``, or None if nothing was executed.
+        """Return the namespace after the chunk in which the ask's exercise ends, ``ask["after"]``; None if nothing ran.
 
-        If the task is redefined below its check, its last definition counts. Without a check in the notebook, the
-        namespace is that at the end.
+        If a later chunk redefines the task, the last definition counts. If the notebook never checks the exercise,
+        return the namespace after the last chunk.
         """
         names, after = list(self.states), ask.get("after")
         if after not in self.states:
@@ -74,8 +74,8 @@ class LoadedSource:
 def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
 
-    As in a notebook, a chunk that raises does not stop the next one, and its definitions up to the error stay. The
-    caller must be inside ``tolerant_jax``.
+    As in a notebook, the chunks after one that raises an error still run, and its definitions before the error stay.
+    The caller must be inside ``tolerant_jax``.
     """
     program = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
@@ -110,7 +110,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
         if id(value) not in copies:
             left -= len(value)
             if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
-                return value  # comparing other keys may run learner code
+                return value  # comparing keys of other types may run learner code
             copies[id(value)] = new = value.copy()
             for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
                 new[key] = copied(value[key], depth + 1)

@@ -1,9 +1,9 @@
 """Inspecting an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
-A traced array has a shape and a dtype, but no layout and no values. A learner who calls the function on sharded arrays
-sees both. So the program up to the inspection runs here, on made-up inputs laid out as asked, and its result is shown:
-the layout is real, the values are made up. A program that depends on these values is an error. It is detected by
-tracing a second time, with other made-up inputs.
+A traced array has a shape and a dtype, but no layout and no values. Learners who call the function on sharded arrays
+see both. So the program up to the inspection runs here on made-up inputs, in the ask's layouts, and the result is
+shown: the layout is real, the values are made up. A program must not depend on these values. To detect this, the
+task is traced a second time with other made-up inputs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ArrayRead(BaseException):
 
 
 class ValueDependent(Exception):
-    """The program depends on the values that learner code was shown, first at ``line`` of ``file``."""
+    """The program depends on made-up values, which learner code first inspected at ``line`` of ``file``."""
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Return ``task``, noting the trace of its arguments: arrays of an inner jit or shard_map have another one."""
+        """Return ``task``, noting its arguments' trace when called. Arrays of inner jits or shard_maps have others."""
 
         def watched(*args: Any, **static: Any) -> Any:
             self.count = 0
@@ -87,7 +87,7 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Return where learner code inspects, itself or through NumPy. JAX inspects for reasons of its own."""
+        """Return the line of learner code that inspects, itself or through NumPy; None if JAX itself inspects."""
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -106,7 +106,7 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)`` with every inspection answered.
+    """Return ``export(task)``, in which every inspection by learner code shows an array.
 
     Args:
         task, static: called as ``task(*arrays, **static)``.
@@ -115,7 +115,7 @@ def settled(
     Raises ValueDependent.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # one call on one line: a program records the lines of its callers
+    for sign in (1, -1):  # both calls on one line: programs record their callers' lines
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:
@@ -161,7 +161,7 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
             return so_far.evaluated(made, arrays)
         except Exception:
             return jax.jit(until_the_look)(*arrays)
-    except Exception:  # any fault shows up when the program itself is made
+    except Exception:  # the trace of the whole program reports the fault
         return None
 
 
@@ -169,11 +169,11 @@ class SoFar:
     """The results of a program's steps, computed one by one: the next inspection needs only the steps after them."""
 
     def __init__(self) -> None:
-        self.values: list[Any] = []  # of all variables that ``steps`` steps bind
+        self.values: list[Any] = []  # of all variables that the first ``steps`` steps bind
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
-        """Return the one result of a program that begins with the steps computed so far."""
+        """Return the one result of a program whose first steps are those computed so far."""
         program = made.jaxpr
         old, new = program.eqns[: self.steps], program.eqns[self.steps :]
         known, bound = _bound(old), _bound(new)
@@ -221,7 +221,7 @@ def _shown(array: Any, name: str) -> Any:
 
 
 def stand_ins() -> dict[str, Any]:
-    """Return replacements for attributes of ``jax.core.Tracer``. Without a value to show, JAX's own are kept."""
+    """Return replacements for attributes of ``jax.core.Tracer``, which act like JAX's own if no array is shown."""
     ready = {
         "block_until_ready": lambda self: self,
         "copy_to_host_async": lambda self: None,
@@ -252,7 +252,7 @@ def _method(name: str) -> Callable:
 
 
 def with_shown(device_get: Callable) -> Callable:
-    """Return ``jax.device_get`` with inspections answered, because it reads arrays from inside JAX."""
+    """Return a ``jax.device_get`` that gets the shown arrays: JAX's own reads arrays from inside JAX."""
 
     def get(x: Any) -> Any:
         leaves, tree = jax.tree.flatten(x)

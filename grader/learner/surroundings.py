@@ -23,8 +23,8 @@ class TimeLimit(BaseException):
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, if the system has timers.
 
-    Wall time depends on the machine's load, so only CPU time counts. The process that waits for this one ends code that
-    sleeps. The system's timer may include ticks of other processes, so ``counted_seconds`` decides.
+    Wall time depends on the machine's load, so only CPU time counts; the keeper ends code that sleeps too long. The
+    system's timer may include ticks of other processes, so ``counted_seconds`` decides whether time is over.
     """
     if not hasattr(signal, "setitimer"):
         yield
@@ -39,7 +39,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGPROF, over)
-    except ValueError:  # not the main thread: the caller keeps the time
+    except ValueError:  # not in the main thread: the caller limits the time
         yield
         return
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -53,17 +53,17 @@ def time_limit(seconds: float) -> Iterator[None]:
 def counted_seconds(begun: os.times_result) -> float:
     """Return the CPU seconds since ``begun`` that count.
 
-    The kernel hands out memory page by page, which takes several times as long on a loaded machine. Kernel time counts
-    only from ``KERNEL_SECONDS`` on, so that code that takes all memory meets the memory limit first.
+    The kernel takes several times as long to hand out memory pages on a loaded machine. So the first ``KERNEL_SECONDS``
+    of kernel time do not count, and code that takes all memory reaches the memory limit first.
     """
     now = os.times()
     return now.user - begun.user + max(0.0, now.system - begun.system - KERNEL_SECONDS)
 
 
 def prepare() -> None:
-    """Prepare the process that children are forked from, so that they need not repeat it.
+    """Prepare the process from which children are forked, so that the children start prepared.
 
-    Starts no backend and no thread, because these would not survive a fork.
+    This starts no backend and no thread, because these would not survive a fork.
     """
     share_ir_context()
     mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))

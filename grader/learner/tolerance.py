@@ -22,8 +22,8 @@ from grader.learner import looks
 def tolerant_jax() -> Iterator[None]:
     """Make left-over prints harmless, old spellings work and files change no settings, inside this context.
 
-    Errors keep JAX's own frames, from which ``unbound_axis`` reads the details of an assertion. It is entered once for
-    all asks of a source, because changing JAX back and forth takes a twentieth of a trace.
+    Errors keep JAX's own frames, from which ``unbound_axis`` reads the details of an assertion. Enter this context once
+    for all asks of a source, because changing JAX and changing it back takes a twentieth of a trace's time.
     """
     frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     update = jax.config.update
@@ -41,15 +41,15 @@ def tolerant_jax() -> Iterator[None]:
 
 def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     """Yield (owner, name, replacement), also for names that JAX removed and old code uses."""
-    # They call the host, which is impossible for an exported program.
+    # These call the host, which an exported program cannot do.
     for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
         yield jax.debug, name, _nothing
-    # Removed from JAX, each in favour of another spelling.
+    # JAX removed these names, and has another spelling for each.
     if not hasattr(jax.lax, "pvary"):
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
         yield jax.sharding, "use_mesh", jax.set_mesh
-    # The course's devices exist already. JAX refuses such settings once they do.
+    # JAX refuses settings of devices once the devices exist, as they do here.
     yield type(jax.config), "update", _known_setting
     yield jax.distributed, "initialize", _nothing
     yield jax.distributed, "shutdown", _nothing
@@ -95,9 +95,9 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Let a JAX function that refuses to run under ``jax.jit`` run there, because the grader adds the ``jax.jit``.
+    """Let a JAX function run under ``jax.jit``, where JAX's own refuses: the grader adds the ``jax.jit``.
 
-    In a shard_map it still refuses, because a mesh with axes that are not manual would be wrong there.
+    Inside a shard_map it still refuses, because a mesh with axes that are not manual would be wrong there.
     """
 
     @functools.wraps(own)

@@ -133,7 +133,7 @@ def _label_lines(picture: Picture, block: Block) -> list[str]:
 
 
 def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return ``(x=1, y=0)`` for one device, or the fixed axes above ``2 devices: y=0..1``."""
+    """Return a label's lines: ``(x=1, y=0)`` for one device, or ``x=1``, ``2 devices:``, ``y=0..1`` for several."""
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]

@@ -1,4 +1,4 @@
-"""Limits on a program: allow-lists of operations and types, and limits on sizes. Everything else is refused."""
+"""Admission of programs: allow-lists of operations and types, and limits on sizes. Everything else is refused."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def walk(op: Any) -> Iterator[Any]:
 
 
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
-    """Yield every operation of a module once it is admitted.
+    """Yield the operations of a module, each one after its admission.
 
     Args:
-        files: names of the learner's files, to give the line of a refused operation.
-        most: bytes of one array.
+        files: names of the learner's files. A refusal names the line in them.
+        most: the most bytes of one array.
 
     Raises:
         ProgramRefused: an operation, a type or a size is not allowed.
@@ -107,7 +107,7 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
 
 
 def _check_sizes(op: Any, most: int) -> None:
-    """Refuse an operation that makes an array of more than ``most`` bytes, as a result or as an argument of a block."""
+    """Refuse an operation with a result, or an argument of a block, of more than ``most`` bytes."""
     for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
         size = array_bytes(value.type)
         if size > most:
@@ -116,7 +116,7 @@ def _check_sizes(op: Any, most: int) -> None:
 
 
 def kind_of(op: Any) -> str | None:
-    """Return a collective's name in facts, or None for other operations."""
+    """Return the name of a collective as facts use it, or None for other operations."""
     if op.name == CUSTOM:
         return RAGGED if op.attributes["call_target_name"].value == RAGGED else None
     return KINDS.get(op.name)
@@ -129,7 +129,7 @@ def _custom_call(target: str) -> str:
 
 
 def check_functions(module: Any) -> None:
-    """Refuse a module unless it has one public function, main, and otherwise private ones with bodies; no recursion."""
+    """Refuse a module unless main is its only public function, all functions have bodies, and none is recursive."""
     calls: dict[str, set[str]] = {}
     mains = 0
     for op in (o.operation for o in module.body.operations):
@@ -168,17 +168,17 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return bytes of an array type, with whole bytes per element. Raises ProgramRefused unless the shape is fixed."""
+    """Return an array type's bytes; an element has whole bytes. Raises ProgramRefused unless the shape is fixed."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
 
 def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
-    """Return shape and dtype name of an array type. Raises ProgramRefused for other types and for unknown shapes."""
+    """Return an array type's shape and dtype name. Raises ProgramRefused for other types and for unknown shapes."""
     try:
         array = ir.RankedTensorType(kind)
     except ValueError:
-        if str(kind) == "!stablehlo.token":  # only effects have them
+        if str(kind) == "!stablehlo.token":  # tokens order side effects
             raise ProgramRefused(CALLBACK) from None
         raise ProgramRefused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
     if not array.has_static_shape or array.encoding is not None:
@@ -191,7 +191,7 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
 
 @cache
 def element_names() -> dict[str, str]:
-    """Return dtype names by their MLIR spelling, for the dtypes that this JAX knows."""
+    """Return the names of this JAX's dtypes, keyed by their MLIR spelling."""
     found = {}
     with mlir.make_ir_context():
         for name in ELEMENTS:
@@ -201,7 +201,7 @@ def element_names() -> dict[str, str]:
 
 
 def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """Return the file and innermost line of the learner's source in a location, or None. ``files``: its files."""
+    """Return the innermost file and line in a location that is in one of the learner's ``files``, or None."""
     stack = [location]
     while stack:
         at = stack.pop()

@@ -26,20 +26,20 @@ CPU = "cpu"  # the platform of simulated devices, as JAX calls it
 # memory are decided before code generation, so these options do not change them.
 QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
-    # Until JAX 0.11: if on, each fusion goes through MLIR with a context of its own.
+    # If on (until JAX 0.11), each fusion is slow: it goes through MLIR with a context of its own.
     "xla_cpu_use_fusion_emitters": False,
-    # With more parts, each goes through LLVM by itself.
+    # With more parts, LLVM runs once for each part, which is slower.
     "xla_cpu_parallel_codegen_split_count": 1,
-    # This library prepares sums and matmuls at their first run, on each device.
+    # If on, this library spends time at the first run of each sum and matmul, on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
-PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # devices may round their operands
+PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # devices may round operands of these
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 
 def on_phase(phase: str) -> None:
-    """Do nothing. A worker replaces this function, which is called before ``compiling`` and before ``executing``."""
+    """Do nothing. A worker replaces this function, to report that ``compiling`` or ``executing`` begins."""
 
 
 class CannotRun(Exception):
@@ -48,7 +48,7 @@ class CannotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Executable:
-    """An executable on the mesh, and the facts known without running it."""
+    """An executable on the mesh, and facts about the program that need no run (``about``)."""
 
     call: Any
     mesh: Any
@@ -60,10 +60,10 @@ _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
 def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
-    """Compile a canonical program, with its own collectives marked (see ``hlo.added_by_compiler``).
+    """Compile a canonical program, after marking the collectives in it (see ``hlo.added_by_compiler``).
 
     Args:
-        found: facts of the source. If they lack the arithmetic, it is counted in the compiled program.
+        found: facts of the source. If these lack FLOPs, the FLOPs of the compiled program are counted.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -83,7 +83,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
 
 
 def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Executable:
-    """Compile a canonical program for an accelerator, or for several processes, with the usual options.
+    """Compile a canonical program for an accelerator, or for several processes, with XLA's default options.
 
     Args:
         exact: compute every matmul in float32.
@@ -99,7 +99,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    if jax.default_backend() == CPU:  # other devices have their own memory and report when it is too small
+    if jax.default_backend() == CPU:  # other devices report it themselves if memory is too small
         checked_memory(compiled, mesh.size)
     return Executable(compiled, mesh, shardings, {"products": bool(products)})
 
@@ -111,12 +111,12 @@ def compiled_for(
     shardings: list[NamedSharding],
     compile_: Callable[[Any], Any],
 ) -> Any:
-    """Return the executable of ``module``, a version of the program. Raises CannotRun."""
+    """Return the executable of ``module``, which is the program or a changed version of it. Raises CannotRun."""
     lowered = standing_in(module, program, arguments, shardings)
     on_phase("compiling")
     try:
         return compile_(lowered)
-    except Exception as error:  # each of XLA's passes raises its own kind
+    except Exception as error:  # each pass of XLA raises its own kind of error
         raise CannotRun(reason("XLA cannot compile it", error)) from error
 
 
@@ -141,7 +141,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function with a program's arguments and results. ``standing_in`` replaces its module by the program's."""
+    """Lower some function with a program's arguments and results, whose module ``standing_in`` then replaces."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

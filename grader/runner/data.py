@@ -15,9 +15,9 @@ BODIES = {"sdy.manual_computation", "sdy.named_computation"}
 def data_of(functions: Mapping[str, Any]) -> set[Any]:
     """Return the values that depend on an argument of main.
 
-    The program itself determines the others: constants, positions on the mesh, and values computed from these alone.
-    Comparing, choosing and converting data gives data. A branch or a loop whose condition is data gives data. A value
-    of a function is data if any call of that function makes it so.
+    All other values are fixed by the program: constants, positions on the mesh, and values computed from these alone.
+    Comparing, choosing and converting data gives data. If the condition of a branch or a loop is data, so are the
+    results. A value in a function is data if it is data in any call of the function.
 
     Args:
         functions: the functions of a module by name.
@@ -39,7 +39,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that operand ``number`` flows into in one step."""
+    """Yield the values that depend directly on operand ``number`` of an operation."""
     if op.name in RETURNS:
         yield from _returned(op, number, calls)
     elif (callee := callee_of(op)) is not None:
@@ -54,7 +54,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
 
 
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that value ``number`` returned from a region flows into in one step."""
+    """Yield the values that depend directly on value ``number`` that a region returns."""
     around = op.parent.operation
     if around.name == "func.func":
         for call in calls[around.attributes["sym_name"].value]:
@@ -69,7 +69,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield value ``number`` of a loop: in the condition, in the body, and after it."""
+    """Yield value ``number`` of a loop: in its condition, in its body, and its result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

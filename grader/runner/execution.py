@@ -1,9 +1,10 @@
 """Executing programs. Only MLIR bytecode comes in, never learner Python.
 
-A program is untrusted. ``program.canonical`` admits it and returns its canonical form. That form is read for facts,
-compiled (``compiling``), executed on the inputs, and described. Devices, argument shardings and result types come from
-the ask and the canonical form, never from the bytecode itself. Cache keys cover everything that execution depends on
-(``key_of``). A program of several steps runs repeatedly: some of its results are arguments of its next run.
+A program is untrusted. ``program.canonical`` admits it and returns its canonical form. This form is read for facts,
+compiled (``compiling``) and executed on the inputs. Devices, argument shardings and result types come from the ask (the
+request that the program answers) and from the canonical form, never from the bytecode itself. Cache keys cover all that
+execution depends on (``key_of``). A program of several steps runs once a step; some results are the next step's
+arguments.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from grader.wire.text import one_line
 
 @dataclass(frozen=True)
 class Steps:
-    """The number of runs on one set of inputs, and the results that are arguments of the next run.
+    """The number of runs on one set of inputs, and which results are arguments of the next run.
 
-    ``fed``: positions of results by the position of the argument, both flat.
+    ``fed``: argument's position -> result's position, in flat lists.
     """
 
     count: int
@@ -59,11 +60,11 @@ class Steps:
                 raise ProgramRefused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
 
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
-        """Return the ``count`` arguments of the next run: results of the last one where fed, else ``fresh`` ones."""
+        """Return the ``count`` arguments of the next run: results of the last run if fed, else ``fresh`` ones."""
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
 
-# Sizes of the caches: bytes of replies (twice those of a submission of the whole course), and a number of executables.
+# Sizes of the caches: bytes of replies (twice what a submission of all exercises makes), and number of executables.
 MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
 
@@ -89,20 +90,20 @@ class Read:
 _answered: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
-_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # requested again with other inputs
+_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # programs come again with other inputs
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     """Execute a program once per list of inputs.
 
     Args:
-        ask: the ask that was traced. It says which arguments the program must have, and on which mesh.
+        ask: the ask that the program answers. It gives the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
         inputs: for each run, the arguments (and the cotangents) as NumPy arrays, then, for each step after the first,
-            those arguments that are not fed.
+            those arguments that are not results of the step before.
 
     Returns:
-        Facts, and the shards as blobs; or ``{"fault"}``, which the learner caused. Other exceptions are grader faults.
+        Facts, and the shards as blobs; or ``{"fault"}``, caused by the learner. An exception is a fault of the grader.
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
@@ -113,9 +114,9 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
-    """Run a program with known facts on the devices of this process and of those that it was joined to.
+    """Run a program on the devices of this process and of the processes that ``join`` joined it to.
 
-    Only values are judged there, so the compiler may add collectives or use memory freely.
+    Only values are judged there, not facts, so the compiler may add collectives or use memory freely.
 
     Args:
         exact: compute every matmul in float32, whatever precision the program asks for.
@@ -146,8 +147,8 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     """Return ``seconds`` of one call on these devices, for each of ``rounds`` rounds of ``calls`` calls.
 
-    Arguments are drawn on the devices, in the sizes of the ask. On a CPU the usual memory limit applies; other devices
-    have their own. All processes make equally many calls, because each call waits for all processes.
+    Arguments are drawn on the devices, in the sizes of the ask. On a CPU the grader's memory limit applies; other
+    devices have their own. All processes make equally many calls: each call waits for all processes.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -177,7 +178,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
 
 
 def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
-    """Return an argument on its devices: numbers from -1 to 1, or integers that are all 0, which index anything."""
+    """Return an argument on its devices: numbers from -1 to 1, or integers that are all 0, a valid index everywhere."""
 
     def draw() -> Any:
         dtype = dtype_of(about["dtype"])
@@ -225,7 +226,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def _read_only(looked: Read) -> dict[str, Any]:
-    """Return the facts of a program that is never compiled. Outside of ``shard_map`` its arithmetic may be unknown."""
+    """Return the facts of a program that is never compiled. FLOPs outside of ``shard_map`` may be unknown."""
     found = looked.facts
     flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
     collectives = [dataclasses.asdict(c) for c in found.collectives]
@@ -287,7 +288,7 @@ def _placed(value: Any, sharding: NamedSharding) -> Any:
 
 
 def runs() -> bool:
-    """Return whether a sum over all devices is right. This is the control after a program ended the process."""
+    """Return whether a sum over all devices is right, to test this process after a program ended the last one."""
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
     total = jax.jit(
@@ -314,7 +315,7 @@ def join(address: str, processes: int, number: int) -> None:
 
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
-    """Return shape, dtype and, per device of this process in mesh order, its slice. Append the data to ``blobs``."""
+    """Return shape, dtype and the slices of this process's devices, in mesh order. Append the data to ``blobs``."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise ProgramRefused("the results are larger than 64 MiB over all devices and runs")

@@ -1,9 +1,9 @@
 """A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
 
-This module refuses calls that are too deep, too many operations after inlining, and groups that do not fit the mesh.
-``program`` refuses everything else. Facts are read before any optimization, because XLA merges and rewrites collectives
-(two psums become one). Every fact is an interval over all paths and devices. Collectives that only the partitioner adds
-(such as a reshard between different shardings) are read from the compiled HLO, see ``hlo``.
+This module refuses programs with too deep calls, with too many operations after inlining, or with groups that do not
+fit the mesh; all other refusals are in ``program``. Facts are read before any optimization, because XLA merges and
+rewrites collectives (two psums become one). Every number is an interval over all paths and devices. Collectives that
+only XLA's partitioner adds (a reshard between different shardings) are read from the compiled HLO, see ``hlo``.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Facts:
 
     Attributes:
         collectives: in program order, one for every call of the function that contains them.
-        flops: arithmetic operations; None if some are outside shard_map: only the compiler knows each device's share.
-        dot_flops: the part of ``flops`` in matmuls, or None likewise.
+        flops: arithmetic operations of one device. None if some are outside of shard_map, because only the compiler
+            knows how the devices share these. dot_flops: the part of ``flops`` in matmuls; also None then.
         marked: the collectives by the numbers that ``mark`` gives them.
-        mapped: the results need a ``shard_map``, and outside of it the needed operations on data are at most as many as
-            the elements of arguments and results.
+        mapped: True if the results depend on a ``shard_map`` and little work on data is outside of it: at most one
+            operation for each element of arguments and results.
     """
 
     collectives: list[Collective]
@@ -61,8 +61,8 @@ class Facts:
 def mark(module: Any) -> None:
     """Number the collectives of a module by their locations, which the compiler carries into its own text.
 
-    Other collectives in the compiled program were added by the compiler, see ``hlo.added_by_compiler``. All other
-    operations lose their places, because names in the source must not matter.
+    Collectives without a number in the compiled program were added by the compiler, see ``hlo.added_by_compiler``.
+    Operations that are no collectives lose their locations, because names in the source must not matter.
     """
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
@@ -110,7 +110,7 @@ def elements_of(main: Any) -> int:
 
 
 def needed(functions: Mapping[str, Any]) -> set[Any]:
-    """Return the values that main's results depend on, which leaves out those of left-over debug code."""
+    """Return the values that main's results depend on. Values of left-over debug code are not among them."""
     found: set[Any] = set()
     owners, left = set(), _yielded(functions["main"])
     while left:
@@ -138,7 +138,7 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
 class _FactsReader:
-    """A walk through a program along its calls. ``times``: product of the enclosing loops. ``path``: the branches."""
+    """A walk through a program that follows calls. ``times``: rounds of all enclosing loops. ``path``: the branches."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class _FactsReader:
                 self.region(region, times * applied)
 
     def manual_computation(self, op: Any, times: Interval) -> None:
-        """Read the body of a shard_map. Along its manual axes, its arrays are a single device's."""
+        """Read the body of a shard_map, in which an array is one device's part along the manual axes."""
         before = self.manual, self.share
         axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         self.manual |= set(axes)
@@ -230,7 +230,7 @@ class _FactsReader:
         self.manual, self.share = before
 
     def branches(self, op: Any, times: Interval) -> None:
-        """Count a conditional. One branch runs, and the program does not say which, so costs become an interval."""
+        """Count a conditional. The program does not show which branch runs, so costs become an interval."""
         before, path, case, number = self.cost, self.path, self.cases, len(op.regions)
         self.cases += 1
         options = []
@@ -280,7 +280,7 @@ class _FactsReader:
                 raise ProgramRefused(f"a {kind} names a device that the mesh does not have")
             return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
-        # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
+        # Other spellings of groups mean something else. A device in no group would hold arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
             raise ProgramRefused(f"a {kind} does not name every device of the mesh once")
@@ -299,7 +299,7 @@ def _is_complex(value: Any) -> bool:
 
 
 def cost_of(op: Any, data: int) -> FlopCount:
-    """Return the arithmetic of one operation without its regions. ``data``: how many operands are data."""
+    """Return the FLOPs of one operation, without those of its regions. ``data``: how many operands are data."""
     name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []
     is_complex = any(map(_is_complex, results)) or any(map(_is_complex, operands))

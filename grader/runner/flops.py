@@ -1,8 +1,8 @@
 """Arithmetic of one operation: the number of operations on numbers, and the part in matmuls.
 
-The source (StableHLO) and the compiler's HLO have the same operations under nearly equal names. A complex operation
-counts as four. Moving, converting and drawing random bits is not arithmetic. Comparing, choosing and logic count if
-they are done on data (``logic``). Sums inside a collective are part of its traffic and not counted here.
+The source (StableHLO) and the compiler's HLO have equal operations under nearly equal names. A complex operation counts
+as four. Moving, converting and drawing random bits is not arithmetic. Comparing, choosing and logic count if they are
+done on data, values that depend on the program's arguments (``logic``). Sums inside a collective are not counted.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ NONE = {
 }  # fmt: skip
 
 
-# On data, these compute bits from bits. Enough of them can add and multiply numbers, so they count.
+# These compute bits from bits. Enough of them can add and multiply numbers, so they count on data.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
-# These count if data decide what is chosen; otherwise they only move values. The slices are the deciding operands.
+# These count if data decide which values are chosen; otherwise they only move values. A slice names deciding operands.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),
@@ -79,7 +79,7 @@ def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
 
 
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
-    """Return the cost of an operation that costs the same for each element. An unknown name has unknown cost.
+    """Return the cost of an operation that costs equally much for each element. An unknown name has unknown cost.
 
     A multiplication of two data operands counts as part of a matmul, with the addition that follows: ``a @ b`` written
     as multiplications and a sum, in any order, is a matmul.
@@ -98,9 +98,9 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 
 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
-    """Return at most one operation for each element that is computed from data without arithmetic.
+    """Return an interval from 0 to one operation for each result element, if logic computes the elements from data.
 
-    A budget counts these; a requirement does not, because comparing and choosing are no arithmetic.
+    A budget on FLOPs counts the upper bound. A required number of FLOPs counts the lower, as logic is no arithmetic.
 
     Args:
         data: for each operand, whether it is data.

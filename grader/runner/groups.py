@@ -19,7 +19,7 @@ AxisPart = tuple[str, int, int | None]
 
 
 def sent_bytes(kind: str, size: int, members: int) -> int:
-    """Return the bytes that a device sends on a ring of ``members`` for ``size`` input bytes (bandwidth-optimal)."""
+    """Return the bytes that a device sends for ``size`` input bytes, bandwidth-optimally on a ring of ``members``."""
     if members < 2:
         return 0
     return {
@@ -49,8 +49,8 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     Args:
         sizes: size of each mesh axis.
         ids: device numbers, row-major.
-        chosen: parts ``(axis, before, size)``, the major one first. A part is a factor ``size`` of an axis; ``before``
-            is the product of the axis's factors in front of it. Size None is the whole axis.
+        chosen: parts of axes ``(axis, before, size)``, the major part first. A part is a factor ``size`` of an axis;
+            ``before`` is the product of the axis's factors before this one. Size None means the whole axis.
 
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
@@ -85,7 +85,7 @@ def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> l
 
 
 def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the mesh axes that a group crosses: two of its members differ along them.
+    """Return the mesh axes that the groups cross: along these, two members of a group differ.
 
     Args:
         groups: device numbers, one list per group; for a permute, one (source, target) pair per list.
@@ -110,7 +110,7 @@ def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) ->
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
     """Return the number of places that every device sends along one axis, the shorter way; None for other permutes.
 
-    On an axis of N this is above -N/2 and at most N/2: halfway round counts as forwards.
+    On an axis of N devices the number is above -N/2 and at most N/2: halfway round counts as forwards.
     """
     axes = crossed_axes(pairs, mesh)
     if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
@@ -132,7 +132,7 @@ def numbers(attribute: Any) -> Groups:
 
 
 def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective, in either MLIR form, or None if no mesh of these devices has the axes.
+    """Return the groups of a collective, in either MLIR form, or None if it names a mesh that does not fit.
 
     Args:
         attribute: dense numbers (JAX 0.10), or axes of a mesh (0.12), which may be parts of axes.

@@ -1,7 +1,7 @@
 """The compiled program, from XLA's own text: collectives that the compiler added, and the arithmetic of one device.
 
 The text is read by its structure: computations, their instructions, and how often each computation is called. XLA
-prints the number of rounds of a loop if it knows it; other loops may run any number of times.
+prints a loop's number of rounds if XLA knows it; other loops may run any number of times.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """One instruction of one call: it runs ``times`` in all enclosing loops, on this ``path`` of branches.
+    """An instruction in one call of its computation. It runs ``times`` times, on this ``path`` of branches.
 
-    ``data``: how many operands may depend on the program's arguments; 0 if that was not asked for.
+    ``data``: how many operands may depend on the program's arguments; 0 if ``walk`` does not count them.
     """
 
     of: HloInstruction
@@ -96,14 +96,14 @@ class _Walk:
             case, self.cases = self.cases, self.cases + 1
             for number, called in enumerate(branches):
                 yield called, Interval.of(1), ((case, number, len(branches)),)
-        elif one.opcode.removesuffix("-start") not in KINDS:  # collectives apply theirs while data move
+        elif one.opcode.removesuffix("-start") not in KINDS:  # a collective computes while data move
             often = applied(one, opcode, named)
             called = one.called("calls", "to_apply", "called_computations", "select", "scatter")
             yield from ((c, often, ()) for c in called)
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data. If none is, add the result to ``known``, the values that are not data."""
+    """Return how many operands are data. If none are, add the result to ``known``, the values that are no data."""
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
         number = int(one.text) if one.text.isdigit() else len(given)
@@ -144,8 +144,8 @@ def added_by_compiler(
         hlo: the optimized program.
         mesh: axis sizes, in order.
         marked: the source's collectives by the numbers that ``facts.mark`` gave them. A mark alone proves nothing,
-            because collectives that the compiler adds may inherit it. A collective also needs the source's kind and
-            axes, and must not run more often.
+            because collectives that the compiler adds may inherit it. A marked collective must also have the kind and
+            the axes of the source's collective, and must not run more often.
     """
     return unclaimed(
         [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
@@ -158,7 +158,7 @@ def unclaimed(
     """Return the collectives of a compiled program that do not come from a collective of the source.
 
     Args:
-        found: each with the marks that it inherited.
+        found: the compiled program's collectives, each with its marks.
         marked: as for ``added_by_compiler``.
     """
     claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
@@ -171,7 +171,7 @@ def unclaimed(
 
 
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
-    """Return how many of these copies the source cannot account for, because they are more or run more often."""
+    """Return how many copies do not come from the source, because there are more copies or they run more often."""
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
     is_unrolled = allowed.known and runs.most <= allowed.most
@@ -180,7 +180,7 @@ def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
 
 
 def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
-    """Return whether the compiler can have made it from one of these, merged with others or in a wider type."""
+    """Return whether ``compiled`` may come from a collective in ``source``, also merged or with a wider dtype."""
     return any(
         compiled.kind in BECOMES.get(c.kind, {c.kind})
         and (compiled.axes, compiled.partial) == (c.axes, c.partial)
@@ -206,11 +206,11 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
 def made(
     kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
 ) -> Collective | None:
-    """Return a collective that is not in the source, or None if it moves nothing.
+    """Return a collective of the compiled program, or None if it moves nothing.
 
     Args:
-        arrays: types of its operands, ``bf16[2,4]``.
-        groups: None if they cannot be read; then they may cross every axis.
+        arrays: types of the operands, such as ``bf16[2,4]``.
+        groups: None if unreadable: the collective then counts as crossing every axis.
     """
     size = sum(map(hlo_bytes, arrays))
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
@@ -244,10 +244,10 @@ def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | N
 
 
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
-    """Read ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for other spellings.
+    """Parse ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['a'=4,'b'=2] {'b'}``. Return None for other spellings.
 
-    The last may renumber its devices, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of an axis:
-    ``'a':(2)2`` is the second factor of an axis 2 * 2 * ...
+    A ``mesh`` may renumber its devices, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of an axis:
+    ``'a':(2)2`` is the second factor 2 of an axis with 2 * 2 * ... devices.
     """
     import numpy as np
 
@@ -292,7 +292,7 @@ def compiled_cost(hlo: str) -> FlopCount:
 
 
 def cost_of(visit: Visit) -> FlopCount:
-    """Return the arithmetic of one instruction, without that of the computations it calls."""
+    """Return the FLOPs of one instruction, without those of the computations that it calls."""
     one = visit.of
     name = one.opcode.replace("-", "_")
     dtype, result = next(iter(shapes(one.shape)), ("", []))
@@ -321,7 +321,7 @@ def cost_of(visit: Visit) -> FlopCount:
 
 
 def _operand_dims(visit: Visit, position: int) -> list[int] | None:
-    """Return the dimensions of one operand, or None if there is no such array."""
+    """Return the dimensions of the operand at this position, or None if it is no array."""
     operands = visit.of.operands[position : position + 1]
     return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
 

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 from grader.common.intervals import UNKNOWN, Interval
 
-MARK = f"by_hand_{secrets.token_hex(8)}"  # unguessable, because names that a learner chose also show up in lines
+MARK = f"by_hand_{secrets.token_hex(8)}"  # unguessable, because XLA's text also contains names that learners choose
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 
@@ -48,7 +48,7 @@ class HloInstruction:
 
     @property
     def marks(self) -> list[int]:
-        """The numbers of the source's collectives that this instruction came from."""
+        """The marks (see ``facts.mark``) of the source's collectives from which XLA made this instruction."""
         return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
 
     def called(self, *names: str) -> list[str]:
@@ -59,7 +59,7 @@ class HloInstruction:
 Computation = list[HloInstruction]
 
 
-@lru_cache(1)  # two functions parse the same text in turn
+@lru_cache(1)  # two functions parse one text in turn
 def parse(hlo: str) -> tuple[dict[str, Computation], str]:
     """Return computations by name, and the name of the entry computation ('' if there is none)."""
     found: dict[str, Computation] = {}

@@ -1,4 +1,4 @@
-"""Trip counts of loops that a program states: a counter between constants that cannot overflow."""
+"""Trip counts of loops, if the program states them: by a counter between constants that cannot overflow."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return a value's constant integer, also if enclosing loops carry it unchanged, or None."""
+    """Return the integer if a value is constant, also if enclosing loops carry the value unchanged; else None."""
     types = [value.type]
     while True:
         op = defining(value)

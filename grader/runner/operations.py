@@ -32,7 +32,7 @@ from grader.wire.operations import (
     Value,
 )
 
-# Groups are read separately (``Communication``). The other attributes decide nothing.
+# Not among an operation's attributes: groups, which ``Communication`` has, and attributes that decide nothing.
 READ_APART = {
     "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
     "source_target_pairs",
@@ -43,7 +43,7 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 def attributes_of(op: Any) -> str:
     """Return an operation's attributes, sorted by name, then the operations that it applies to single elements.
 
-    A constant has only the kind of its value, see ``_kind_of_constant``: numbers such as 1/N may follow the sizes.
+    Of a constant's value only the kind counts, see ``_kind_of_constant``: numbers such as 1/N may change with sizes.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -92,7 +92,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
     """Return the operations of a module, or None if there are more than ``MAX_OPERATIONS`` or too many values or uses.
 
     Args:
-        compared: keep their attributes, by which two programs are compared.
+        compared: keep the operations' attributes, which comparing two programs needs.
     """
     try:
         return _OperationsReader(module, mesh, files, compared).program()
@@ -133,7 +133,7 @@ class _OperationsReader:
         return [self.layout(a["sdy.sharding"]) for a in about]
 
     def layout(self, sharding: Any) -> Layout:
-        """Return the axes, of more than one device, that cut each dimension, or None if an axis is split into parts."""
+        """Return the axes of size above 1 that cut each dimension, or None if an axis is split into parts."""
         dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
         names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
         if any(a.sub_axis_info is not None for axes in names for a in axes):
@@ -151,11 +151,11 @@ class _OperationsReader:
         return len(self.values) - 1
 
     def like(self, value: Any, at: int) -> int:
-        """Number a new value with the type of ``value`` and the layout of another."""
+        """Number a new value with the type of ``value`` and the layout of value ``at``."""
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
-        """Number a result. Outside shard_map it is cut like the operands of its shape, if these agree."""
+        """Number a result. Outside shard_map its layout is that of the operands of equal shape, if these agree."""
         if self.real <= self.manual:
             return self.new(value)
         shape, _ = shaped(value.type)
@@ -238,7 +238,7 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Return operand i of shard_map, cut along these axes as in ``in_specs``. Other layouts are resharded."""
+        """Return the reshard that operand i of shard_map needs for ``in_specs``, or None, and the operand's value."""
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
             return None, at
@@ -302,7 +302,7 @@ class _OperationsReader:
         return text
 
     def bodies(self, op: Any, env: Env, operands: tuple[int, ...]) -> tuple[Body, ...]:
-        """Return the regions of a loop or a conditional. Regions that a reduction applies to elements are left out."""
+        """Return the regions of a loop or a conditional; none for other operations, such as reductions."""
         if op.name not in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
             return ()
         found = []

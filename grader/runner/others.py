@@ -1,9 +1,9 @@
 """Replacement values for an array, used to find out which results depend on an operation's result.
 
-They stay in the array's range (floating point numbers do not exceed the largest magnitude, integers stay between the
-smallest and the largest where these differ), so indices mostly stay valid and nothing overflows. An element keeps its
-value only by chance. The values differ between elements, devices and ``salt`` values, so that a mean, a norm, a scale
-or a shift cannot cancel the whole change. NaN and infinite values are replaced by finite ones.
+Replacement values stay in the array's range, so that indices mostly stay valid and nothing overflows: floats do not
+exceed the largest magnitude, and integers stay between the smallest and the largest if these differ. An element keeps
+its value only by chance. The changes differ between elements, devices and salts, so that a mean, a norm, a scale or a
+shift cannot cancel all of them. NaN and infinite values become finite. A *salt* is a number that selects the noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """Return ``noise`` for arrays of this shape, as a StableHLO module. It is a function of the salt."""
+    """Return ``noise`` for arrays of this shape, as a StableHLO module whose argument is the salt."""
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 

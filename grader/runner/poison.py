@@ -1,10 +1,10 @@
-"""Find out how far the results depend on an operation: its result is replaced and the program runs again.
+"""Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
-A program is changed into a module that is compiled once. In it, each operation of the kind under test returns
-replacement values (``others``) if its number equals a further argument of ``main``, and otherwise its own. One
-execution therefore shows, for one operation, how far the results move. An operation in a loop is changed in every
-round. In a function that is called several times, each call has its own numbers. Numbers count the operations of a kind
-in the order of ``wire.operations``.
+A program is changed into a module that is compiled once. In this module, each operation of the kind under test has a
+number. It returns replacement values (``others``) if a further argument of ``main`` equals the number, else the values
+that it computes. So one execution shows how far one operation moves the results. An operation in a loop is changed in
+every round. In a function that is called several times, each call has numbers of its own. Numbers count the operations
+of a kind in the order of ``wire.operations``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # their blocks see no values from outside
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # blocks that see no values from outside
 SALTS = 3  # sets of replacement values to try until the results move far
 FAR = 0.25  # fraction of a result's largest value
 NOBODY = -1
@@ -41,16 +41,16 @@ SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 def moved(
     ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
 ) -> execution.Reply:
-    """Return how far the results move if an operation returns replacement values, on the first set of inputs.
+    """Return how far the results move if one operation returns replacement values, on the first set of inputs.
 
     Args:
         ask, code, inputs: as for ``execution.execute``.
-        what: COLLECTIVES or PRODUCTS, of ``common.poison``.
-        numbers: which of them, in the order of the inlined program.
+        what: the kind of operation: COLLECTIVES or PRODUCTS, of ``common.poison``.
+        numbers: the operations to change, one at a time, by their order in the inlined program.
 
     Returns:
-        ``largest``, the largest finite value of each result of each step, and ``moved``, for each of ``numbers`` how
-        far each of these results moves at most. Or ``{"fault"}`` if the changed program cannot be compiled or run.
+        ``largest``: for each result of each step, the largest finite value. ``moved``: for each operation, how far each
+        of these results moves at most. Or ``{"fault"}`` if the changed program cannot be compiled or run.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -116,9 +116,9 @@ def _largest(array: np.ndarray) -> float:
 
 
 def _distance(own: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest difference of two elements.
+    """Return the largest difference between corresponding elements.
 
-    It is the largest float for unequal integer arrays, and if two unequal elements are not both finite.
+    Return the largest float for unequal integer arrays, and if unequal elements are not both finite.
     """
     if not is_inexact(own.dtype):
         return 0.0 if np.array_equal(own, other) else sys.float_info.max
@@ -131,7 +131,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """Return an executable with two further integer arguments: the number of the operation to change, and a salt."""
+    """Return an executable with two more integer arguments: the number of the operation to change, and a salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
@@ -149,7 +149,7 @@ def compiled(
 
 @dataclass
 class Salt:
-    """The salt in a block, and its noise for each shape, computed before all operations."""
+    """The salt in a block, and the noise made from it for each shape, before all other operations of the block."""
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
@@ -158,8 +158,8 @@ class Salt:
 class PoisonedModule:
     """A canonical module, changed in place.
 
-    Functions and ``shard_map`` bodies with such operations take two more integers: the wanted number, counted from the
-    function's first operation, and a salt, which differs between the devices of a ``shard_map``.
+    Functions and ``shard_map`` bodies that contain operations of the kind take two more integers: the number of the
+    operation to change, counted from the function's first, and a salt, which differs between a ``shard_map``'s devices.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -181,13 +181,13 @@ class PoisonedModule:
         return bool(kind_of(op)) if self.what == COLLECTIVES else op.name.partition(".")[2] in MATMULS
 
     def size_of(self, name: str) -> int:
-        """Return the number of such operations in a function, with its calls inlined."""
+        """Return the number of operations of the kind in a function, with all calls inlined."""
         if name not in self.sizes:
             self.sizes[name] = self.size(self.functions[name])
         return self.sizes[name]
 
     def size(self, op: Any) -> int:
-        """Return the number of such operations in the blocks of an operation."""
+        """Return the number of operations of the kind in the blocks of an operation."""
         found = 0
         for inner in (o.operation for region in op.regions for block in region for o in block):
             if self.is_one(inner):
@@ -212,7 +212,7 @@ class PoisonedModule:
         self.block(block, wanted, Salt(salt), 0)
 
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a block whose first operation has this number. Return the number after its last."""
+        """Change a block whose first operation of the kind has this number. Return the number after the last one's."""
         for op in [o.operation for o in block]:
             if self.is_one(op):
                 self.poison(op, wanted, salt, number)
@@ -289,7 +289,7 @@ class PoisonedModule:
             result.replace_all_uses_except(call.results[0], call)
 
     def noise(self, salt: Salt, shape: tuple[int, ...]) -> Sequence[Any]:
-        """Return the noise of a shape: one call for each salt and shape, directly after the salt."""
+        """Return arrays of noise of this shape. One call, directly after the salt, makes them for all operations."""
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))

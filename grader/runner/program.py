@@ -1,9 +1,9 @@
 """The canonical form of a program: bytecode from a learner's process is read once, cleaned, and printed.
 
 The bytecode is MLIR that was written where learner Python ran, so nothing in it is trusted. It is parsed and admitted
-by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings that were *asked*.
-Names and channels are renumbered, and source locations keep only lines of the learner's files. Only the printed result
-is hashed, read for facts and compiled.
+by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings that the *ask*, the
+grader's request, gives. Names and channels are renumbered, and source locations keep only lines of the learner's files.
+Only the printed result is hashed, read for facts and compiled.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from grader.runner.admission import CUSTOM, ProgramRefused, admitted, check_func
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# Attributes prefixed with a dialect's name annotate an operation. Only this one matters to the compiler.
+# Attributes with a dialect's name as prefix are annotations. Only this one matters to the compiler.
 NOTES = {"sdy.sharding"}
-# Attributes in an operation's definition that it does not need.
+# Attributes that belong to an operation's definition but do not matter.
 IDLE = {"backend_config", "composite_attributes", "version"}
-# XLA replaces composites with certain names ("chlo.erf") by operations of its own and ignores their bodies. This name
-# means nothing to XLA.
+# The name of all composites. XLA ignores the bodies of composites with names that it knows, such as "chlo.erf".
 COMPOSITE = "a.composite"
-OWN = "mesh"  # the name of the mesh that was asked for
+OWN = "mesh"  # the name of the ask's mesh
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
 
 
@@ -69,13 +68,13 @@ def canonical(
 
     Args:
         code: MLIR bytecode from the learner's process.
-        mesh: axis sizes of the mesh that was asked for, in order.
-        arguments: ``{"shape", "dtype", "spec"}`` of each, as asked; specs as wire data.
+        mesh: axis sizes of the ask's mesh, in order.
+        arguments: ``{"shape", "dtype", "spec"}`` of each argument of the ask; specs as wire data.
         files: names of the learner's chunks. Locations in other files are dropped.
         most: the most bytes that an array may have.
 
     Raises:
-        ProgramRefused: it could do more than compute, is too large, or differs from what was asked.
+        ProgramRefused: the program could do more than compute, is too large, or does not fit the ask.
     """
     if len(code) > MAX_PROGRAM:
         raise ProgramRefused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")
@@ -94,7 +93,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # else MLIR's diagnostics become str, and they may not be text
+        context.emit_error_diagnostics = True  # else MLIR turns diagnostics, which may be no text, into str
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))
@@ -117,7 +116,7 @@ REUSES = 20
 
 
 def _context() -> Any:
-    """Return an MLIR context, used 20 times: creating one is slower than reading a program, but it grows with each."""
+    """Return an MLIR context. Creating one is slow and each program enlarges it, so it serves 20 programs."""
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
         _contexts.append((context, used + 1))
@@ -125,10 +124,7 @@ def _context() -> Any:
 
 
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
-    """Return the program's meshes with their new names. OWN is the mesh that was asked for.
-
-    The only other mesh allowed is one without axes.
-    """
+    """Return the program's meshes with new names: OWN for the ask's mesh. Only meshes without axes may be others."""
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
         if op.name != "sdy.mesh":
@@ -155,7 +151,7 @@ def _show(mesh: Mapping[str, int]) -> str:
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
-    """Keep the attributes that define the operation and the few annotations that matter. Drop all others."""
+    """Drop all attributes but those that define the operation, and the annotations that matter (NOTES)."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
@@ -164,7 +160,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
         text = _written(op, name)
         if "mesh<" in text and op.name != "sdy.mesh":  # an inline mesh in place of a reference
             raise ProgramRefused("uses a mesh of its own; work on the mesh that is given")
-        if "dense_resource<" in text:  # stored outside the text, under a name that depends on what was read before
+        if "dense_resource<" in text:  # stored outside of the text, under a name that varies
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
@@ -185,7 +181,7 @@ def _written(op: Any, name: str) -> str:
 
 @cache
 def _defining(name: str, view: type) -> set[str]:
-    """Return the attributes in an operation's definition: the properties of its class that other classes lack."""
+    """Return the attributes that define an operation: the properties of its class that other classes lack."""
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
 
 
@@ -210,7 +206,7 @@ def _keep_shardings(function: Any, name: str) -> None:
 
 
 def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
-    """Give main the arguments that were asked for, sharded as asked. Return main."""
+    """Give main the arguments and the shardings of the ask. Return main."""
     module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
     i32 = ir.IntegerType.get_signless(32)
     module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, math.prod(mesh.values()))
@@ -242,7 +238,7 @@ def _cut(entry: Any) -> tuple[str, ...]:
 
 
 def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence[Any]) -> None:
-    """Number functions, meshes and channels, because their original names must not matter."""
+    """Replace names of functions, meshes and channels by numbers, because names must not matter."""
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
     for aside in ("_", ""):  # in two rounds, so that no new name collides with an old one

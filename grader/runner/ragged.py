@@ -1,14 +1,14 @@
-"""``ragged_all_to_all``, the one custom call that is admitted, as JAX 0.10 and 0.12 write it; its substitute on a CPU.
+"""``ragged_all_to_all``, the one custom call that is admitted, as JAX 0.10 and 0.12 write it; a substitute for CPUs.
 
-Each device sends slices of its operand's rows to the devices of its group, and gives their places in the results::
+Each device sends slices of rows of its operand to the devices of its group, and says where they go in the results::
 
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])
 
-Slice k goes to member k // (K / members). XLA:CPU cannot run it ("not supported by XLA:CPU ThunkEmitter"), so it is
-expanded before it is compiled for a CPU: each slice is placed in a block of M rows, an all_to_all exchanges the blocks,
-and the receiver combines them. Cases that the operation leaves undefined get visible results: a slice that does not fit
-in its arrays, or has a size that its receiver does not expect, is dropped; a row that two slices claim is unchanged.
+Slice k goes to member k // (K / members). XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so
+other operations replace it on a CPU: each slice is placed in a block of M rows, an all_to_all exchanges the blocks, and
+the receiver combines them. Undefined cases get visible results: a slice is dropped if it does not fit in its arrays or
+its receiver expects another size; a row that two slices claim is unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ API = 4  # the API version with backend_config as a dictionary
 
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
-    """Remove all attributes of the operation but its groups. Raises ProgramRefused if JAX writes no such call."""
+    """Remove all attributes but the groups. Raises ProgramRefused if JAX would not write this call."""
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
@@ -50,7 +50,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 
 
 def _misfit(op: Any, members: int) -> str | None:
-    """Return the fault in its types, or None if they are as in the module's docstring."""
+    """Return what is wrong with the call's types, or None if they are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
         return "has not six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
@@ -73,10 +73,7 @@ def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> b
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective with groups, including ``ragged_all_to_all`` (as ``clean`` writes it).
-
-    See ``replica_groups``.
-    """
+    """Return a collective's groups, also those of a ``ragged_all_to_all`` after ``clean``; see ``replica_groups``."""
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 
@@ -90,7 +87,7 @@ def moved_by(op: Any) -> list[Any]:
 
 
 def most_sent(op: Any, members: int) -> int:
-    """Return the most bytes a device sends: every slice goes to another member, limited by operand and result."""
+    """Return the most bytes that a device sends: all slices go to other members, as operand and results allow."""
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))

@@ -14,10 +14,10 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Run one program, or a program of the grader for ``ours``. The reply of ``execute`` holds the learner's faults.
+    """Answer one request: run a program of a learner, or for ``ours`` of the grader. Replies hold learners' faults.
 
-    Other requests: ``join`` other processes, ``look`` at the devices, only the ``values`` of a program (with its own
-    precision or ``exact``), its ``times``, and for ``poison`` how far the results depend on its operations.
+    Other requests: ``join`` other processes, ``look`` at the devices, get a program's ``values`` (in its own precision
+    or ``exact``) or its ``times``, and ``poison``: find out how far the results depend on operations.
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
@@ -29,7 +29,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
         return
     program, *rest = blobs
     compiling.on_phase = lambda phase: send({"phase": phase}, [])
-    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process in any state
+    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
     before = time.process_time()
     try:
         answer, out = _asked(header, program, rest)

@@ -1,4 +1,5 @@
 """Starting, confining and ending processes: tiers, filters, limits, the scratch folder, readable files.
 
-In: a role and its limits. Out: frames of untrusted answers. It knows no exercises and imports ``wire``.
+In: a role (trace or run) and limits. Out: frames of untrusted answers. A *tier* is a kind of sandbox, by its strength
+(``tiers``). This package knows no exercises and imports only ``wire``.
 """

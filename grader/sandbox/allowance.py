@@ -6,9 +6,9 @@ import os
 import time
 
 WINDOW, AWAKE = 1.0, 0.005
-"""A process with less CPU time than ``AWAKE`` in ``WINDOW`` seconds slept. With 100 others on its core it has more."""
+"""A process slept if it got less than ``AWAKE`` CPU seconds in ``WINDOW``: even one of 100 on a core gets more."""
 NICE_WINDOW = 5.0
-"""The longest window, under ``nice``: with 3 others on its core, a process then gets about 4 ms a second."""
+"""The longest window, for a process under ``nice``: it gets only about 4 ms a second if 3 others share its core."""
 
 
 def backstop(seconds: float) -> float:
@@ -17,10 +17,10 @@ def backstop(seconds: float) -> float:
 
 
 class Allowance:
-    """Seconds that a process may use from now on: its CPU time, and the windows in which it slept.
+    """A limit on the seconds that a process uses from now on: its CPU time, and the windows in which it sleeps.
 
-    Waiting for a core does not count, because it depends on the machine's other load. Read ``over`` at least every half
-    second: a longer window is the machine's doing and does not count either.
+    Time in which the process waits for a core does not count, because other load on the machine causes it. Read
+    ``over`` at least every half second: if a window gets too long, it does not count as sleep.
     """
 
     def __init__(self, pid: int, seconds: float) -> None:
@@ -39,12 +39,12 @@ class Allowance:
 
     @property
     def used(self) -> float:
-        """Seconds used so far, those slept up to the last look."""
+        """CPU seconds used so far, plus the seconds slept up to the last read of ``over``."""
         return max(0.0, cpu_seconds(self._pid) - self._cpu) + self._slept
 
 
 def window() -> float:
-    """Return the seconds of a window: each step of ``nice`` takes a fifth of a process's share of a busy core."""
+    """Return the seconds of a window, longer under ``nice``: each step takes a fifth of a process's share of a core."""
     try:
         nice = os.getpriority(os.PRIO_PROCESS, 0)
     except (OSError, AttributeError):
@@ -53,7 +53,10 @@ def window() -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process with all its threads by its Linux clock; 0 if there is none or it has ended."""
+    """Return the CPU time of a process and all its threads, from its Linux clock.
+
+    Return 0 if the process has ended or the system has no such clock.
+    """
     try:
         return time.clock_gettime(-8 * (pid + 1) + 2)
     except (OSError, AttributeError):

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
 NEWER = 424
-"""From this number on calls have one number on all architectures. Kernels add new calls here."""
+"""New calls get numbers from here on. A call from here on has one number on all architectures."""
 
 # Values of arguments.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
-MADVICE = (3, 4, 8, 14, 15, 16)  # will need, do not need, free, huge pages, none, not in core dumps
+MADVICE = (3, 4, 8, 14, 15, 16)  # WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE, DONTDUMP
 PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags with which pthread_create starts a thread: glibc, musl
-FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # wait, wake, and both with a bit set
+FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
 FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, flags of the descriptor, status flags: no locks, leases, owners, sizes
 IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)  # is a terminal (old, new), its size, close on exec, block
@@ -31,7 +31,7 @@ class OneOf:
 
     Attributes:
         argument: its position, from 0.
-        ignoring: bits that may be set as well.
+        ignoring: bits that may be set besides the value.
     """
 
     argument: int
@@ -72,8 +72,8 @@ class Call:
 
     Attributes:
         numbers: on x86_64 and on aarch64; None if an architecture lacks the call.
-        why: what it is needed for.
-        rules: conditions on its arguments; all must hold.
+        why: what confined processes need the call for.
+        rules: conditions on the arguments; all must hold.
         answer: the error that the filter returns without making the call, 0 for success. None makes the call.
     """
 

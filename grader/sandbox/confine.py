@@ -60,9 +60,10 @@ class Packages:
 
 
 def settle_imports(packages: dict[str, str]) -> None:
-    """Make the standard library and these packages importable, in every tier alike.
+    """Make only the standard library and these packages importable, in every tier alike.
 
-    The standard library's folder contains a folder of packages and becomes unlistable, so its listing is cached.
+    Python's finder lists the standard library's folder now and keeps the list. Once the process is confined, it cannot
+    list this folder, because other packages are inside.
     """
     sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
     for path in sys.path:
@@ -74,10 +75,10 @@ def settle_imports(packages: dict[str, str]) -> None:
 
 
 def landlock(readable: Sequence[str]) -> None:
-    """Add a Landlock domain inside the earlier ones.
+    """Confine this process by a Landlock domain, inside earlier domains.
 
-    In it only these paths are readable, only the current folder is writable, and processes outside cannot be signalled.
-    The worker adds it before its first child, because each of the hundreds of paths costs a look-up.
+    In the domain only these paths are readable, only the current folder is writable, and processes outside cannot be
+    signalled. A worker enters it before its first child starts, because each of the hundreds of paths takes a look-up.
     """
     from sandlock import Sandbox, confine
 
@@ -98,7 +99,7 @@ def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
 
 
 def cap(what: int, limit: int, more: int = 0) -> None:
-    with contextlib.suppress(ValueError, OSError):  # a lower hard limit is fine
+    with contextlib.suppress(ValueError, OSError):  # fails if a lower hard limit holds, which is fine
         resource.setrlimit(what, (limit, limit + more))
 
 

@@ -1,8 +1,8 @@
 """The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
-The filter is written in the kernel's format. sandlock's own filter lists refused calls and covers a whole sandbox,
-where the worker needs calls that its child must not make (it forks). libseccomp must be installed on the machine, and
-its Python bindings had their last release in 2021.
+This module writes the filter in the kernel's format. sandlock's own filter does not do: it lists refused calls, and it
+covers a whole sandbox, in which the worker must fork and its child must not. libseccomp does not do: it must be
+installed on the machine, and its Python bindings had their last release in 2021.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def filter_program(machine: str, pid: int) -> bytes:
     """Return the filter as bytes, or b"" for an architecture that is not in the table.
 
     Args:
-        pid: the process that installs the filter. Signals and limits reach this process alone.
+        pid: the process that installs the filter. It may send signals and set limits only to itself.
     """
     if machine not in ARCHITECTURES:
         return b""
@@ -62,7 +62,7 @@ def _low(argument: int) -> Line:
 
 @singledispatch
 def _test(rule: Rule, pid: int) -> list[Line]:
-    """Return instructions that answer an error if the rule is broken, and otherwise continue after them."""
+    """Return instructions that answer with an error if the rule is broken, and else go on with the next instruction."""
     raise TypeError(rule)
 
 
@@ -90,10 +90,7 @@ def _null(rule: Null, pid: int) -> list[Line]:
 
 
 def install_filter() -> None:
-    """Limit this process, with all its threads, to the calls of the table, permanently.
-
-    Raises OSError if the kernel refuses the filter.
-    """
+    """Limit this process and all its threads to the calls of the table, forever. Raises OSError if refused."""
     machine = platform.machine()
     program = filter_program(machine, os.getpid())
     if not program:

@@ -1,7 +1,7 @@
 """Imports with fewer file operations.
 
-Python checks a module's folder, twice its file, and twice more the opened file. sandlock's supervisor handles each of
-these calls: for a worker, which imports nine hundred modules, some 5,700 without this module, and 2,400 with it.
+To import a module, Python checks its folder once, its file twice, and the opened file twice more. sandlock's supervisor
+handles each of these calls. A worker imports 900 modules, with some 5,700 calls; with this module, 2,400 calls.
 """
 
 from __future__ import annotations

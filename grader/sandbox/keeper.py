@@ -1,4 +1,4 @@
-"""The keeper of a child that runs learner code: it hands out asks, relays answers, ends the child and cleans up."""
+"""The keeper of a child that runs learner code: it sends asks, relays answers, ends the child and cleans up."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
 
 
 class Stages:
-    """The child's input in stages: its source, then, once that is loaded, one list of asks after the other.
+    """The child's input in stages: the source, then, once the source is loaded, lists of asks, one after the other.
 
-    A later list follows the last answer to the earlier ones, so that errors of the learner's code cannot reveal it.
-    Answers count in order, each once: a forged answer that unlocks a later list counts as the answer.
+    Each list is sent after the last answer to the lists before, so that errors of the learner's code cannot reveal it.
+    Answers count in order, each once: if the child forges an answer to get the next list, the forgery is its answer.
 
     Args:
         to_child: the non-blocking end of a pipe; the child reads when it likes.
         first: bytes to begin with.
-        later: lists of asks, each as its number of answers and its bytes.
+        later: for each list of asks, the number of answers to expect, and the bytes to send.
     """
 
     def __init__(self, to_child: int, first: bytes, later: list[tuple[int, bytes]]) -> None:
@@ -49,7 +49,7 @@ class Stages:
         return not self._due
 
     def takes(self, body: dict[str, Any]) -> bool:
-        """Return whether this frame is the expected one. The last frame of a stage releases the next stage."""
+        """Return whether the child's frame is the expected one. The last frame of a stage releases the next stage."""
         if not self._due:
             return False
         key, value = self._due[0]
@@ -64,7 +64,7 @@ class Stages:
         return True
 
     def hand_out(self) -> None:
-        """Write as much as the pipe takes now, and close it after the last byte."""
+        """Write as many bytes as the pipe takes now, and close the pipe after the last byte."""
         if self.to_child is None:
             return
         try:
@@ -86,7 +86,7 @@ class Stages:
 
 @contextlib.contextmanager
 def last_act() -> Iterator[None]:
-    """Run the whole body of a forked process, then exit, with 0 if nothing was raised, else with 1."""
+    """Run the block, which is all that a forked process does, and exit: with 0, or 1 if the block raised an error."""
     code = 1
     try:
         yield
@@ -96,7 +96,7 @@ def last_act() -> Iterator[None]:
 
 
 def keep(asks: int, send: Send, child: Child) -> None:
-    """Fork the child, hand it the request, relay its answers, report how it ended, and leave nothing behind."""
+    """Fork the child, send it the request, relay its answers, report its end, and remove all that it left."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
     out, outlet = os.pipe()
@@ -116,7 +116,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
 
 
 def _begin(child: Child, inlet: int, outlet: int) -> None:
-    """Run the child. Learner code runs below this frame."""
+    """Run the child. All learner code is called from here."""
     inlet, outlet = close_all_but(inlet, outlet)
     read = reader(inlet)
     about, _ = frames.read_frame(read)
@@ -126,7 +126,7 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
 
 
 class AloneError(Exception):
-    """The requesting process has gone, killed before it could end this one, so no process waits for an answer."""
+    """The requesting process was killed before it could end this process, so no process waits for an answer."""
 
 
 class Inlet:
@@ -136,8 +136,8 @@ class Inlet:
         out: the end of a pipe to read from.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all.
         stages: the input for the child.
-        asks: the pipe of requests. No request comes while one is answered, so it becomes readable only if the
-            requesting process has gone.
+        asks: the pipe of requests. No request comes while one is answered, so the pipe becomes readable only if the
+            requesting process has ended.
     """
 
     def __init__(
@@ -156,8 +156,8 @@ class Inlet:
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """Return the next frame: its header, and its bytes unchanged (encoded anew, a header could exceed the limit).
 
-        Raises AloneError, TimeoutError, EOFError, or BadFrame. Its message is ``flood``, ``disk`` or ``threads`` for
-        these.
+        Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk`` or ``threads`` if
+        the child exceeds these limits.
         """
         self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -174,7 +174,7 @@ class Inlet:
             if ready and ready != [self._out]:
                 raise AloneError
             readable = bool(ready)
-            over = self._this_one.over, self._in_all.over  # each look at both, since looks are how sleep is counted
+            over = self._this_one.over, self._in_all.over  # read both each time: reads count sleep
             if (self._stages.begun or not readable) and any(over):
                 raise TimeoutError
             if writable:
@@ -191,7 +191,7 @@ class Inlet:
     def _look(self) -> None:
         """Check the folder and the threads every ``LOOK_SECONDS``.
 
-        Before the child's first frame no learner code has run, so nothing is checked.
+        It checks nothing before the child's first frame, because no learner code has run then.
         """
         if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
@@ -204,9 +204,9 @@ class Inlet:
 def relay(
     out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send, asks: int | None = None
 ) -> tuple[str, float]:
-    """Relay the child's frames. Return how it ended, and the seconds that it computed and slept.
+    """Relay the child's frames. Return how the child ended, and the seconds that it computed and slept.
 
-    It ends as one of done, timeout, flood, disk, threads, garbage, alone, silent, "exited with N", "died of signal N".
+    The ends are done, timeout, flood, disk, threads, garbage, alone, silent, "exited with N" and "died of signal N".
     """
     inlet = Inlet(out, pid, limits, scratch, stages, asks)
     ended = _relayed(inlet, pid, scratch, stages, send)
@@ -236,7 +236,7 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
 
 
 def _how_it_ended(pid: int) -> str:
-    """Return how a child without further output ended, without reaping it; ``silent`` if it still lives."""
+    """Return how a child ended after its last output, or ``silent`` if it still lives. The child is not reaped."""
     wait = Allowance(pid, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
@@ -248,7 +248,7 @@ def _how_it_ended(pid: int) -> str:
 
 
 def _kill_all(pid: int) -> bool:
-    """Kill every descendant. Orphans become children of this subreaper. Return False if any is left."""
+    """Kill all descendants: orphans become children of this process, a subreaper. Return False if one is left."""
     for _ in range(15_000):
         for child in _children() or [pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -267,12 +267,12 @@ def _children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # macOS, or a sandbox without /proc: the child cannot fork there
+    except OSError:  # macOS, or a sandbox without /proc, where the child cannot fork
         return []
 
 
 def _threads(pid: int) -> int:
-    """Return the number of threads of a process, or 0 if /proc is not available (the launcher counts there)."""
+    """Return the number of threads of a process, or 0 if /proc is not available (the launcher counts them then)."""
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

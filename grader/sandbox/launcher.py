@@ -1,12 +1,12 @@
 """The launcher of one sandlock sandbox: it starts the worker inside, passes its pipes on, and cleans up.
 
-It is a process of its own for two reasons: the sandbox's supervisor runs in the process that starts the sandbox, and as
-a subreaper it gets and kills processes that leave the sandbox's process group. Run as ``launcher.py WRITABLE READABLE
-PROCESSES THREADS BYTES FILES COMMAND...``, with the scratch folder first in WRITABLE. It imports nothing from this
-package.
+The launcher is a process of its own for two reasons: the sandbox's supervisor runs in the process that starts the
+sandbox, and the launcher, as a subreaper, gets and kills processes that leave the sandbox's process group. Run it as
+``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, with the scratch folder first in WRITABLE.
+It imports nothing from this package.
 
-The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other. An
-equal limit of the sandbox would stop nothing earlier, and its supervisor would handle every mapping of memory.
+The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other process.
+A memory limit of the sandbox would stop nothing earlier, and the supervisor would handle every mapping of memory.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def main(
 def mount_scratch(folder: str, size: int, files: int) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
-    A user who is not root needs a user namespace for it, which some machines refuse. The folder then stays as it is,
-    and only the keeper's checks limit it.
+    A user who is not root needs a user namespace for mounting, which some machines refuse. The folder then stays as it
+    is, and only the keeper's checks limit its size.
 
     Args:
         size: bytes.
@@ -81,7 +81,7 @@ def mount_scratch(folder: str, size: int, files: int) -> bool:
     Returns:
         Whether the file system is mounted.
     """
-    child = os.fork()  # try it in another process first: a namespace where mounting fails is useless
+    child = os.fork()  # try in another process first: a namespace is useless if mounting fails
     if child == 0:
         os._exit(0 if _mounted(folder, size, files) else 1)
     return os.waitpid(child, 0)[1] == 0 and _mounted(folder, size, files)
@@ -127,7 +127,7 @@ def drop_capabilities() -> None:
 
 
 def limit_threads(most: int) -> None:
-    """Kill every process with more than ``most`` threads. Nothing else counts them, and a machine's are limited."""
+    """Kill every process with more than ``most`` threads. Nothing else counts threads, and a machine has a limit."""
     while True:
         for pid in descendants():
             with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:

@@ -1,6 +1,6 @@
-"""Limits on a submission that a course may set. The others are in ``wire/limits.py``.
+"""Limits on a submission that a course may set. The other limits are in ``wire/limits.py``.
 
-They are read with the course, never in a confined process, which gets their values (and has no pydantic).
+Only the grader's process reads this class. A confined process has no pydantic and gets the values.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """The worker process: reads asks from its standard input, answers on its standard output.
 
-It is started by ``sandbox.worker`` through ``start.py`` and confined before it runs. There are two roles:
+``sandbox.worker`` starts it through ``start.py``, in a sandbox. An ask is one request about a submission. There are two
+roles:
 
 trace: imports JAX and starts no backend (forking is safe only before one exists). For each submission it forks a
 keeper, which forks the child before it reads any part of the submission, so no child finds an earlier submission in its
 memory. The child is confined further, to the system calls of ``calls.py``. Its deletions only seem to succeed, so that
-deleted files still count. It can neither signal nor read its keeper, which hands out the asks in stages and enforces
-its limits. Processes and files that it leaves are ended and deleted. If that fails, the worker and its sandbox end too.
+deleted files still count. The child can neither signal nor read its keeper, which sends the asks in stages and enforces
+the limits. The keeper ends and deletes all processes and files that the child leaves. If that fails, the worker ends.
 
 run: admits, compiles and executes programs, one after another, and never runs learner Python. It limits itself to the
 system calls of ``calls.py`` before it reads a program. With an accelerator it has no memory limit (0) and no list of
 calls. A wing may name another module that answers (``tiers.Extra``).
 
-Every answer is a frame with ``from``: ``child`` is untrusted (learner code could change it), ``worker`` is the worker's
-own.
+Every answer is a frame. Its ``from`` says who wrote it: ``child`` (untrusted, since learner code could forge the frame)
+or ``worker``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     """Answer requests with the module ``serves`` until the input ends.
 
     Args:
-        calls: ``listed`` if this process itself, and not only its children, is limited to the calls of ``calls.py``.
+        calls: ``listed`` limits this process to the calls of ``calls.py``, not only its children.
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
@@ -62,7 +63,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     if role != "trace":
         gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects with few cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_DUMPABLE, 0)  # under bwrap no Landlock domain protects this process's memory from a child
+    prctl(PR_SET_DUMPABLE, 0)  # protects this process's memory from a child, as Landlock does not under bwrap
     if calls == "listed":
         install_filter()
     send = _sender(answers)
@@ -75,7 +76,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
 
 def _kept(asks: int, send: Callable, child: Callable) -> bool:
-    """Fork a keeper, which keeps the child. Return whether it ended well."""
+    """Fork a keeper, which forks the child. Return whether the keeper ended well."""
     keeper = os.fork()
     if keeper == 0:
         with last_act():

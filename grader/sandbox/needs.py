@@ -1,7 +1,7 @@
 """Files that Python and JAX need on this machine. Learner code may read these and no others.
 
-Whole prefixes contain too much: exchanges, courses and other users' packages are below ``/usr``, ``/opt`` and
-``sys.prefix`` as well.
+Allowing whole prefixes would allow too much: exchanges, courses and other users' packages are below ``/usr``, ``/opt``
+and ``sys.prefix`` as well.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-# Packages that learners may import, with their dependencies. They are used as far as they are installed.
+# Packages that learners may import if they are installed, with their dependencies.
 PACKAGES = (
     "jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum", "einops",
     "pint", "flexcache", "flexparser", "platformdirs", "typing_extensions",
 )  # fmt: skip
-INSTALLED = ("site-packages", "dist-packages")  # folders inside the standard library's with all kinds of packages
+INSTALLED = ("site-packages", "dist-packages")  # folders inside the standard library's folder, with any packages
 SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
     # Properties of the processor, without which XLA lacks kernels for some sums.
     "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup",
 )  # fmt: skip
-# Loads libraries as Python would, and prints the files that this loaded, by the names that the loader used.
+# Loads libraries as Python would, and prints the names of all files that the loader then read.
 LOAD = """
 import ctypes, sys
 for path in sys.argv[1:]:
@@ -54,7 +54,7 @@ def packages() -> dict[str, str]:
 
 @cache
 def libraries() -> tuple[str, ...]:
-    """Return shared libraries outside of the packages that modules of Python, JAX, NumPy and SciPy need."""
+    """Return shared libraries that modules of Python, JAX, NumPy and SciPy need and that are outside of packages."""
     modules = [*(library() / "lib-dynload").glob("*.so")]
     for name, pattern in (("jaxlib", "*.so"), ("numpy", "*/*.so"), ("scipy", "linalg/*.so")):
         if name in packages():
@@ -82,7 +82,7 @@ def package_paths() -> list[str]:
 
 @cache
 def compiler() -> list[str]:
-    """Return the folders of the TPU compiler and of its metadata, which it reads; empty if it is not installed."""
+    """Return the folders of the TPU compiler's code and metadata; empty if the compiler is not installed."""
     spec = importlib.util.find_spec("libtpu")
     found = list(spec.submodule_search_locations or []) if spec else []
     return [*found, *(str(p) for folder in found for p in Path(folder).parent.glob("libtpu-*.dist-info"))]

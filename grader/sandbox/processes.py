@@ -18,11 +18,11 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
 from grader.sandbox.tiers import NOTHING, Extra, command, environment
 
-# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG). This one lives as long as the process.
+# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG). This thread lives as long as the process.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 # Processes that were started ahead and not taken yet, by their arguments.
 _ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
-# Processes that have not been ended, by the starting process (a fork inherits its parent's) and their own number.
+# Processes that have not ended, by the process that started them (a fork inherits this table) and their own number.
 _living: dict[tuple[int, int], WorkerProcess] = {}
 _lock = Lock()
 
@@ -38,7 +38,7 @@ class WorkerProcess:
 
 
 def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -> None:
-    """Start a process for each role without waiting for it. The next equal request takes it.
+    """Start a process for each role, without waiting. The next ``take`` with equal arguments returns the process.
 
     Importing JAX takes a second, so a command that needs a worker starts it before its own imports.
     """
@@ -49,7 +49,7 @@ def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -
 
 
 def take(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> WorkerProcess:
-    """Return an unused process."""
+    """Return an unused process: one that ``begin_ahead`` started, else a new one."""
     with _lock:
         ahead = _ahead.get(_alike(role, tier, devices, limits, extra))
         begun = ahead.pop() if ahead else _starter.submit(_begin, role, tier, devices, limits, extra)
@@ -101,7 +101,7 @@ def end(begun: WorkerProcess) -> int:
 
 @atexit.register
 def end_all() -> None:
-    """End the remaining processes at exit: those that were never taken, and those with an interrupted user."""
+    """End the remaining processes at exit: those never taken, and those whose user was interrupted."""
     with _lock:
         waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]
         _ahead.clear()

@@ -35,8 +35,8 @@ def is_over_quota(folder: str) -> bool:
 def empty(root: str) -> bool:
     """Delete the contents of a folder that other processes filled, with any depth, names and permissions.
 
-    Inner folders move up before their folder is deleted, so that no path is longer than a system, or a sandbox that
-    resolves paths, supports. Returns whether everything is gone; never raises.
+    Inner folders move up to the root before their outer folder is deleted, so that no path gets too long for the system
+    or for a sandbox that resolves paths. Returns whether everything is gone; never raises.
     """
     try:
         os.chmod(root, 0o700)

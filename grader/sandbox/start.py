@@ -1,6 +1,7 @@
 """The start of a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
 
-Makes these rooms importable by their paths: the package's own folder can neither be listed nor read.
+A room is a folder of this package. The rooms are made importable by their paths, because a worker can neither list nor
+read the package's own folder.
 """
 
 from __future__ import annotations
@@ -27,10 +28,7 @@ def admit(rooms: list[str]) -> None:
 
 
 def _without_files(name: str) -> None:
-    """Create a package of this name, and its parents, without reading their files.
-
-    A room below them may be the only readable one.
-    """
+    """Create a package of this name, and its parents, without files: only a room below them may be readable."""
     above, _, last = name.rpartition(".")
     if name and name not in sys.modules:
         _without_files(above)

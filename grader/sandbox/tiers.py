@@ -1,6 +1,6 @@
-"""Isolation tiers: their strength, whether they work on this machine, and how a worker is started in each.
+"""Isolation tiers: kinds of sandboxes by strength, whether they work on this machine, and how to start workers there.
 
-Tiers:
+Tiers, strongest first:
     sandlock: Landlock and seccomp (Linux with Landlock ABI 6), and a Landlock domain for each child.
     bwrap: namespaces and read-only mounts (bubblewrap), for other kernels.
     none: limits on time, memory and the scratch folder only. For your own code.
@@ -29,7 +29,7 @@ ROOMS = {
     "run": ("wire", "sandbox", "common", "runner"),
 }
 SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve"}  # the module that answers requests
-# Size of a scratch folder with its own file system: a little above the quota, so that the keeper sees the excess.
+# Size of a scratch folder's own file system: a little above the quota, so that the keeper can see an excess.
 SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent
@@ -41,10 +41,10 @@ class Extra:
 
     Attributes:
         platform: where JAX looks for devices.
-        rooms: more folders of this package. serves: the module that answers, instead of the role's.
+        rooms: more readable folders of this package. serves: the module that answers, instead of the role's.
         readable, writable: more files and folders of this machine.
         settings: environment variables.
-        unlimited: whether it may reserve any amount of address space, as drivers do.
+        unlimited: whether the process may reserve any amount of address space, as drivers do.
     """
 
     platform: str = "cpu"
@@ -101,7 +101,7 @@ def _bwrap_limits_sizes() -> bool:
 
 
 def best_tier(asked: str = "auto") -> str:
-    """Return the tier to use. Raises NoIsolation if the requested tier, or any, is not available."""
+    """Return the tier to use. Raises NoIsolation if the requested tier, or for "auto" every tier, is unavailable."""
     if asked != "auto":
         if asked not in TIERS:
             raise NoIsolation(f"unknown isolation {asked!r}; choose one of {', '.join(TIERS)}")
@@ -141,7 +141,7 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
 
 
 def package(role: str, extra: Extra = NOTHING) -> list[str]:
-    """Return the parts of this package that a worker of this role needs before it starts."""
+    """Return the paths in this package that a worker of this role must be able to read."""
     return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in (*ROOMS[role], *extra.rooms))]
 
 
@@ -159,7 +159,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
     command = [*python, str(HERE / "start.py"), rooms, serves, role, memory, calls]
     if tier == "none":
         return command
-    if tier == "sandlock":  # learner code may read less than a start needs
+    if tier == "sandlock":  # learner code may read less than a worker needs to start
         command += [":".join(needs.readable())] if role == "trace" else []
         readable = ":".join([*needs.listable(), *package(role, extra), *extra.readable])
         writable = ":".join([scratch, *extra.writable])

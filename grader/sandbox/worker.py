@@ -26,9 +26,9 @@ class WorkerDied(Exception):
     Attributes:
         reason: timeout, died or garbage.
         stderr: the end of its standard error.
-        phase: ``starting``; for a submission ``asked`` (not touched yet) or ``traced`` (learner code was running); for
-            a program ``asked`` (being read), ``compiling`` or ``executing``.
-        ours: whether the grader's own program fails here too; True until that was tried (``Runner.run_or_try_again``).
+        phase: ``starting``; with a submission, ``asked`` (not touched yet) or ``traced`` (learner code was running);
+            with a program, ``asked`` (being read), ``compiling`` or ``executing``.
+        ours: whether the grader's own program fails too; True until it is tried (``Runner.run_or_try_again``).
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
@@ -41,12 +41,12 @@ class Worker:
 
     Args:
         devices: number of simulated devices.
-        extra: access beyond its role.
+        extra: access beyond that of the role.
 
     Attributes:
         process: None before it is started and after it has ended.
-        scratch: the folder that it may write to.
-        ready: whether it accepts requests.
+        scratch: the folder that the process may write to.
+        ready: whether the process accepts requests.
     """
 
     def __init__(self, role: str, tier: str, devices: int, limits: Limits, extra: Extra = NOTHING) -> None:
@@ -96,7 +96,7 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # The submission caused it, because a new worker answers others.
+            # The submission killed the worker, because a new worker answers the grader's own submission.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
                 [],
@@ -161,10 +161,10 @@ class Worker:
             self._phase = header["phase"]
 
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
-        """Return the devices that it finds, or the ``problem`` in finding them. Raises WorkerDied.
+        """Return the devices that the worker finds, or the ``problem`` in finding them. Raises WorkerDied.
 
         Args:
-            joined: if it is one of several processes: address, number of processes, its own number.
+            joined: for one of several processes: address, number of processes, number of this process.
         """
         self.await_ready()
         self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
@@ -183,7 +183,7 @@ class Worker:
     # pipes
 
     def send(self, data: bytes) -> None:
-        """Write to its standard input. Raises WorkerDied."""
+        """Write to the worker's standard input. Raises WorkerDied."""
         assert self.process is not None and self.process.stdin is not None
         self._heard = os.fstat(self._stderr.fileno()).st_size
         try:
@@ -195,7 +195,7 @@ class Worker:
             raise WorkerDied("died", words, self._phase) from None
 
     def receive(self, deadline: float) -> tuple[dict, list[bytes]]:
-        """Return the next frame from its standard output. Raises WorkerDied, also after ``deadline`` (monotonic)."""
+        """Return the next frame of the worker's output. Raises WorkerDied, also after ``deadline`` (monotonic time)."""
         assert self.process is not None and self.process.stdout is not None
         fd = self.process.stdout.fileno()
 
@@ -215,7 +215,7 @@ class Worker:
         try:
             return frames.read_frame(read)
         except (TimeoutError, EOFError, frames.BadFrame) as error:
-            if isinstance(error, EOFError):  # it has ended or is ending: its exit code tells why
+            if isinstance(error, EOFError):  # the worker has ended or is ending; the exit code tells why
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(GONE_SECONDS)
             words = self.last_words()
@@ -234,7 +234,7 @@ class Worker:
     def kill(self) -> int:
         """End the process with its descendants. The next request starts a new one.
 
-        Returns the signal that it had died of, if any. SIGPROF means that it used up its CPU time.
+        Returns the number of the signal that had killed it, else 0. SIGPROF means that its CPU time was used up.
         """
         process, self.process = self.process, None
         if process is None:
@@ -245,7 +245,7 @@ class Worker:
         return -code if code < 0 else max(0, code - 128)  # launchers report signals as 128 + signal
 
     def retire(self) -> None:
-        """End the process from another thread. The thread that uses it finds it dead and starts no other."""
+        """End the process from another thread. Its user then gets WorkerDied, and no process starts again."""
         self._retired = True
         process = self.process
         if process is not None:

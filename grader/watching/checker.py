@@ -29,7 +29,7 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: makes a grader, again after its workers were ended.
+        make: makes a grader; called again after the grader's workers were ended.
         tell: called from another thread with each ``Done``, except for requests that gave way.
     """
 

@@ -1,4 +1,4 @@
-"""The event loop: after a save, a key or a finished check, the screen is redrawn."""
+"""The event loop of ``watch``: it redraws the screen after a save, a key or a finished check."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class WatchLoop:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
-        if self.screen.elsewhere and key.lower() in "npxr":  # their messages belong below the exercise
+        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise again: their messages are below it
             self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip

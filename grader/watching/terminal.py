@@ -1,4 +1,4 @@
-"""Single key presses from a terminal. Its modes are restored however the program ends."""
+"""Single key presses from a terminal. The terminal's modes are restored however the program ends."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def comprehension(node: ast.comprehension, ifs: list[ast.expr]) -> ast.comprehen
 
 
 def result(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Let a plain function return a constant; drop a raised error."""
+    """Replace what a function returns by a constant, if JAX does not trace it; replace a ``raise`` by ``pass``."""
     if isinstance(node, ast.Return) and context.plain:
         yield from (ast.Return(ast.Constant(value)) for value in (None, 0, 1))
     elif isinstance(node, ast.Raise):

@@ -1,8 +1,8 @@
-"""Try many mutants of one task in one process, with only the task's first asks: most mutants fail those already.
+"""Try many mutants of one task in one process, on the task's first asks (requests) only: most fail these already.
 
-A mutant graded alone costs a process and up to a dozen programs; here each costs one program. Only a failure decides.
-If a mutant passes, or its neighbours may have changed its result, ``judge_mutant`` grades it with all asks of
-``grade``.
+A mutant graded alone costs a process and up to a dozen programs, while a mutant in this process costs one program. Only
+a failure is final. If a mutant passes, or if other mutants of the process may have changed its result, ``judge_mutant``
+grades it with all asks of ``grade``.
 """
 
 from __future__ import annotations

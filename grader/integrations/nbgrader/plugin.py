@@ -68,7 +68,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
-    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # of formgrader and of feedback
+    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for the pages of formgrader and of feedback
     c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{usual}.{n}" for n in names]
 
 

@@ -186,7 +186,7 @@ def _answers_in(course: Course, text: str, own: str, student: str | None) -> Ite
     for exercise in course.exercises.values():
         for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:
-                continue  # the numbers of no student
+                continue  # without a student there are no numbers to search for
             for answer in _figures(question, course.params(question, student or "")):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found

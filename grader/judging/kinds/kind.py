@@ -19,8 +19,8 @@ UNKNOWN = "not right, and no known misconception leads to it"
 class AnswerKind(Protocol[Want, Given]):
     """One kind of answer: asks for, reads, compares and shows answers.
 
-    A *want* is the checked value of an author's function. A *given* is a learner's answer after ``read``. Texts about a
-    wrong answer never reveal the right one.
+    A *want* is the right answer: the value of an author's function, found to be valid. A *given* is a learner's answer
+    after ``read``. Texts about a wrong answer never reveal the right answer.
     """
 
     @property
@@ -29,7 +29,7 @@ class AnswerKind(Protocol[Want, Given]):
         ...
 
     def want(self, value: Any) -> Want:
-        """Convert the value of an author's function. Raises ValueError if it is not an answer of this kind."""
+        """Convert the value of an author's function. Raises ValueError if the value is no answer of this kind."""
         ...
 
     def read(self, raw: Any) -> Given:
@@ -41,7 +41,7 @@ class AnswerKind(Protocol[Want, Given]):
         ...
 
     def distance(self, given: Given, want: Want) -> float | None:
-        """Return the distance between the two if they count as equal, else None."""
+        """Return how far ``given`` is from ``want`` if they count as equal, else None."""
         ...
 
     def are_close(self, one: Want, other: Want) -> bool:
@@ -57,11 +57,11 @@ class AnswerKind(Protocol[Want, Given]):
         ...
 
     def written(self, want: Want) -> str:
-        """Return an answer as a learner may write it; ``read`` turns it back into the same answer."""
+        """Return an answer in a form that a learner may write. ``read`` turns the text back into an equal answer."""
         ...
 
     def misfit(self, given: Given) -> str:
-        """Return why no right answer can be like this one, whatever the right one is; '' if one can."""
+        """Return why this answer is wrong for every variant of the question; '' if it may be right."""
         ...
 
     def why(self, given: Given, want: Want) -> str:

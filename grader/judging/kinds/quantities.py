@@ -22,7 +22,7 @@ class QuantityKind:
     """A number with a unit.
 
     Attributes:
-        zero: True if the answer may be 0, as an entry of a table.
+        zero: True if the answer may be 0. Entries of tables may.
         drawn: the numbers that were drawn for the question.
     """
 
@@ -88,8 +88,8 @@ class QuantityKind:
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return why a wrong number may be wrong, without revealing the right one.
 
-        A factor is called a mistake in the unit only if the question's own numbers cannot produce it: 8 may be bits in
-        a byte, but also 2·4 or an axis of 8, so no reason mentions 8.
+        A reason names a unit mistake only if the question's own numbers cannot produce the factor between the answers:
+        8 may be bits in a byte, but also 2·4 or an axis of 8, so no reason mentions 8.
         """
         got = answer.value
         if got <= 0:

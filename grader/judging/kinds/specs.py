@@ -82,7 +82,7 @@ class SpecKind:
             value = literal(f"({inside.rstrip(',')},)" if inside else "()")
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise BadAnswer(f"{quote(text)} cannot be read: {SUCH_AS}") from None
-        alone = value[0] if len(value) == 1 else None  # a tuple or list that is the whole spec, as in "('x', None)"
+        alone = value[0] if len(value) == 1 else None  # the whole spec as one tuple or list: "('x', None)"
         return list(alone if not found and isinstance(alone, tuple | list) else value)
 
     def _entries(self, spec: list[Any]) -> Entries:

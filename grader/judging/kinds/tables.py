@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TableKind:
-    """A table; ``columns`` maps names to the readers of their numbers."""
+    """A table; ``columns`` maps each column's name to the kind that reads its numbers."""
 
     columns: Mapping[str, QuantityKind]
     rows: tuple[str, ...]
@@ -112,7 +112,7 @@ class TableKind:
     # text
 
     def _parsed(self, text: str) -> Any:
-        """Return the containers that a text describes, in the JSON form of answers."""
+        """Parse a text into lists and dicts, in the JSON form of answers."""
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         try:

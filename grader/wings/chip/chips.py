@@ -40,9 +40,9 @@ def asked(
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
 ) -> Asked:
-    """Return the calls of an exercise, or of one task, on a slice: the paper-sized ones if there are any, else all.
+    """Return asks for the calls of an exercise, or of one task, on a slice: for paper-sized calls if there are any.
 
-    Raises CourseError if none fits.
+    Raises CourseError if no call fits the slice.
     """
     calls = calls_of(exercise, task)
     timed = [call for call in calls if call.timing]
@@ -75,11 +75,11 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
 def on_chips(
     grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
 ) -> tuple[list[OnChip], list[str]]:
-    """Return the compiled program of each ask, and the faults that stopped the source while it was loaded.
+    """Return the compiled program of each ask, and notes on errors that stopped the source while it was loaded.
 
     Args:
-        grader: with a compiler of this slice, unless everything is ``shipped``.
-        shipped: earlier compilations of the source, which is the course's own.
+        grader: needs a compiler for this slice, unless ``shipped`` has all programs.
+        shipped: programs that were compiled before, if the source is a solution of the course.
     """
     with grader.workers() as workers:
         answered, notes = collect(workers, source, list(asks))

@@ -87,7 +87,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
 
 
 def render(made: Sequence[OnChip]) -> str:
-    """Return compiled programs as a page: facts, both timelines on one scale, and their differences."""
+    """Return an HTML page of compiled programs: facts, the compiler's and the clock's timeline, their differences."""
     shown = []
     for one in made:
         exposed = exposed_lines(one.timeline) if one.timeline else []

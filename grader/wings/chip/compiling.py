@@ -299,6 +299,6 @@ class Shipped:
 
 
 def name_of(ask: Ask, on: Slice | str) -> str:
-    """Return ``f1_ag_matmul.ag_matmul x=1,y=8 B=8192,D=16384 on v5e:2x4``. Keywords are listed with the dimensions."""
+    """Return the name of a compilation: ``f1_ag_matmul.ag_matmul x=1,y=8 B=8192,D=16384 on v5e:2x4``."""
     mesh, sizes = (",".join(f"{k}={v}" for k, v in of.items()) for of in (ask.mesh, {**ask.dims, **ask.static}))
     return f"{ask.exercise}.{ask.task} {mesh} {sizes} on {on}"

@@ -1,6 +1,6 @@
-"""The dispatch of submissions to workers, which join, are admitted or refused, die or hang. Each is graded once.
+"""Sends submissions to workers, which may join late, be refused, die or hang. Every submission gets one result.
 
-A verdict depends only on bytes, so a submission may be sent twice, and the first answer counts. A lost worker loses no
+A submission may be sent twice, then the first answer counts: a verdict depends only on bytes. A lost worker loses no
 data, because this process has everything that the worker has.
 """
 

@@ -126,7 +126,7 @@ class Dask:
 
     def leave(self, workers: list[str], key: str) -> None:
         with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
-            if workers and self.client.status == "running":  # runs beside a worker's tasks, without waiting for them
+            if workers and self.client.status == "running":  # starts at once, beside a worker's tasks
                 self.client.sync(
                     self.client._run, there.leave, key, workers=workers, on_error="ignore",
                     callback_timeout=LEAVE_SECONDS,

@@ -49,7 +49,7 @@ def _step(path: Path, number: int, line: bytes) -> Step:
 
 
 def keep(folder: Path, one: Step) -> Path:
-    """Append a prediction to the file. Return the file. Raises NotMeasured as ``predictions`` does."""
+    """Append a prediction to the folder's file KEPT; return the path. Raises NotMeasured as ``predictions`` does."""
     predictions(folder)
     path = folder / KEPT
     before = path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -62,7 +62,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A scheduled program: its instructions, and further facts about its collectives by their number."""
+    """The instructions of a scheduled program. ``talks``: more facts about collectives, by the collective's number."""
 
     instructions: tuple[Instruction, ...]
     talks: Mapping[int, Talk]
