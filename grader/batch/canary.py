@@ -35,7 +35,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Report no progress."""
+    """Take a name and do nothing: the progress bar of callers that show none."""
 
 
 class CanaryFailed(CourseError):

@@ -100,7 +100,7 @@ def due(deadline: datetime, module: str, extension: Extension) -> datetime:
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return whether a late time from this source costs points: always in the staff's record, else by the policy."""
+    """Return whether lateness costs points. Times in the staff's record always do, others if the policy says so."""
     return source == STATED or policy.trust == "file-dates"
 
 

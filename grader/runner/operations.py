@@ -32,7 +32,7 @@ from grader.wire.operations import (
     Value,
 )
 
-# Not among an operation's attributes: groups, which ``Communication`` has, and attributes that decide nothing.
+# Attributes that are left out: groups, which ``Communication`` holds, and those that change no result.
 READ_APART = {
     "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
     "source_target_pairs",

@@ -47,7 +47,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     importlib.metadata.distributions = lambda **about: iter(())
     if memory_mib:
         cap(resource.RLIMIT_AS, memory_mib << 20)
-    if role == "trace":  # everything that a confined child needs must be imported before
+    if role == "trace":  # import before the fork what a confined child needs
         with few_looks():
             room = importlib.import_module(serves)
             room.prepare()
@@ -63,7 +63,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     if role != "trace":
         gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects with few cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_DUMPABLE, 0)  # protects this process's memory from a child, as Landlock does not under bwrap
+    prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from a child; under bwrap no Landlock does that
     if calls == "listed":
         install_filter()
     send = _sender(answers)

@@ -135,7 +135,7 @@ class _Batch:
             places = self._places()
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
-                self.session.shardlings.grader.warm()  # while submissions are read; some were never graded
+                self.session.shardlings.grader.warm()  # some students need grading: start workers while submissions are read
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
