@@ -218,7 +218,7 @@ def summed(grads):
     return grads | jax.lax.psum({name: grads[name] for name in ("scale", "bias")}, "tp")
 
 
-def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, residual=True):
+def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, residual=True, due_of=None, dn_of=None):
     """The solution, with what people change."""
     kept, grads = [], []
     for layer in layers:
@@ -231,7 +231,9 @@ def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, resid
         due = gather(dy)
         back = (due @ layer["w2"].T) * (1 - hidden**2)
         dx, dscale = norm_back(x, layer["scale"], scatter(back @ layer["w1"].T))
-        whole = gather(norm(x, layer["scale"]))
+        if dn_of:
+            dscale = norm_back(x, layer["scale"], dn_of(back @ layer["w1"].T))[1]
+        whole, due = gather(norm(x, layer["scale"])), due_of(dy) if due_of else due
         grads.append(grads_of({"scale": dscale, "w1": whole.T @ back, "w2": hidden.T @ due, "bias": dy.sum(axis=0)}))
         dy = dy + dx if residual else dx
     return y, dy, grads[::-1]
@@ -284,6 +286,18 @@ def residual_forgotten(x, layers, dy):
 def all_reduced_then_cut(x, layers, dy):
     """You all-reduced and kept your own rows. A reduce-scatter sends half of that and gives each device its rows only."""
     return written(x, layers, dy, scatter=all_reduce_then_own_rows)
+
+
+@exercise.misconception(of=train, fails=train_traffic)
+def scattered_for_each_use(x, layers, dy):
+    """You reduce-scattered the norm's gradient twice, for x and for scale. Do it once and use the result for both."""
+    return written(x, layers, dy, dn_of=scatter)
+
+
+@exercise.misconception(of=train, fails=train_traffic)
+def gathered_for_each_use(x, layers, dy):
+    """You gathered dy twice, for the hidden units and for w2's gradient. Do it once and use the result for both."""
+    return written(x, layers, dy, due_of=gather)
 
 
 @exercise.misconception(of=train, fails=train_memory)
@@ -349,6 +363,14 @@ def dropped_apart_on_copies(x, seed, *, rate):
     for axis in jax.typeof(x).sharding.mesh.axis_names:
         key = jax.random.fold_in(key, jax.lax.axis_index(axis))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_value)
+def dropped_from_all_rows(x, seed, *, rate):
+    """You gathered all rows, drew one mask for them and kept your own rows. Fold the place along tp into the key and draw the mask of your own rows: nothing has to be sent."""
+    rows = gather(x)
+    kept = jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, rows.shape), rows / (1 - rate), 0)
+    return jax.lax.dynamic_slice_in_dim(kept, jax.lax.axis_index("tp") * len(x), len(x))
 
 
 @exercise.misconception(of=drop, fails=drop_value)
