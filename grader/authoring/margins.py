@@ -71,6 +71,7 @@ MENDED = {
     "h2_buckets",
     "h3_zero1",
     "h5_tensor_parallel",
+    "h6_sequence_parallel",
     "h8_hsdp",
     "x1_gather",
 }
