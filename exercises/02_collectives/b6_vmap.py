@@ -77,8 +77,8 @@ def centre_batch(a, *, mesh):
 
 
 # Question batch_gather_time [us]
-# `A[B_Y, I_X, J]` is bfloat16[768, 4096, 3072] on v4p chips, x=8, y=12. How long does the all-
-# gather of the batch take that a `vmap` without `spmd_axis_name` costs you?
+# `A[B_Y, I_X, J]` is bfloat16[768, 4096, 3072] on v4p chips, x=8, y=12. Without `spmd_axis_name`,
+# `vmap` makes the compiler all-gather the batch over y. How long does this all-gather take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
@@ -90,8 +90,8 @@ batch_gather_time = None  # TODO: your answer
 
 
 # Question looped_latency [us]
-# A loop over the examples of a device, with a tiny all-reduce for each: B=96 on rings of x=16,
-# y=12. How long do its all-reduces take?
+# A device loops over its own examples, with a tiny all-reduce over x for each: B=96 on rings of
+# x=16, y=12. How long do its all-reduces take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce

@@ -27,7 +27,7 @@ hbm_bandwidth)` returns seconds.
 
 | check | rule | small case |
 |---|---|---|
-| `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token | |
+| `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token of each sequence | |
 | `decode_step_time`: batches that wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same | 21 ms |
 

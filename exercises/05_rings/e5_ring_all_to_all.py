@@ -79,8 +79,8 @@ def ring_all_to_all(a):
 
 
 # Question ring_trade_bytes [MB]
-# `A` is float32[6144, 5120] over 8 devices. How many MB does each device send, its own and those
-# it passes on, in a one-way `ring_all_to_all`?
+# `A` is float32[6144, 5120] over 8 devices. How many MB does each device send in a one-way
+# `ring_all_to_all`, its own chunks and those that it passes on?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes.

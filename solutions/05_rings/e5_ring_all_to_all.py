@@ -133,8 +133,8 @@ def ring_trade_chunk_hops(seen):
     model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
 )
 def ring_trade_bytes(I, J, X):
-    """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send, its own and those it passes
-    on, in a one-way `ring_all_to_all`?"""
+    """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send in a one-way
+    `ring_all_to_all`, its own chunks and those that it passes on?"""
     return X * (X - 1) / 2 * 4 * I * J / X**2
 
 

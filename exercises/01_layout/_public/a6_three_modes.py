@@ -27,7 +27,7 @@ JAX has three modes that say where arrays live. You write the same matmul in eac
 | check | rule, per device | small case |
 |---|---|---|
 | C equals A @ B | | |
-| C[I_X, K] by one all-gather of C over y | its block, Y − 1 times | 480 bytes |
+| C[I_X, K] by one all-gather of C over y | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
 | 1/XY of the FLOPs | at most 2·I·J·K / (X·Y) | 7680 FLOPs |
 | Auto, Explicit: the compiler puts the all-gather in, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |

@@ -115,7 +115,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 )
 def reshard_bytes(I, J, X, Y):
     """`C[I, J]{U_X}` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}: every device holds a partial sum of all of `C`,
-    copies along y. The layout must become `C[I_X, J_Y]`. How many MB does each device send in the cheapest plan?"""
+    and devices along y hold copies. The layout must become `C[I_X, J_Y]`. How many MB does each device send in the cheapest plan?"""
     raise NotImplementedError()
 
 

@@ -113,8 +113,8 @@ def centre_batch_layout(seen):
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def batch_gather_time(chip, B, I, J, X, Y):
-    """`A[B_Y, I_X, J]` is bfloat16[{{ B }}, {{ I }}, {{ J }}] on {{ chip }} chips, x={{ X }}, y={{ Y }}. How long does the
-    all-gather of the batch take that a `vmap` without `spmd_axis_name` costs you?"""
+    """`A[B_Y, I_X, J]` is bfloat16[{{ B }}, {{ I }}, {{ J }}] on {{ chip }} chips, x={{ X }}, y={{ Y }}. Without `spmd_axis_name`,
+    `vmap` makes the compiler all-gather the batch over y. How long does this all-gather take?"""
     raise NotImplementedError()
 
 
@@ -125,6 +125,6 @@ def batch_gather_time(chip, B, I, J, X, Y):
     model="latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce after the other",
 )
 def looped_latency(B, X, Y):
-    """A loop over the examples of a device, with a tiny all-reduce for each: B={{ B }} on rings of x={{ X }}, y={{ Y }}. How
-    long do its all-reduces take?"""
+    """A device loops over its own examples, with a tiny all-reduce over x for each: B={{ B }} on rings of x={{ X }},
+    y={{ Y }}. How long do its all-reduces take?"""
     raise NotImplementedError()
