@@ -24,6 +24,7 @@ block is held three times.
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 
 Check your work: shardlings check a1_local_shape
+For all exercises of this module: README.md, or shardlings show 01_layout
 """
 
 import math

@@ -24,6 +24,7 @@ FSDP, which keeps one copy in all.
 Training Trillion Parameter Models*.
 
 Check your work: shardlings check a2_memory
+For all exercises of this module: README.md, or shardlings show 01_layout
 """
 
 import jax.numpy as jnp

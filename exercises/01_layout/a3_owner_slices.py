@@ -28,6 +28,7 @@ written by it, and a swapped tuple loads without any error.
 arrays and automatic parallelization".
 
 Check your work: shardlings check a3_owner_slices
+For all exercises of this module: README.md, or shardlings show 01_layout
 """
 
 from jax.sharding import PartitionSpec as P

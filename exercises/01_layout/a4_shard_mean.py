@@ -28,11 +28,8 @@ asks for the global number. Where you do want the global one, forgetting the col
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check a4_shard_mean
+For all exercises of this module: README.md, or shardlings show 01_layout
 """
 
 import jax

@@ -34,6 +34,7 @@ both, but y would have to cut h and k of the output, so 4. With `P("x", None, "y
 einsum".
 
 Check your work: shardlings check a5_classify
+For all exercises of this module: README.md, or shardlings show 01_layout
 """
 
 import math

@@ -36,6 +36,7 @@ all-gather and a slice send 0.75 MB and throw three quarters away.
 redistribution through portable collective communication*.
 
 Check your work: shardlings check b2_reshard_plan
+For all exercises of this module: README.md, or shardlings show 02_collectives
 """
 
 import math

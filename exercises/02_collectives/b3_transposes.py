@@ -39,11 +39,8 @@ it has *one* cotangent, not X of them, and the transpose is no collective at all
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
 system".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check b3_transposes
+For all exercises of this module: README.md, or shardlings show 02_collectives
 """
 
 import jax

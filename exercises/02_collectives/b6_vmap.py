@@ -29,11 +29,8 @@ batch, and then 720 for the means of all 12. A loop over the 6 examples also sen
 
 **Read on.** JAX's notebook "Manual parallelism with shard_map".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check b6_vmap
+For all exercises of this module: README.md, or shardlings show 02_collectives
 """
 
 import jax

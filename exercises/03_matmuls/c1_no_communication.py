@@ -22,11 +22,8 @@ model axis.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check c1_no_communication
+For all exercises of this module: README.md, or shardlings show 03_matmuls
 """
 
 import jax

@@ -26,11 +26,8 @@ is small, as in decoding: C5.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check c2_one_operand
+For all exercises of this module: README.md, or shardlings show 03_matmuls
 """
 
 import jax

@@ -23,11 +23,8 @@ of a row block. Gathering `B` sends 3/4 · 32·40·4 = 3840 bytes per device, ga
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check c4_same_axis_twice
+For all exercises of this module: README.md, or shardlings show 03_matmuls
 """
 
 import jax

@@ -26,6 +26,7 @@ Checked on both sides of B = `flops` / `bandwidth`; in no case are the two strat
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
 
 Check your work: shardlings check c5_choose
+For all exercises of this module: README.md, or shardlings show 03_matmuls
 """
 
 import math

@@ -40,11 +40,8 @@ link x+ P···· P··· P··· P··· P··· P····P····P····P·
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
 optimal all-reduce algorithms for clusters of workstations".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check e3_ring_all_reduce
+For all exercises of this module: README.md, or shardlings show 05_rings
 """
 
 import jax

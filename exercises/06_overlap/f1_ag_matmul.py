@@ -59,11 +59,8 @@ activations times columns of weights is the scheme for which an exercise of High
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check f1_ag_matmul
+For all exercises of this module: README.md, or shardlings show 06_overlap
 """
 
 import jax

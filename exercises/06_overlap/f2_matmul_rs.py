@@ -56,11 +56,8 @@ right here: the budget of bytes is checked with float32 arrays only.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check f2_matmul_rs
+For all exercises of this module: README.md, or shardlings show 06_overlap
 """
 
 import jax

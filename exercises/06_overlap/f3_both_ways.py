@@ -55,11 +55,8 @@ reads and writes all of `C`, or takes half the rows. See which half costs less m
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check f3_both_ways
+For all exercises of this module: README.md, or shardlings show 06_overlap
 """
 
 import jax
