@@ -35,13 +35,9 @@ not name, devices hold copies. Axes may have any names. Sizes are ints, not 3.0.
 **Small case.** The shape is (24, 10) on the mesh x=4, y=2, z=3. For `A[I_XY, J]`, 24 / (4 · 2) = 3, so a block has the
 shape (3, 10). The spec does not name z, so three devices hold each block.
 
-## Going further
-
-**In real systems.** Code inside `shard_map` sees this shape, and out-of-memory messages print it.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
-
 Check your work: shardlings check a1_local_shape
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import math
@@ -67,3 +63,10 @@ def local_shape(shape, spec, mesh_shape):
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 local_load_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Code inside `shard_map` sees this shape, and out-of-memory messages print it.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -36,15 +36,9 @@ and the bytes that all devices of the mesh hold together.
 and y cut the rows by 16, so one device holds 16,384 bytes. All 32 devices hold 524,288 bytes. That is two copies,
 because the spec does not name z.
 
-## Going further
-
-**In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of all
-weights on every chip. FSDP keeps one copy on all chips together.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
-Training Trillion Parameter Models*.
-
 Check your work: shardlings check a2_memory
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import jax.numpy as jnp
@@ -78,3 +72,12 @@ weights_in_all = None  # TODO: your answer
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
 placed_and_unplaced = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of all
+# weights on every chip. FSDP keeps one copy on all chips together.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
+# Training Trillion Parameter Models*.

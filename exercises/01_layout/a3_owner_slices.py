@@ -36,17 +36,9 @@ slowest. Write both numbers of a slice, also where no axis cuts the dimension.
 **Small case.** The mesh above is x=2, y=3; device 4 is (x=1, y=1). In `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows 12:16.
 In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
 
-## Going further
-
-The two layouts of the small case agree in every shape and differ in almost every value.
-
-**In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
-written by them. A checkpoint with a swapped tuple loads without any error.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
-arrays and automatic parallelization".
-
 Check your work: shardlings check a3_owner_slices
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 from jax.sharding import PartitionSpec as P
@@ -77,3 +69,14 @@ first_row = None  # TODO: your answer
 # Answer in MB (a bare number), or with a unit.
 # Model: a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes.
 reorder_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The two layouts of the small case agree in every shape and differ in almost every value.
+#
+# **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
+# written by them. A checkpoint with a swapped tuple loads without any error.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
+# arrays and automatic parallelization".

@@ -39,21 +39,9 @@ The order is *rolled block minus block*. One mesh has y=1.
 **Small case.** A = [1, 2, 3, 4, 5, 9], one dimension, cut over x=2. The means of the two blocks are 2 and 6. With shift=1
 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
 
-## Going further
-
-In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9 to
-the first block, over a link.
-
-**In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because no
-device needs the global number. Where you do want the global number, code without the collective gives you these numbers.
-
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check a4_shard_mean
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import jax
@@ -88,3 +76,14 @@ def shard_roll_diff(a, *, mesh, shift):
 # Answer in KB (a bare number), or with a unit.
 # Model: 1 KB is 1000 bytes.
 global_roll_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9 to
+# the first block, over a link.
+#
+# **In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because no
+# device needs the global number. Where you do want the global number, code without the collective gives you these numbers.
+#
+# **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".

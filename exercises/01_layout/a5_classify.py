@@ -39,24 +39,9 @@ returns the axes of an entry as a tuple.
 **Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h in one
 operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is 1.
 
-## Going further
-
-The small case is attention scores. What each case costs:
-
-| case | what it takes |
-|---|---|
-| `"illegal"` | JAX refuses it |
-| 4 | gather an operand first |
-| 3 | sum afterwards |
-| 2 | gather the operand that is cut first; if the other operand is whole, you can also slice that one and sum (C2) |
-| 1 | nothing; slicing an operand that is whole is free |
-
-**In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
-einsum".
-
 Check your work: shardlings check a5_classify
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import math
@@ -94,3 +79,21 @@ partial_sum_bytes = None  # TODO: your answer
 # Model: an axis cuts one dimension or none; several axes on one dimension are a tuple, and its
 # order matters.
 how_many_shardings = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The small case is attention scores. What each case costs:
+#
+# | case | what it takes |
+# |---|---|
+# | `"illegal"` | JAX refuses it |
+# | 4 | gather an operand first |
+# | 3 | sum afterwards |
+# | 2 | gather the operand that is cut first; if the other operand is whole, you can also slice that one and sum (C2) |
+# | 1 | nothing; slicing an operand that is whole is free |
+#
+# **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
+# einsum".

@@ -40,24 +40,9 @@ have no sharding in their types.
 **Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B` sends a
 block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
-## Going further
-
-**JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you get
-an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
-that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
-`jax.typeof(c)` shows you whether yours has.
-
-**In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive, Manual
-for kernels.
-
-**Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
-parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check a6_three_modes
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import jax
@@ -116,3 +101,17 @@ gather_of_c_bytes = None  # TODO: your answer
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: 2 FLOPs per term.
 flops_of_one_constraint = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you get
+# an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
+# that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
+# `jax.typeof(c)` shows you whether yours has.
+#
+# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive, Manual
+# for kernels.
+#
+# **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
+# parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".

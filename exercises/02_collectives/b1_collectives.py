@@ -36,20 +36,9 @@ both-way bandwidth of a link.
 **Small case.** x=4; every block is float32[2, 40], 320 bytes. The reduce-scatter sends 3/4 · 320 = 240 bytes. The all-reduce
 sends 480: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960 bytes.
 
-## Going further
-
-In an all-to-all a chunk travels only to the one device that needs it. On a ring it takes a quarter of an all-gather's time.
-
-**In real systems.** All-gather: weights in FSDP. All-reduce: data-parallel gradients. Reduce-scatter: gradients in ZeRO.
-All-to-all: tokens on their way to experts.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check b1_collectives
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import jax
@@ -92,3 +81,13 @@ def all_to_all_body(a):
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 all_to_all_on_ring = None  # TODO: your answer
+
+
+# ## Going further
+#
+# In an all-to-all a chunk travels only to the one device that needs it. On a ring it takes a quarter of an all-gather's time.
+#
+# **In real systems.** All-gather: weights in FSDP. All-reduce: data-parallel gradients. Reduce-scatter: gradients in ZeRO.
+# All-to-all: tokens on their way to experts.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.

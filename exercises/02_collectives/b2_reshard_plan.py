@@ -38,17 +38,9 @@ the axes. `{U_X}`: partial sums over x, called unreduced.
 **Small case.** `A[I_X, J] → A[I, J_X]` of 1 MB on x=4. A block has 0.25 MB. An all-to-all sends 3/4 of it, 0.19 MB. An
 all-gather and a slice send 0.75 MB.
 
-## Going further
-
-The order matters: cut early and gather late. Some layouts have a still cheaper plan, which cuts along an idle axis and
-gathers again.
-
-**In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
-redistribution through portable collective communication*.
-
 Check your work: shardlings check b2_reshard_plan
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import math
@@ -104,3 +96,14 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 # Answer in MB (a bare number), or with a unit.
 # Model: bytes as in the table of steps; 1 MB is 10^6 bytes.
 reshard_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The order matters: cut early and gather late. Some layouts have a still cheaper plan, which cuts along an idle axis and
+# gathers again.
+#
+# **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
+# redistribution through portable collective communication*.

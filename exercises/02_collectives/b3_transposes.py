@@ -39,22 +39,9 @@ takes one cotangent block per device, y, to one cotangent block per device:
 **Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 = 88.
 Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
 
-## Going further
-
-**JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices, so
-it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
-
-**In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. A
-pipeline's shift runs back.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
-system".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check b3_transposes
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import jax
@@ -100,3 +87,15 @@ def shift_t(y):
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring: X - 1 steps; 1 MB is 10^6 bytes.
 fsdp_backward_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices, so
+# it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
+#
+# **In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. A
+# pipeline's shift runs back.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
+# system".

@@ -37,19 +37,9 @@ of a grid.
 **Small case.** The weights are (-1, 0, 1) on the array above. Element 4, the first of x1, becomes 5 - 3 = 2 with the 3
 from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11 it would be 1.
 
-## Going further
-
-A device sends 2 · w elements, however large its block is.
-
-**In real systems.** Weather models, convolutions that are cut along the image, sliding-window attention.
-
-**Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check b4_halo
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import jax
@@ -80,3 +70,12 @@ def stencil(a, *, mesh, weights):
 # Answer in KB (a bare number), or with a unit.
 # Model: 1 KB is 1000 bytes.
 halo_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# A device sends 2 · w elements, however large its block is.
+#
+# **In real systems.** Weather models, convolutions that are cut along the image, sliding-window attention.
+#
+# **Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.

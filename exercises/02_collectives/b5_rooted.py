@@ -36,21 +36,9 @@ Each body is also checked for another root. A sum to which only the root contrib
 **Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from each
 device, the scatter 3/4 · 3200 = 2400.
 
-## Going further
-
-These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
-root sends data.
-
-**In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
-broadcast from the host that read it. Metrics are reduced to the host that logs them.
-
-**Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check b5_rooted
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import jax
@@ -102,3 +90,14 @@ rooted_broadcast_time = None  # TODO: your answer
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes.
 rooted_scatter_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
+# root sends data.
+#
+# **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
+# broadcast from the host that read it. Metrics are reduced to the host that logs them.
+#
+# **Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators.

@@ -36,20 +36,9 @@ a ring gathers. W: both-way bandwidth of a link.
 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y, and then
 720 for the means of all 12 examples.
 
-## Going further
-
-`jax.vmap(f, spmd_axis_name="y")` names the axis. Without it the spec says "whole" where the array is cut. The compiler
-makes the spec true: it gathers the batch, and all devices along y do the same work.
-
-**In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
-
-**Read on.** JAX's notebook "Manual parallelism with shard_map".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check b6_vmap
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import jax
@@ -97,3 +86,13 @@ batch_gather_time = None  # TODO: your answer
 # Model: latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce
 # after the other.
 looped_latency = None  # TODO: your answer
+
+
+# ## Going further
+#
+# `jax.vmap(f, spmd_axis_name="y")` names the axis. Without it the spec says "whole" where the array is cut. The compiler
+# makes the spec true: it gathers the batch, and all devices along y do the same work.
+#
+# **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
+#
+# **Read on.** JAX's notebook "Manual parallelism with shard_map".

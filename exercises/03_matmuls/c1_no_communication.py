@@ -36,18 +36,9 @@ The matmul must be in the body of `shard_map`. One mesh has y=1.
 **Small case.** I=16, J=24, K=40 on the mesh x=4, y=2. Device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`. That
 is 2 · 4 · 24 · 20 = 3840 FLOPs, an eighth of 2 · 16 · 24 · 40 = 30,720.
 
-## Going further
-
-**In real systems.** This is the first matmul of a tensor-parallel MLP: the data axis cuts the batch, and the model axis
-cuts `W_in[D, F_Y]`.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check c1_no_communication
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import jax
@@ -77,3 +68,11 @@ def matmul_local(a, b, *, mesh):
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: a matmul of [I, J] by [J, K] costs 2·I·J·K.
 flops_per_device = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This is the first matmul of a tensor-parallel MLP: the data axis cuts the batch, and the model axis
+# cuts `W_in[D, F_Y]`.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.

@@ -39,18 +39,9 @@ that is gathered or reduced. W: both-way bandwidth of a link.
 **Small case.** I=24, J=32, K=40, float32, x=4. `A` has 3072 bytes: the all-gather sends 3/4 · 3072 = 2304 bytes per device.
 `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760, but each device computes a quarter of 61,440 FLOPs.
 
-## Going further
-
-**In real systems.** Gather first is FSDP's matmul; there the weight is the operand that is cut. Slice first is faster where
-the result is small, as in decoding (C5).
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check c2_one_operand
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import jax
@@ -101,3 +92,11 @@ gather_first_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 slice_first_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Gather first is FSDP's matmul; there the weight is the operand that is cut. Slice first is faster where
+# the result is small, as in decoding (C5).
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.

@@ -39,18 +39,9 @@ of a link.
 24 · 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends twice
 that, 5760.
 
-## Going further
-
-**In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
-sequence parallelism it ends with the reduce-scatter.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check c3_contracting
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import jax
@@ -98,3 +89,11 @@ scatter_time = None  # TODO: your answer
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes.
 all_reduce_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
+# sequence parallelism it ends with the reduce-scatter.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.

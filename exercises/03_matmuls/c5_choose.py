@@ -39,14 +39,9 @@ In no case are the two strategies within 5 % of each other.
 **Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather of
 134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
 
-## Going further
-
-**In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding moves
-activations.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
-
 Check your work: shardlings check c5_choose
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import math
@@ -90,3 +85,11 @@ gather_first_total = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_last_total = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding moves
+# activations.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.

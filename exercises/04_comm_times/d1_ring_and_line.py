@@ -43,20 +43,8 @@ sums over x.
 **Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: ideal V/W = 140 µs
 by the book, exactly 3/4 of it, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last link, ideal 210 µs.
 
-## Going further
-
-**Which axes wrap?** On v5e and v6e only an axis of 16 wraps. On v4p, v5p and 7x an axis wraps if it is a multiple of 4 in a
-slice of full 4x4x4 cubes.
-
-**The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ by
-25 %.
-
-**Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs. That
-matters when shards are tiny (D3), and not here.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
-
 Check your work: shardlings check d1_ring_and_line
+Going further: below the code
 """
 
 import math
@@ -155,3 +143,17 @@ line_scatter_time = None  # TODO: your answer
 # an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.
 line_reduce_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Which axes wrap?** On v5e and v6e only an axis of 16 wraps. On v4p, v5p and 7x an axis wraps if it is a multiple of 4 in a
+# slice of full 4x4x4 cubes.
+#
+# **The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ by
+# 25 %.
+#
+# **Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs. That
+# matters when shards are tiny (D3), and not here.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

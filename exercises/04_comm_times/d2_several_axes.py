@@ -43,17 +43,8 @@ both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partia
 **Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, x=4, y=8, v4p (W = 9.0e10), ideal times. `A[I_X, J_Y]` over x:
 V = 33.6 / 8 = 4.2 MB, 47 µs. `A[I_XY, J]` over both axes: 33.6 MB / 2W = 186 µs.
 
-## Going further
-
-The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
-Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes are equal here.
-
-**In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its bandwidth when
-one mesh axis spans two or three torus axes.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.
-
 Check your work: shardlings check d2_several_axes
+Going further: below the code
 """
 
 import math
@@ -119,3 +110,14 @@ gather_two_axes_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_cut_elsewhere_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
+# Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes are equal here.
+#
+# **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its bandwidth when
+# one mesh axis spans two or three torus axes.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.

@@ -44,16 +44,8 @@ W = 2·W1: both-way bandwidth.
 **Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3 µs.
 Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
 
-## Going further
-
-**Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB, needs
-0.73 µs of its link, less than a hop.
-
-**In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops grow.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.
-
 Check your work: shardlings check d3_latency
+Going further: below the code
 """
 
 import math
@@ -112,3 +104,13 @@ two_rings_tiny_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 latency_bound_below = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB, needs
+# 0.73 µs of its link, less than a hop.
+#
+# **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops grow.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.

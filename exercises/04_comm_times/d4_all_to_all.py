@@ -38,20 +38,8 @@ of a wire. W = 2·W1: both-way bandwidth.
 **Small case** (ideal times). bfloat16[1024, 8192], 16.8 MB, N=8. v4p ring, W = 9.0e10: 47 µs. v5e line, W1 = 4.5e10:
 93 µs. H100 node, W1 = 4.5e11: 7/64 · 16.8 MB / W1 = 4.1 µs.
 
-## Going further
-
-An all-to-all also sends tokens to their experts.
-
-**Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a switch
-it takes V / W1. On rings and lines an all-to-all takes a quarter of it. Behind a switch a chunk takes one wire up and one
-wire down, so more chips are faster.
-
-**Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each moves
-V · n / N bytes. All axes work at once, so the *longest* axis decides.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs".
-
 Check your work: shardlings check d4_all_to_all
+Going further: below the code
 """
 
 import math
@@ -118,3 +106,17 @@ switch_exchange_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 torus_exchange_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# An all-to-all also sends tokens to their experts.
+#
+# **Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a switch
+# it takes V / W1. On rings and lines an all-to-all takes a quarter of it. Behind a switch a chunk takes one wire up and one
+# wire down, so more chips are faster.
+#
+# **Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each moves
+# V · n / N bytes. All axes work at once, so the *longest* axis decides.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs".

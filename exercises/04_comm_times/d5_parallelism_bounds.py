@@ -38,24 +38,8 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
 three. TP alone: Y < MY · F/α = 12.8 on one axis.
 
-## Going further
-
-**Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
-arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
-gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations in
-front of the layer and reduce-scatters them behind it.
-
-**Bounds.** Set arithmetic equal to communication.
-
-- DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
-- FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With the
-  numbers of the small case, on two axes and one: 99 tokens per chip.
-- DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
-
-**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
-communications instead of overlapping them, which asks for four times the batch.
-
 Check your work: shardlings check d5_parallelism_bounds
+Going further: below the code
 """
 
 import math
@@ -148,3 +132,21 @@ best_fsdp_chips = None  # TODO: your answer
 # an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
+# arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
+# gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations in
+# front of the layer and reduce-scatters them behind it.
+#
+# **Bounds.** Set arithmetic equal to communication.
+#
+# - DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
+# - FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With the
+#   numbers of the small case, on two axes and one: 99 tokens per chip.
+# - DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
+#
+# **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
+# communications instead of overlapping them, which asks for four times the batch.

@@ -42,21 +42,8 @@ bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLO
 **Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s = 65 µs.
 Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
 
-## Going further
-
-**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them 1/2 · 33.6 MB /
-400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
-
-**SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for any
-number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
-
-**Ragged all-to-all.** A mixture of experts sends each token to k experts.
-
-**In real systems.** Data parallelism over two nodes is therefore cheap, and each token's experts are kept to few nodes.
-
-**Read on.** *How To Scale Your Model*, "How to Think About GPUs".
-
 Check your work: shardlings check d6_gpu_network
+Going further: below the code
 """
 
 import math
@@ -139,3 +126,18 @@ ragged_exchange_time = None  # TODO: your answer
 # node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.
 gpu_least_batch = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them 1/2 · 33.6 MB /
+# 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+#
+# **SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for any
+# number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
+#
+# **Ragged all-to-all.** A mixture of experts sends each token to k experts.
+#
+# **In real systems.** Data parallelism over two nodes is therefore cheap, and each token's experts are kept to few nodes.
+#
+# **Read on.** *How To Scale Your Model*, "How to Think About GPUs".

@@ -42,21 +42,8 @@ the bytes that a rank must really send, divided by the time.
 **Small case.** 4 ranks all-reduce S = 419 MB in 2.12 ms: algbw = 198 GB/s, busbw = 198 · 3/2 = 297. They reduce-scatter
 S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/4 = 301.
 
-## Going further
-
-**What a rank sends at least.** The factor times S. In a broadcast or a reduce, the root sends S, or each rank of a chain does.
-
-**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it 70. Four
-times as much goes *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener asks whether the
-benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor and the wrong S. With
-S = in = 4·out it shows 280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297
-and 301.) The small case has these numbers.
-
-**In real systems.** nccl-tests prints both columns. Compare busbw with the links, and algbw with your training step.
-
-**Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.
-
 Check your work: shardlings check d7_bus_bandwidth
+Going further: below the code
 """
 
 import math
@@ -104,3 +91,18 @@ scatter_from_bus_time = None  # TODO: your answer
 # Answer in GB/s (a bare number), or with a unit.
 # Model: bus bandwidth: the bytes that a rank must send, over time.
 puzzle_bus_bandwidth = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **What a rank sends at least.** The factor times S. In a broadcast or a reduce, the root sends S, or each rank of a chain does.
+#
+# **A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it 70. Four
+# times as much goes *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener asks whether the
+# benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor and the wrong S. With
+# S = in = 4·out it shows 280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297
+# and 301.) The small case has these numbers.
+#
+# **In real systems.** nccl-tests prints both columns. Compare busbw with the links, and algbw with your training step.
+#
+# **Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.

@@ -40,20 +40,8 @@ hbm_bandwidth)` returns seconds.
 B=4: 3.3 GB of cache and 30 GB of weights / (16 · 8.2e11 B/s) = 2.5 ms. B=256: 210 GB of cache, 16 ms; arithmetic takes 4.9 ms,
 longer than the weights' 2.3 ms: 21 ms.
 
-## Going further
-
-**Units.** 2³⁰ bytes (GiB) are 7 % more than a GB.
-
-**What fits.** A v5p chip has 96 GB: 9.6e9 parameters at 10 bytes. Plain data parallelism keeps all of the state on each
-chip. FSDP (ZeRO-3) keeps one copy on all chips. In the small case, 210 + 30 GB fit into 16 · 16 GB.
-
-**Batches.** Small batches wait for the weights, large ones for the cache.
-
-**In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make this sum smaller.
-
-**Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting.
-
 Check your work: shardlings check d8_memory_budget
+Going further: below the code
 """
 
 import math
@@ -110,3 +98,17 @@ cache_of_batch = None  # TODO: your answer
 # an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.
 decode_step = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Units.** 2³⁰ bytes (GiB) are 7 % more than a GB.
+#
+# **What fits.** A v5p chip has 96 GB: 9.6e9 parameters at 10 bytes. Plain data parallelism keeps all of the state on each
+# chip. FSDP (ZeRO-3) keeps one copy on all chips. In the small case, 210 + 30 GB fit into 16 · 16 GB.
+#
+# **Batches.** Small batches wait for the weights, large ones for the cache.
+#
+# **In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make this sum smaller.
+#
+# **Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting.

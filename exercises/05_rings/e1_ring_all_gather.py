@@ -36,30 +36,9 @@ bandwidth of a link.
 **Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes, 3/4 of
 the array. On x=3 it is two hops of 800 bytes.
 
-## Going further
-
-The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
-
-**In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-the core and `P` is a hop, times are in us.
-
-```
-one way: 333.896 us, 7 permutes, 23% of their time hidden
-        │0        │50       │100       │150      │200      │250      │300
-compute k─────   k─        k─       k─        k─       k─        k─       k─
-link x+ permute··permute···permute··permute···permute··permute···permute··
-```
-
-**In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a matmul
-(F1).
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check e1_ring_all_gather
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -93,3 +72,23 @@ ring_gather_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_gather_one_way_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
+#
+# **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
+# the core and `P` is a hop, times are in us.
+#
+# ```
+# one way: 333.896 us, 7 permutes, 23% of their time hidden
+#         │0        │50       │100       │150      │200      │250      │300
+# compute k─────   k─        k─       k─        k─       k─        k─       k─
+# link x+ permute··permute···permute··permute···permute··permute···permute··
+# ```
+#
+# **In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a matmul
+# (F1).
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -37,30 +37,9 @@ bandwidth of a link. `{U_X}`: partial sums over x.
 **Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them: 17,280
 bytes, as many as in the all-gather.
 
-## Going further
-
-Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
-place too early, the sums are right and on the wrong devices.
-
-**In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
-is work of the core and `P` is a hop, times are in us.
-
-```
-one way: 385.046 us, 7 permutes, 0% of their time hidden
-        │0                │100             │200              │300
-compute k        k         k        k─        k        k─        k         k
-link x+  permute· permute·· permute·  permute· permute·  permute· permute··
-```
-
-**In real systems.** Gradients in ZeRO and FSDP, the second matmul of a sequence-parallel layer.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check e2_ring_reduce_scatter
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -98,3 +77,23 @@ ring_scatter_one_way_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_scatter_small_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
+# place too early, the sums are right and on the wrong devices.
+#
+# **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
+# is work of the core and `P` is a hop, times are in us.
+#
+# ```
+# one way: 385.046 us, 7 permutes, 0% of their time hidden
+#         │0                │100             │200              │300
+# compute k        k         k        k─        k        k─        k         k
+# link x+  permute· permute·· permute·  permute· permute·  permute· permute··
+# ```
+#
+# **In real systems.** Gradients in ZeRO and FSDP, the second matmul of a sequence-parallel layer.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).

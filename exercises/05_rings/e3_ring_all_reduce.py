@@ -39,32 +39,9 @@ bandwidth of a link. `{U_X}`: partial sums over x.
 **Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560 in all.
 The four devices send 138,240.
 
-## Going further
-
-**Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
-3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to 2·V, and
-those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
-
-**In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
-is work of the core and `P` is a hop, times are in us.
-
-```
-one way: 718.942 us, 14 permutes, 11% of their time hidden
-        │0                 │200               │400               │600
-compute k    k    k    k    k    k     k    k──  k   k    k   k   k    k   k
-link x+ P···· P··· P··· P··· P··· P····P····P····P···P····P···P···P····P···
-```
-
-**In real systems.** Data-parallel training exchanges gradients like this (Baidu's ring, Horovod, NCCL).
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
-optimal all-reduce algorithms for clusters of workstations".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check e3_ring_all_reduce
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -97,3 +74,25 @@ ring_reduce_total_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_reduce_one_way_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
+# 3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to 2·V, and
+# those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
+#
+# **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
+# is work of the core and `P` is a hop, times are in us.
+#
+# ```
+# one way: 718.942 us, 14 permutes, 11% of their time hidden
+#         │0                 │200               │400               │600
+# compute k    k    k    k    k    k     k    k──  k   k    k   k   k    k   k
+# link x+ P···· P··· P··· P··· P··· P····P····P····P···P····P···P···P····P···
+# ```
+#
+# **In real systems.** Data-parallel training exchanges gradients like this (Baidu's ring, Horovod, NCCL).
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
+# optimal all-reduce algorithms for clusters of workstations".

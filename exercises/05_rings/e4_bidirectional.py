@@ -37,38 +37,9 @@ bandwidth of a link.
 **Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead of
 three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 
-## Going further
-
-**Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds counts.
-Another scheme halves each shard and sends the halves all the way round, one each way. It sends as many bytes, but in
-N − 1 rounds.
-
-**In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-the core and `P` is a hop, times are in us.
-
-```
-one way (E1): 333.896 us, 7 permutes, 23% of their time hidden
-        │0        │50       │100       │150      │200      │250      │300
-compute k─────   k─        k─       k─        k─       k─        k─       k─
-link x+ permute··permute···permute··permute···permute··permute···permute··
-
-both ways: 194.086 us, 7 permutes, 41% of their time hidden
-        │0        │50       │100       │150
-compute k─────   k─k─      k─k      k─k─      k─
-link x+ permute··permute···permute··permute···
-link x-   permute··permute···permute··
-```
-
-**In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with
-a whole shard each way.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check e4_bidirectional
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -105,3 +76,31 @@ bidi_gather_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 bidi_time_saved = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds counts.
+# Another scheme halves each shard and sends the halves all the way round, one each way. It sends as many bytes, but in
+# N − 1 rounds.
+#
+# **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
+# the core and `P` is a hop, times are in us.
+#
+# ```
+# one way (E1): 333.896 us, 7 permutes, 23% of their time hidden
+#         │0        │50       │100       │150      │200      │250      │300
+# compute k─────   k─        k─       k─        k─       k─        k─       k─
+# link x+ permute··permute···permute··permute···permute··permute···permute··
+#
+# both ways: 194.086 us, 7 permutes, 41% of their time hidden
+#         │0        │50       │100       │150
+# compute k─────   k─k─      k─k      k─k─      k─
+# link x+ permute··permute···permute··permute···
+# link x-   permute··permute···permute··
+# ```
+#
+# **In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with
+# a whole shard each way.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -38,33 +38,9 @@ W1: one-way bandwidth of a link.
 **Small case.** float32[120, 240] on x=4. A block is [30, 240], a chunk [30, 60], 7200 bytes. The bus carries 3, then 2, then 1
 chunk: 6 chunk-hops, 43,200 bytes.
 
-## Going further
-
-Sort the chunks by distance, not by number. Then the chunk to unload is always the first. An all-gather from hops would send 3
-blocks of 4 chunks, 86,400 bytes, and keep a quarter of them.
-
-**Both ways round.** If each chunk takes its shorter side, it is only about N²/4 chunk-hops, spread over twice the wires. That
-takes a quarter of the all-gather's time.
-
-**In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-the core and `P` is a hop, times are in us.
-
-```
-from hops: 185.419 us, 7 permutes, 4% of their time hidden
-        │0                │50                │100              │150
-compute k─               k             k           k        k      k    k─kk
-link x+   permute········ permute······ permute···· permute· P····· P···  P·
-```
-
-**In real systems.** Tokens on their way to experts, and Ulysses attention, on torus networks.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check e5_ring_all_to_all
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -97,3 +73,26 @@ ring_trade_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_trade_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# Sort the chunks by distance, not by number. Then the chunk to unload is always the first. An all-gather from hops would send 3
+# blocks of 4 chunks, 86,400 bytes, and keep a quarter of them.
+#
+# **Both ways round.** If each chunk takes its shorter side, it is only about N²/4 chunk-hops, spread over twice the wires. That
+# takes a quarter of the all-gather's time.
+#
+# **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
+# the core and `P` is a hop, times are in us.
+#
+# ```
+# from hops: 185.419 us, 7 permutes, 4% of their time hidden
+#         │0                │50                │100              │150
+# compute k─               k             k           k        k      k    k─kk
+# link x+   permute········ permute······ permute···· permute· P····· P···  P·
+# ```
+#
+# **In real systems.** Tokens on their way to experts, and Ulysses attention, on torus networks.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.

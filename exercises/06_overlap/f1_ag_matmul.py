@@ -42,50 +42,9 @@ one-way bandwidth of a link. C: FLOP/s of a chip.
 **Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes: three hops, 900 bytes. Four matmuls
 [5, 15] · [15, 21].
 
-## Going further
-
-**In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
-ring; `D` is a product and `P` is a hop, times are in us.
-
-```
-right: 9,069.576 us, 7 permutes, 100% of their time hidden
-        │0                      │5,000
-compute D════D═════D════D═════D════D════D═════D════
-link y+   P··  P···  P··  P··· P···  P··  P···
-
-each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
-        │0                      │5,000                  │10,000
-compute D════    D════    D════    D════    D════    D════    D════    D════
-link y+      P···     P···     P···     P···     P···     P···     P···
-
-loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
-        │0
-compute D════    D════    D════………    D════
-link y+      P···     P···     ………P···
-```
-
-**The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard that it
-sends. The third is a `fori_loop`: receive, then multiply.
-
-**Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop can
-run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
-operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu 0.0.42.1, on
-v5e, v6e, v5p and 7x). So a loop that receives, then multiplies gives right values and traffic, and all its hops are exposed.
-`unroll=True` writes it out.
-
-**When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice as long
-as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
-
-**In real systems.** "Collective matmul", or "windowed einsum" in XLA, which can write such rings itself. An exercise of
-HighPerfLLMs2024 (session 4) has this scheme, columns of activations times columns of weights, and asks for an order.
-
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check f1_ag_matmul
+For all exercises of this module: README.md, or shardlings show 06_overlap
+Going further: below the code
 """
 
 import jax
@@ -132,3 +91,43 @@ ag_matmul_hides_from = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ag_matmul_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
+# ring; `D` is a product and `P` is a hop, times are in us.
+#
+# ```
+# right: 9,069.576 us, 7 permutes, 100% of their time hidden
+#         │0                      │5,000
+# compute D════D═════D════D═════D════D════D═════D════
+# link y+   P··  P···  P··  P··· P···  P··  P···
+#
+# each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
+#         │0                      │5,000                  │10,000
+# compute D════    D════    D════    D════    D════    D════    D════    D════
+# link y+      P···     P···     P···     P···     P···     P···     P···
+#
+# loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
+#         │0
+# compute D════    D════    D════………    D════
+# link y+      P···     P···     ………P···
+# ```
+#
+# **The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard that it
+# sends. The third is a `fori_loop`: receive, then multiply.
+#
+# **Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop can
+# run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
+# operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu 0.0.42.1, on
+# v5e, v6e, v5p and 7x). So a loop that receives, then multiplies gives right values and traffic, and all its hops are exposed.
+# `unroll=True` writes it out.
+#
+# **When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice as long
+# as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+#
+# **In real systems.** "Collective matmul", or "windowed einsum" in XLA, which can write such rings itself. An exercise of
+# HighPerfLLMs2024 (session 4) has this scheme, columns of activations times columns of weights, and asks for an order.
+#
+# **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

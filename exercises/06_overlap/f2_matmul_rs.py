@@ -43,44 +43,9 @@ one-way bandwidth of a link. W = 2·W1: both-way bandwidth. C: FLOP/s of a chip.
 **Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes: three hops, 900 bytes. Four matmuls
 [5, 21] · [21, 15].
 
-## Going further
-
-**In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
-
-```
-right: 12,021.875 us, 7 permutes, 100% of their time hidden
-        │0                  │5,000             │10,000
-compute D════D═════k═════k═════k═════k═════k═════k════k
-link y+         P··   P··   P··   P··   P··   P··   P··
-
-loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
-        │0
-compute k═════   D════   ………D════   D════k
-link y+       P··     P··………     P··
-
-all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
-        │0                  │5,000             │10,000             │15,000
-compute product═════════════════════════════════════k  k  k   k  k   k  k  k
-link y+                                             P·· P· P··P·· P··P·· P··
-```
-
-**Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a matmul"
-overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not overlap: there
-the hop needs the matmul. Written out, both make the first picture.
-
-**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as right
-here.
-
-**In real systems.** The second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
-
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check f2_matmul_rs
+For all exercises of this module: README.md, or shardlings show 06_overlap
+Going further: below the code
 """
 
 import jax
@@ -129,3 +94,37 @@ matmul_rs_hides_from = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 matmul_rs_time_saved = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
+# ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+#
+# ```
+# right: 12,021.875 us, 7 permutes, 100% of their time hidden
+#         │0                  │5,000             │10,000
+# compute D════D═════k═════k═════k═════k═════k═════k════k
+# link y+         P··   P··   P··   P··   P··   P··   P··
+#
+# loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
+#         │0
+# compute k═════   D════   ………D════   D════k
+# link y+       P··     P··………     P··
+#
+# all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
+#         │0                  │5,000             │10,000             │15,000
+# compute product═════════════════════════════════════k  k  k   k  k   k  k  k
+# link y+                                             P·· P· P··P·· P··P·· P··
+# ```
+#
+# **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a matmul"
+# overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not overlap: there
+# the hop needs the matmul. Written out, both make the first picture.
+#
+# **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as right
+# here.
+#
+# **In real systems.** The second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
+#
+# **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

@@ -40,41 +40,9 @@ bandwidth of a link. C: FLOP/s of a chip.
 **Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180 bytes: 540
 bytes each way, 1080 in all.
 
-## Going further
-
-A sum goes home both ways likewise. One way round, the step takes 1.6 times as long as its matmuls.
-
-**In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
-
-```
-one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
-        │0             │5,000         │10,000        │15,000        │20,000
-compute D════    D════    D════    D════    D════    D════    D════    D════
-link y+ permute··permute··permute··permute··permute··permute··permute··
-
-both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
-        │0             │5,000         │10,000
-compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
-link y+   P··· P··· P····P···· P··· P··· P····
-link y-     P···· P··· P··· P····P···· P··· P···
-
-both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
-        │0             │5,000         │10,000        │15,000        │20,000
-compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
-link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
-```
-
-**In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one reads
-and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
-
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check f3_both_ways
+For all exercises of this module: README.md, or shardlings show 06_overlap
+Going further: below the code
 """
 
 import jax
@@ -128,3 +96,34 @@ both_ways_most_chips = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 both_ways_time_saved = None  # TODO: your answer
+
+
+# ## Going further
+#
+# A sum goes home both ways likewise. One way round, the step takes 1.6 times as long as its matmuls.
+#
+# **In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
+# ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+#
+# ```
+# one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
+#         │0             │5,000         │10,000        │15,000        │20,000
+# compute D════    D════    D════    D════    D════    D════    D════    D════
+# link y+ permute··permute··permute··permute··permute··permute··permute··
+#
+# both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
+#         │0             │5,000         │10,000
+# compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
+# link y+   P··· P··· P····P···· P··· P··· P····
+# link y-     P···· P··· P··· P····P···· P··· P···
+#
+# both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
+#         │0             │5,000         │10,000        │15,000        │20,000
+# compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
+# link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
+# ```
+#
+# **In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one reads
+# and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
+#
+# **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
