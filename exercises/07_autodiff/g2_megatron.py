@@ -35,11 +35,8 @@ two all-reduces backwards; cast once yourself and there is one.
 
 **Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g2_megatron
+For all exercises of this module: README.md, or shardlings show 07_autodiff
 """
 
 import jax

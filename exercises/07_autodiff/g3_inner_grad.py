@@ -34,11 +34,8 @@ or trains every device on its own rows.
 
 **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g3_inner_grad
+For all exercises of this module: README.md, or shardlings show 07_autodiff
 """
 
 import jax

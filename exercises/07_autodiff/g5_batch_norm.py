@@ -30,11 +30,8 @@ two. PyTorch offers this as `SyncBatchNorm`; layer norm and RMS norm look along 
 
 **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g5_batch_norm
+For all exercises of this module: README.md, or shardlings show 07_autodiff
 """
 
 import jax

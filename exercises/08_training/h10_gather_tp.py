@@ -32,11 +32,8 @@ backward 2 · 216 + 2 · 216 = 864.
 
 **Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h10_gather_tp
+For all exercises of this module: README.md, or shardlings show 08_training
 """
 
 import jax

@@ -42,11 +42,8 @@ link dp-                                                R···all_reduce·R··
 
 **Read on.** Li et al., *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, section 4; Stanford CS336, assignment 2.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h2_buckets
+For all exercises of this module: README.md, or shardlings show 08_training
 """
 
 import jax

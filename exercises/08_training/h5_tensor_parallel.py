@@ -39,11 +39,8 @@ shapes fit, nothing fails, and the model is wrong.
 
 **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer for Training".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h5_tensor_parallel
+For all exercises of this module: README.md, or shardlings show 08_training
 """
 
 import jax

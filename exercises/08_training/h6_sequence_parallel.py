@@ -35,11 +35,8 @@ first after all: `jax.checkpoint` puts a barrier between. What is judged is the 
 
 **Read on.** Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, section 4.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h6_sequence_parallel
+For all exercises of this module: README.md, or shardlings show 08_training
 """
 
 import jax

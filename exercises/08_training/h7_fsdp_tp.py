@@ -34,11 +34,8 @@ shortest wires, since nothing else can be done while activations travel; weights
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; D5 has its bounds.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h7_fsdp_tp
+For all exercises of this module: README.md, or shardlings show 08_training
 """
 
 import jax

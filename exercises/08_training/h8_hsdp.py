@@ -25,11 +25,8 @@ One all-reduce over all eight devices would send 840 bytes, along rep, too.
 
 **Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h8_hsdp
+For all exercises of this module: README.md, or shardlings show 08_training
 """
 
 import jax

@@ -61,11 +61,8 @@ for each byte/s of a link (D5).
 
 **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024; its first exercise is 6 in hops, which is F3 here.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h9_seven_layouts
+For all exercises of this module: README.md, or shardlings show 08_training
 """
 
 import jax

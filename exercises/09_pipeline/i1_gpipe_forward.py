@@ -47,11 +47,8 @@ gradients.
 
 **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check i1_gpipe_forward
+For all exercises of this module: README.md, or shardlings show 09_pipeline
 """
 
 import jax

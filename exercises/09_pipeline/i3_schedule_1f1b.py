@@ -39,6 +39,7 @@ Megatron and DeepSpeed run; I5 runs it, too.
 Training*.
 
 Check your work: shardlings check i3_schedule_1f1b
+For all exercises of this module: README.md, or shardlings show 09_pipeline
 """
 
 import math

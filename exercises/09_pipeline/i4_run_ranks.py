@@ -38,6 +38,7 @@ PyTorch's waits ten minutes unless told otherwise.
 **Read on.** CS336, lecture 8, on point-to-point operations; `torch.distributed` in the PyTorch documentation.
 
 Check your work: shardlings check i4_run_ranks
+For all exercises of this module: README.md, or shardlings show 09_pipeline
 """
 
 import math

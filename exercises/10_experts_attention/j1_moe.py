@@ -30,11 +30,8 @@ little. DeepSeek-V3 and others drop nothing: then it is data that decides how mu
 
 **Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j1_moe
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
 """
 
 import jax

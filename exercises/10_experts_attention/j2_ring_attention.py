@@ -34,11 +34,8 @@ positions for heads instead, which sends less but needs enough heads.
 
 **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j2_ring_attention
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
 """
 
 import jax

@@ -27,11 +27,8 @@ bound, and sends keys and values N − 1 times.
 
 **Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer Models*.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j3_ulysses
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
 """
 
 import jax

@@ -29,11 +29,8 @@ whole (1, 3, 1, 1)/6: x0 has two thirds of the mass, not half.
 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference".
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j4_decode
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
 """
 
 import jax

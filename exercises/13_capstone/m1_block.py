@@ -63,11 +63,8 @@ be on it sets `leaderboard_name`, by which alone they are shown: letters, digits
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al., *Reducing Activation Recomputation*.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check m1_block
+For all exercises of this module: README.md, or shardlings show 13_capstone
 """
 
 import jax
