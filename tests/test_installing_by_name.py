@@ -9,7 +9,7 @@ from tests.commands import ROOT
 from tests.repository import git
 
 BY_NAME = re.compile(
-    r"(pip install|uv add|pipx install|uvx)\b[^`\n|]*?\s['\"]?shardlings(\[[a-z,]+\])?['\"]?(?!\s*@)(?=\s|$|[`;)])"
+    r"(pip install|uv add|pipx install|uvx)\b[^`\n|#]*?\s['\"]?shardlings(\[[a-z,]+\])?['\"]?(?!\s*@)(?=\s|$|[`;)])"
 )
 STUDENTS = ("examples/", "tests/submissions/")
 
