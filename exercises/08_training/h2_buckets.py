@@ -20,9 +20,9 @@ ready, and each bucket is sent as one flat array.
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers: one all-reduce for each list |
 
-A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready once the backward pass
-has passed the first of them. `bucketed_grads` starts with h = x and computes h ← tanh(h·w) for each w. It
-differentiates the sum of (h − y)² over all devices' rows.
+A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready after the backward pass
+of the first use. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and differentiates the sum
+of (h − y)² over all devices' rows.
 
 **What is checked**
 
@@ -84,7 +84,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def buckets(tensors, cap):
-    """Lists of names in the order of sending.
+    """Return lists of names, in the order of sending.
 
     Args: tensors: [name, bytes, trainable] of each use, in the order of the forward pass; cap: bytes of a bucket.
     """
@@ -93,7 +93,7 @@ def buckets(tensors, cap):
 
 
 def bucketed_grads(ws, x, y, *, plan):
-    """The gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
+    """Return the gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
 
     Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; the axis is 'dp'.
     """
@@ -102,13 +102,13 @@ def bucketed_grads(ws, x, y, *, plan):
 
 
 # Question best_bucket [MB]
-# 1300 million bfloat16 gradients are all-reduced on a ring of v4p chips, in equal buckets that
-# cost 60 us each beside their transfer. How large are the buckets that leave the least time bare?
+# A ring of v4p chips all-reduces 1300 million bfloat16 gradients, in equal buckets. Each bucket
+# costs 60 us beside its transfer. How large are the buckets that leave the least time exposed?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: gradients come as fast as the link takes them; each bucket is bare for its overhead, and
-# one of them for its transfer; a ring takes 2 V / W, W both directions of one link; 1 MB is 10^6
-# bytes.
+# Model: gradients come as fast as the ring takes them; exposed are the overhead of each bucket,
+# and the transfer of one bucket; a ring takes 2 V / W, W both directions of one link; 1 MB is
+# 10^6 bytes.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -116,13 +116,13 @@ best_bucket = None  # TODO: your answer
 
 
 # Question bare_time [ms]
-# 1300 million bfloat16 gradients are all-reduced on a ring of v5p chips, in 30 equal buckets that
-# cost 150 us each beside their transfer. How much longer than the backward pass does the step
+# A ring of v5p chips all-reduces 1300 million bfloat16 gradients, in 30 equal buckets. Each
+# bucket costs 150 us beside its transfer. How much longer than the backward pass does the step
 # take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: gradients come as fast as the link takes them; each bucket is bare for its overhead, and
-# one of them for its transfer; a ring takes 2 V / W, W both directions of one link.
+# Model: gradients come as fast as the ring takes them; exposed are the overhead of each bucket,
+# and the transfer of one bucket; a ring takes 2 V / W, W both directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.

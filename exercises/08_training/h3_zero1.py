@@ -67,7 +67,7 @@ OPT = {"m": P("dp"), "v": P("dp"), "t": P()}
 
 
 def zero1_step(params, opt, x, y, *, mesh):
-    """One step of AdamW with its moments cut over dp: (params, opt, loss).
+    """Make one step of AdamW with its moments cut over dp, and return (params, opt, loss).
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
@@ -79,7 +79,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
 # Question zero1_held [GB]
 # A model has an embedding of 256000 × 3072 and 12 layers of 12 · 3072² parameters. It trains with
-# ZeRO-1 on 8 chips. How much memory do weights and moments take on the chip that holds most?
+# ZeRO-1 on 8 chips. How much memory do weights and moments take on each chip?
 #
 # Answer in GB (a bare number), or with a unit.
 # Model: per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or
@@ -88,8 +88,9 @@ zero1_held = None  # TODO: your answer
 
 
 # Question zero1_sending [ms]
-# 600 million parameters train with ZeRO-1 on a ring of 16 v5p chips: gradients are reduce-
-# scattered in float32, new weights gathered in bfloat16. How long does a step send?
+# A model of 600 million parameters trains with ZeRO-1 on a ring of 16 v5p chips. It reduce-
+# scatters gradients in float32 and gathers new weights in bfloat16. How long does the
+# communication of a step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both

@@ -66,19 +66,19 @@ CUT = {"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")}
 
 
 def gated_mlp(x, w1, w3, w2, b, dy):
-    """The block forward and backward.
+    """Return y and the gradients of sum(y * dy).
 
     Args: x, dy float32[B, D] and b float32[D], whole on each device; w1, w3 float32[D, F/N]; w2 float32[F/N, D]; the axis is 'tp'.
-    Returns: (y, {"x", "w1", "w3", "w2", "b"}), the gradients shaped as what they are of.
+    Returns: (y, {"x", "w1", "w3", "w2", "b"}); each gradient has the shape of its array.
     """
     # TODO: write this function
     raise NotImplementedError("gated_mlp")
 
 
 def init(seed, *, D, F):
-    """New weights, of which this device draws its own part.
+    """Return new weights; each device draws its own part.
 
-    Args: seed, an int32, the same on each device; D and F, the whole dimensions; the mesh axis is 'tp'.
+    Args: seed, an int32, equal on all devices; D and F, the whole dimensions; the mesh axis is 'tp'.
     Returns: {"w1": float32[D, F/N], "w3": float32[D, F/N], "w2": float32[F/N, D]}.
     """
     # TODO: write this function
@@ -86,14 +86,17 @@ def init(seed, *, D, F):
 
 
 def fused_columns(F, N):
-    """Places in [w1 | w3] of the 2F columns, in the order in which N equal pieces are [piece of w1 | piece of w3]."""
+    """Return the places in w13 = [w1 | w3] of 2F columns, in an order whose N equal pieces are [piece of w1 | piece of w3].
+
+    Returns: a list of 2F ints. Raises ValueError if N does not divide F.
+    """
     # TODO: write this function
     raise NotImplementedError("fused_columns")
 
 
 # Question gated_mlp_bytes [MB]
-# `gated_mlp` with B=4096, D=5120, F=24576, in bfloat16 on tp=8. How many MB does each device
-# send, forward and backward together?
+# `gated_mlp` runs with B=4096, D=5120, F=24576, in bfloat16 on tp=8. How many MB does each device
+# send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: ring: an all-reduce is a reduce-scatter and an all-gather, (N - 1)/N of the array each; 1
@@ -102,9 +105,9 @@ gated_mlp_bytes = None  # TODO: your answer
 
 
 # Question gated_mlp_time [us]
-# `gated_mlp` in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. The all-reduces
-# wait for the products and all that follows for them. How long does the block take, forward and
-# backward together?
+# `gated_mlp` runs in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. Each all-
+# reduce waits for the matmuls before it, and all later matmuls wait for it. How long does the
+# block take, forward and backward pass together?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring; products at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a

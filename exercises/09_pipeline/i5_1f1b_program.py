@@ -78,7 +78,7 @@ def stage(ws, a):
 
 
 def grad_1f1b(ws, x, y):
-    """The loss and its gradient, one forward, one backward.
+    """Return the loss and its gradient, in the order of one forward, one backward.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches.
     Returns: (loss, gradient of ws).
@@ -88,8 +88,9 @@ def grad_1f1b(ws, x, y):
 
 
 # Question stash_saved [MiB]
-# 8 stages, 28 micro-batches of 3072 tokens, a stage's input is bfloat16[3072, 8192]. How many MiB
-# smaller than the stash of GPipe is that of your program, on each device?
+# A pipeline has 8 stages and 28 micro-batches of 3072 tokens; a stage's input is bfloat16[3072,
+# 8192]. How many MiB smaller is your program's stash of P inputs than the stash of GPipe, on each
+# device?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: bfloat16; a stash holds the inputs of stages and nothing else; 1 MiB is 2^20 bytes.
@@ -97,8 +98,8 @@ stash_saved = None  # TODO: your answer
 
 
 # Question lock_step_time [ms]
-# Your program on 8 v4p chips: 12 micro-batches of 2048 tokens, each stage two layers whose `w` is
-# bfloat16[8192, 8192]. How long does it take?
+# Your program runs on 8 v4p chips with 12 micro-batches of 2048 tokens, in the order of the grid
+# above. Each stage has two layers whose `w` is bfloat16[8192, 8192]. How long does it take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes

@@ -59,18 +59,19 @@ from jax.sharding import PartitionSpec as P
 
 
 def decode(q, k, v, length):
-    """Attention of one new token to a cache.
+    """Return the attention of one new token to a cache.
 
-    Args: blocks of q float32[B, K, H] (z, y, -), of k and v float32[B, S, K, H] (z, x, y, -), of length int32[B] (z).
-    Returns: a block of float32[B, K, H] (z, y, -).
+    Args: one device's blocks of q float32[B, K, H] sharded P('z', 'y'), of k and v float32[B, S, K, H] sharded P('z', 'x', 'y'), and
+        of length int32[B] sharded P('z').
+    Returns: one device's block of float32[B, K, H] sharded P('z', 'y').
     """
     # TODO: write this function
     raise NotImplementedError("decode")
 
 
 # Question cache_read_time [ms]
-# A layer's cache has 8 heads of 128 bfloat16 numbers. 48 sequences of 40960 positions are cut
-# over x=16, y=2 and z=2 v4p chips as above. How long does a chip take to read its part of the
+# A layer's cache has 8 heads of 128 bfloat16 numbers, and 48 sequences of 40960 positions. A mesh
+# x=16, y=2, z=2 of v4p chips cuts it as above. How long does a chip take to read its part of the
 # layer's cache in a step?
 #
 # Answer in ms (a bare number), or with a unit.
@@ -82,8 +83,8 @@ cache_read_time = None  # TODO: your answer
 
 
 # Question merge_time [us]
-# The positions are cut over a ring of 8 v5p chips, nothing else is. How long does `decode` take
-# to add masses and sums of 3584 sequences with 16 heads of 128, in float32?
+# A ring of 8 v5p chips cuts the positions, and nothing else. How long does `decode` take to add
+# the masses and the sums of v of 3584 sequences with 16 heads of 128 numbers, in float32?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out.

@@ -57,7 +57,7 @@ import math
 
 
 def einsum_rule(equation, placements):
-    """The placement of an einsum that every device computes from its own parts.
+    """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
@@ -67,7 +67,7 @@ def einsum_rule(equation, placements):
 
 
 def elementwise_rule(op, placements):
-    """The placement of an elementwise function that every device computes from its own parts.
+    """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.

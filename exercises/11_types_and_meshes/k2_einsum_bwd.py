@@ -57,7 +57,7 @@ import math
 
 
 def einsum_bwd(equation, placements):
-    """The gradients of an einsum's operands.
+    """Return the gradients of an einsum's operands: equations and placements.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: a list with (equation, placement) for each operand, such as [("ik,jk->ij", "R"), ("ij,ik->jk", "R")].
@@ -67,7 +67,7 @@ def einsum_bwd(equation, placements):
 
 
 def gradient_bytes(gradients, sizes, devices):
-    """Bytes that each device sends until every gradient lies as its operand does.
+    """Return the bytes that each device sends until every gradient is placed as its operand.
 
     Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices along the axis.
     """
@@ -76,10 +76,10 @@ def gradient_bytes(gradients, sizes, devices):
 
 
 # Question columns_to_hide [a number]
-# `y = einsum("sbi,io->sbo", x, w)` in bfloat16 on a ring of 12 v5p: x is whole, s=2048, b=5,
-# i=8192, and w is cut along o. In the backward pass the all-reduce of x's gradient runs while
-# each chip computes its part of w's. From how many output features o (of all chips together) on
-# does it take no longer than that product?
+# `y = einsum("sbi,io->sbo", x, w)` runs in bfloat16 on a ring of 12 v5p chips: x is whole,
+# s=2048, b=5, i=8192, and w is cut along o. In the backward pass the all-reduce of x's gradient
+# overlaps each chip's matmul for its part of w's gradient. How large must the whole dimension o
+# be, so that the all-reduce takes no longer than that matmul?
 #
 # Answer with a bare number.
 # Model: an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls

@@ -26,7 +26,7 @@ float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean 
 numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. The grader differentiates `block`:
 leave `check_vma` on.
 
-**What is checked**: bytes that a device sends; single numbers and padding are free
+**What is checked** (a device's bytes, besides single numbers and padding)
 
 | check | rule |
 |---|---|
@@ -42,9 +42,8 @@ leave `check_vma` on.
 
 So you may gather K and V again in the backward pass.
 
-**Symbols.** T positions, H heads of d, F hidden units; a place along dp has b texts, a place along sp T/sp
-positions; V bytes, W both-way bandwidth of a link, C FLOP/s. In the questions F = 4·D, H·d = D, bfloat16; each mesh
-axis is a ring.
+**Symbols.** T positions, H heads of d, F hidden units; b texts and T/sp positions on a device; V bytes, W both-way
+bandwidth of a link, C FLOP/s. In the questions F = 4·D, H·d = D, bfloat16; each mesh axis is a ring.
 
 **Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2, float32. Rows are [3, 6, 10], 720 bytes; an all-reduce
 sends 720, the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
@@ -118,12 +117,12 @@ leaderboard_name = ""
 
 
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
 def block(params, x, *, mesh):
-    """The block's result, in layout ROWS.
+    """Return the block's result, in layout ROWS.
 
     Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
     Returns: float32[B, T, D] in layout ROWS.
@@ -133,19 +132,20 @@ def block(params, x, *, mesh):
 
 
 def train_step(params, x, y, *, mesh):
-    """One step on the mean squared error, with its gradient clipped.
+    """Make one step on the mean squared error, with its gradient clipped.
 
     Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are those of the whole batch.
     """
     # TODO: write this function
     raise NotImplementedError("train_step")
 
 
 # Question block_times [products, rows, keys, gradients]
-# How long does each part of a block take on v5p with dp=4, sp=4, tp=8, b=1, T=49152, D=8192?
-# Forward and backward: a chip's products, all that goes over tp (`rows`), K and V and their
-# gradients over sp (`keys`), the parameters' gradients over dp and sp (`gradients`).
+# How long does each part of a block take on v5p with dp=4, sp=4, tp=8, b=1, T=49152, D=8192, in
+# the forward and backward pass together? `products`: a chip's matmuls. `rows`: the all-reduces
+# over tp. `keys`: K and V, each gathered once over sp, and their gradients. `gradients`: the
+# parameters' gradients over dp and sp.
 #
 # Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}: products in ms, rows
 # in ms, keys in ms, gradients in ms (bare numbers), or with units.
@@ -159,9 +159,10 @@ block_times = None  # TODO: your answer
 
 
 # Question block_step [ms]
-# How long does a block take on v5p, forward and backward, with dp=4, sp=16, tp=4, b=1, T=49152,
-# D=8192? Products wait for rows, K and V, and these for products; only the parameters' gradients
-# have time, until the backward products are done.
+# How long does a block take on v5p, forward and backward pass together, with dp=4, sp=16, tp=4,
+# b=1, T=49152, D=8192? Matmuls wait for rows, K and V, and these wait for matmuls. Only the all-
+# reduce of the parameters' gradients overlaps the backward pass's matmuls. K and V are gathered
+# once.
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
@@ -175,8 +176,9 @@ block_step = None  # TODO: your answer
 
 
 # Question block_bottleneck [one of A, B, C, D]
-# What is the bottleneck on v5p with dp=8, sp=4, tp=8, b=1, T=49152, D=8192, when all runs beside
-# all? That is, which of these would have to be faster for the step to be?
+# What is the bottleneck on v5p with dp=8, sp=4, tp=8, b=1, T=49152, D=8192, if all four parts
+# overlap completely? That is, which of them takes the longest, so that the step is faster only if
+# it is faster?
 #
 # - A: K and V and their gradients over sp
 # - B: the parameters' gradients over dp and sp
@@ -193,8 +195,9 @@ block_bottleneck = None  # TODO: your answer
 
 
 # Question block_hides_from [token]
-# On v5p, how many positions must each place along dp and sp have (b·T/sp), for the parameters'
-# gradients to take no longer than the backward products, with T=16384 and D=2048?
+# On v5p, with T=16384 and D=2048: how many positions (b·T/sp) must each place along dp and sp
+# have, so that the all-reduce of the parameters' gradients takes no longer than the matmuls of
+# the backward pass?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over

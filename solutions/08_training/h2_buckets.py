@@ -20,9 +20,9 @@ ready, and each bucket is sent as one flat array.
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers: one all-reduce for each list |
 
-A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready once the backward pass
-has passed the first of them. `bucketed_grads` starts with h = x and computes h ← tanh(h·w) for each w. It
-differentiates the sum of (h − y)² over all devices' rows.
+A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready after the backward pass
+of the first use. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and differentiates the sum
+of (h − y)² over all devices' rows.
 
 **What is checked**
 
@@ -85,12 +85,12 @@ exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=T
 @exercise.function(
     hints=[
         "Walk through the tensors as the backward pass does. Where does it meet the first use of a tied one?",
-        "Keep each trainable name where it stands first, then go backwards; begin a bucket when the next tensor does not fit.",
+        "Keep each trainable name at its first place, then go backwards. Begin a new bucket when the next tensor does not fit.",
         "placed = {name: size for name, size, trainable in tensors if trainable} has first uses; for name in reversed(placed): ...",
     ]
 )
 def buckets(tensors, cap):
-    """Lists of names in the order of sending.
+    """Return lists of names, in the order of sending.
 
     Args: tensors: [name, bytes, trainable] of each use, in the order of the forward pass; cap: bytes of a bucket.
     """
@@ -109,13 +109,13 @@ def buckets(tensors, cap):
     out_specs=P(),
     check_vma=False,
     hints=[
-        "Which gradients must have been made before the first bucket can go?",
-        "Join only the gradients of one bucket; cut what comes back, and give each part its own shape again.",
+        "Which gradients must be ready before the program can send the first bucket?",
+        "Join only the gradients of one bucket. Split the sum, and give each part its own shape again.",
         "flat = psum(concatenate([grads[i].ravel() for i in bucket]), 'dp'); then split, reshape and put back into grads.",
     ],
 )
 def bucketed_grads(ws, x, y, *, plan):
-    """The gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
+    """Return the gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
 
     Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; the axis is 'dp'.
     """
@@ -134,7 +134,7 @@ def bucketed_grads(ws, x, y, *, plan):
     return grads
 
 
-MODEL = "gradients come as fast as the link takes them; each bucket is bare for its overhead, and one of them for its transfer; a ring takes 2 V / W, W both directions of one link"
+MODEL = "gradients come as fast as the ring takes them; exposed are the overhead of each bucket, and the transfer of one bucket; a ring takes 2 V / W, W both directions of one link"
 
 
 @exercise.number(
@@ -142,8 +142,8 @@ MODEL = "gradients come as fast as the link takes them; each bucket is bare for 
     params={"chip": ["v4p", "v5p"], "M": [600, 1300, 2700], "o": [20, 60, 150]},
 )  # fmt: skip
 def best_bucket(chip, M, o):
-    """{{ M }} million bfloat16 gradients are all-reduced on a ring of {{ chip }} chips, in equal buckets that cost {{ o }} us each beside their
-    transfer. How large are the buckets that leave the least time bare?"""
+    """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in equal buckets. Each bucket costs {{ o }} us beside its
+    transfer. How large are the buckets that leave the least time exposed?"""
     return (2e6 * M * CHIPS[chip].ici * o * 1e-6) ** 0.5
 
 
@@ -152,6 +152,6 @@ def best_bucket(chip, M, o):
     params={"chip": ["v4p", "v5p"], "M": [1300, 2000, 2700], "o": [40, 80, 150], "n": [12, 30]},
 )  # fmt: skip
 def bare_time(chip, M, o, n):
-    """{{ M }} million bfloat16 gradients are all-reduced on a ring of {{ chip }} chips, in {{ n }} equal buckets that cost {{ o }} us each beside
-    their transfer. How much longer than the backward pass does the step take?"""
+    """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in {{ n }} equal buckets. Each bucket costs {{ o }} us beside its
+    transfer. How much longer than the backward pass does the step take?"""
     return 2e6 * M / n / CHIPS[chip].ici + n * o * 1e-6

@@ -67,13 +67,13 @@ OPT = exercise.given({"m": P("dp"), "v": P("dp"), "t": P()})
 
 @exercise.task(
     hints=[
-        "Which numbers of the summed gradient does a device need that updates 1/N of the elements? Who has the others' squares?",
-        "Ravel gradients and parameters, pad to S. psum_scatter the one, slice your part of the other, update it, all_gather.",
+        "A device updates 1/N of the elements. Which numbers of the summed gradient does it need? Which devices hold the rest of the norm?",
+        "Ravel gradients and parameters, and pad both to S. psum_scatter the gradients, slice your part of the parameters, update it, all_gather.",
         "g = psum_scatter(pad(ravel_pytree(grads)[0]), 'dp', tiled=True); g /= maximum(1, sqrt(psum(sum(g**2), 'dp')))",
     ]
 )
 def zero1_step(params, opt, x, y, *, mesh):
-    """One step of AdamW with its moments cut over dp: (params, opt, loss).
+    """Make one step of AdamW with its moments cut over dp, and return (params, opt, loss).
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
@@ -112,7 +112,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 )
 def zero1_held(V, D, L, N):
     """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters. It trains with ZeRO-1 on {{ N }} chips. How
-    much memory do weights and moments take on the chip that holds most?"""
+    much memory do weights and moments take on each chip?"""
     parameters = V * D + L * 12 * D**2
     return 2 * parameters + 2 * 4 * parameters / N
 
@@ -124,6 +124,6 @@ def zero1_held(V, D, L, N):
     model="ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both directions of one link",
 )
 def zero1_sending(chip, M, N):
-    """{{ M }} million parameters train with ZeRO-1 on a ring of {{ N }} {{ chip }} chips: gradients are reduce-scattered in float32, new weights
-    gathered in bfloat16. How long does a step send?"""
+    """A model of {{ M }} million parameters trains with ZeRO-1 on a ring of {{ N }} {{ chip }} chips. It reduce-scatters gradients in float32 and
+    gathers new weights in bfloat16. How long does the communication of a step take?"""
     return reduce_scatter_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)

@@ -81,15 +81,15 @@ def stage(ws, a):
     out_specs=(P(), P("pp")),
     check_vma=False,
     hints=[
-        "Write two functions, for a tick of each kind, that take and return the same things. A device chooses by the tick's parity.",
-        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. Who goes there sends to s + 1, who goes back to s - 1: in a "
-        "tick two neighbours swap, in the next each with the other one. So two ticks make a round of a loop.",
+        "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose by the tick's parity?",
+        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So in each tick "
+        "pairs of neighbours swap, and in the next tick other pairs. Two ticks make a round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
         "jax.vjp(stage, ws, stash[mine % n]), grads + jnp.where((mine >= 0) & (mine < m), dws, 0)",
     ],
 )
 def grad_1f1b(ws, x, y):
-    """The loss and its gradient, one forward, one backward.
+    """Return the loss and its gradient, in the order of one forward, one backward.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches.
     Returns: (loss, gradient of ws).
@@ -141,8 +141,8 @@ call = exercise.call(
     model="bfloat16; a stash holds the inputs of stages and nothing else; 1 MiB is 2^20 bytes",
 )
 def stash_saved(M, P, T, D):
-    """{{ P }} stages, {{ M }} micro-batches of {{ T }} tokens, a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB smaller than
-    the stash of GPipe is that of your program, on each device?"""
+    """A pipeline has {{ P }} stages and {{ M }} micro-batches of {{ T }} tokens; a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB
+    smaller is your program's stash of P inputs than the stash of GPipe, on each device?"""
     return (M - P) * 2 * T * D
 
 
@@ -153,6 +153,6 @@ def stash_saved(M, P, T, D):
     model="arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes the stage again",
 )
 def lock_step_time(chip, M, P, T, D):
-    """Your program on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage two layers whose `w` is
-    bfloat16[{{ D }}, {{ D }}]. How long does it take?"""
+    """Your program runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens, in the order of the grid above. Each stage has
+    two layers whose `w` is bfloat16[{{ D }}, {{ D }}]. How long does it take?"""
     return 2 * (M + P - 1) * 3 * matmul_time(2 * 2 * T * D**2, chip)

@@ -62,16 +62,17 @@ exercise = Exercise(meshes=[{"z": 2, "x": 2, "y": 2}, {"x": 4, "y": 2, "z": 1}, 
 @exercise.body(
     out_specs=P("z", "y", None),
     hints=[
-        "Which two sums does a softmax-weighted mean divide? Both can be taken over pieces.",
-        "Agree on the largest score with pmax. Then every device's masses and sums are on one scale, and psum adds them.",
+        "A mean weighted by a softmax is a ratio of two sums. Which? Each device can compute its piece of both.",
+        "Find the largest score of all devices with pmax. Then every device's masses and sums have one scale, and psum adds them.",
         "top = jax.lax.pmax(scores.max(-1), 'x'); weights = jnp.exp(scores - top[..., None]); position = axis_index('x') * rows + ...",
     ],
 )
 def decode(q, k, v, length):
-    """Attention of one new token to a cache.
+    """Return the attention of one new token to a cache.
 
-    Args: blocks of q float32[B, K, H] (z, y, -), of k and v float32[B, S, K, H] (z, x, y, -), of length int32[B] (z).
-    Returns: a block of float32[B, K, H] (z, y, -).
+    Args: one device's blocks of q float32[B, K, H] sharded P('z', 'y'), of k and v float32[B, S, K, H] sharded P('z', 'x', 'y'), and
+        of length int32[B] sharded P('z').
+    Returns: one device's block of float32[B, K, H] sharded P('z', 'y').
     """
     raise NotImplementedError()
 
@@ -112,8 +113,8 @@ def decode_traffic(seen):
     model="HBM bandwidth only",
 )
 def cache_read_time(chip, B, S, X):
-    """A layer's cache has 8 heads of 128 bfloat16 numbers. {{ B }} sequences of {{ S }} positions are cut over x={{ X }}, y=2 and z=2
-    {{ chip }} chips as above. How long does a chip take to read its part of the layer's cache in a step?"""
+    """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=2, z=2 of {{ chip }} chips
+    cuts it as above. How long does a chip take to read its part of the layer's cache in a step?"""
     raise NotImplementedError()
 
 
@@ -124,6 +125,6 @@ def cache_read_time(chip, B, S, X):
     model="ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out",
 )
 def merge_time(chip, B, X):
-    """The positions are cut over a ring of {{ X }} {{ chip }} chips, nothing else is. How long does `decode` take to add masses
-    and sums of {{ B }} sequences with 16 heads of 128, in float32?"""
+    """A ring of {{ X }} {{ chip }} chips cuts the positions, and nothing else. How long does `decode` take to add the masses and the sums
+    of v of {{ B }} sequences with 16 heads of 128 numbers, in float32?"""
     raise NotImplementedError()
