@@ -37,21 +37,9 @@ link.
 
 **Small case.** x is float32[24, 6] on x=4. The all-reduce of 6 numbers (24 bytes) sends 2 · 3/4 · 24 = 36 bytes.
 
-## Going further
-
-**Without types.** With `check_vma=False` the backward pass of the small case sends 36 bytes more. It sends still
-more for each mesh axis that does not cut x.
-
-**In real systems.** JAX's error message itself offers `check_vma=False`. That also silences the message about a
-missing psum. One device's share is then taken for the whole.
-
-**Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g1_repair
+For all exercises of this module: README.md, or shardlings show 07_autodiff
+Going further: below the code
 """
 
 import jax
@@ -122,3 +110,14 @@ def means(x, *, mesh):
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 loop_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Without types.** With `check_vma=False` the backward pass of the small case sends 36 bytes more. It sends still
+# more for each mesh axis that does not cut x.
+#
+# **In real systems.** JAX's error message itself offers `check_vma=False`. That also silences the message about a
+# missing psum. One device's share is then taken for the whole.
+#
+# **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".

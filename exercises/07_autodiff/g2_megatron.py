@@ -42,23 +42,9 @@ W both-way bandwidth of a link.
 **Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
 720.
 
-## Going further
-
-**Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
-devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
-
-**A trap.** With `check_vma=True` JAX adds a cast wherever something that varies meets x. Two such places have two
-casts, and two all-reduces in the backward pass. If you cast once yourself, there is one.
-
-**In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
-
-**Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g2_megatron
+For all exercises of this module: README.md, or shardlings show 07_autodiff
+Going further: below the code
 """
 
 import jax
@@ -130,3 +116,16 @@ gated_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 layers_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
+# devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
+#
+# **A trap.** With `check_vma=True` JAX adds a cast wherever something that varies meets x. Two such places have two
+# casts, and two all-reduces in the backward pass. If you cast once yourself, there is one.
+#
+# **In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
+#
+# **Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".

@@ -49,18 +49,9 @@ array.
 **Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of it sends 2 · 3/4 · 120 = 180 bytes. The
 budget leaves room for two more numbers, 12 bytes.
 
-## Going further
-
-**In real systems.** Both modes are in use. Code that moves from one mode to the other unchanged is N times off, or
-trains every device on its own rows.
-
-**Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g3_inner_grad
+For all exercises of this module: README.md, or shardlings show 07_autodiff
+Going further: below the code
 """
 
 import jax
@@ -104,3 +95,11 @@ def grad_in_both(w, rows, targets):
 # Answer in MB (a bare number), or with a unit.
 # Model: an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes.
 inner_grad_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Both modes are in use. Code that moves from one mode to the other unchanged is N times off, or
+# trains every device on its own rows.
+#
+# **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".

@@ -42,18 +42,9 @@ bytes of the whole array, W both-way bandwidth of a link.
 **Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
 bytes. One per layer and micro-batch would send 2592 for four micro-batches.
 
-## Going further
-
-**In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. There a
-constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
-
-**Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g4_accumulation
+For all exercises of this module: README.md, or shardlings show 07_autodiff
+Going further: below the code
 """
 
 import jax
@@ -102,3 +93,11 @@ accumulated_saving = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 accumulated_tokens = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. There a
+# constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+#
+# **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.

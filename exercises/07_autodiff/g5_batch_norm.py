@@ -36,23 +36,9 @@ Allowed: two all-reduces of D numbers that do not wait for one another.
 rows have the mean 5 and the mean of squares 35, so the variance is 35 − 25 = 10. With D=6 on dp=4 an all-reduce of
 12 numbers, 48 bytes, sends 2 · 3/4 · 48 = 72.
 
-## Going further
-
-**Precision.** The variance is the mean of squares minus the square of the mean. Where means are many times as large
-as deviations, both terms are nearly equal, and few digits are left. A program can first subtract something that all
-devices know, such as a running mean. The data of this exercise need no such step.
-
-**In real systems.** Such sums have a few KB, and hops take longer than bytes. That is why one all-reduce is better
-than two. PyTorch offers this as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and need no
-communication.
-
-**Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check g5_batch_norm
+For all exercises of this module: README.md, or shardlings show 07_autodiff
+Going further: below the code
 """
 
 import jax
@@ -84,3 +70,16 @@ def batch_norm(x, *, mesh):
 # Model: rings of v5p; these all-reduces are so small that only their hops count: 1 us each, X/2
 # for each of two phases.
 two_pass_cost = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Precision.** The variance is the mean of squares minus the square of the mean. Where means are many times as large
+# as deviations, both terms are nearly equal, and few digits are left. A program can first subtract something that all
+# devices know, such as a running mean. The data of this exercise need no such step.
+#
+# **In real systems.** Such sums have a few KB, and hops take longer than bytes. That is why one all-reduce is better
+# than two. PyTorch offers this as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and need no
+# communication.
+#
+# **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.

@@ -40,23 +40,9 @@ D], W both-way bandwidth of a link.
 Forward pass: 3 · 216 =
 648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864.
 
-## Going further
-
-**Why exactly so much**, if weights stay where they are. In the backward pass device d needs dh of its own columns
-only. h is whole everywhere, so those columns give its columns of the gradient of w, and its part of the next {dh}.
-Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other devices: a
-reduce-scatter. Only dx must be whole, and that takes the gather, too. dy needs nothing. An all-gather's transpose
-is a reduce-scatter, but of a cotangent that comes in parts; dy is whole.
-
-**In real systems.** Weights are cut by columns and by rows in turn (H5). That waits for half as many collectives.
-
-**Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h10_gather_tp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -98,3 +84,16 @@ gather_tp_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 slicing_costs = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Why exactly so much**, if weights stay where they are. In the backward pass device d needs dh of its own columns
+# only. h is whole everywhere, so those columns give its columns of the gradient of w, and its part of the next {dh}.
+# Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other devices: a
+# reduce-scatter. Only dx must be whole, and that takes the gather, too. dy needs nothing. An all-gather's transpose
+# is a reduce-scatter, but of a cotangent that comes in parts; dy is whole.
+#
+# **In real systems.** Weights are cut by columns and by rows in turn (H5). That waits for half as many collectives.
+#
+# **Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.

@@ -46,18 +46,9 @@ both-way bandwidth of a link.
 **Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes
 for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
 
-## Going further
-
-**In real systems.** `DistributedDataParallel`. Trainers of language models have divided by each device's own number
-of tokens, and by that of each micro-batch. The loss looked right, and short sequences counted too much.
-
-**Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h1_ddp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -98,3 +89,11 @@ ddp_loss = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ddp_unhidden = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** `DistributedDataParallel`. Trainers of language models have divided by each device's own number
+# of tokens, and by that of each micro-batch. The loss looked right, and short sequences counted too much.
+#
+# **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.

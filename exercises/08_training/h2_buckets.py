@@ -43,39 +43,9 @@ one bucket; V bytes of an array, W both-way bandwidth of a link, w = W/2 bytes/s
 **Small case.** Trainable tensors become ready as w2 (20 bytes), w1 (30), embed (40). The cap is 50: [w2, w1] and
 [embed].
 
-## Going further
-
-**How large.** Gradients of s bytes come just as fast as the ring takes them, at w bytes/s. Each bucket costs o
-more. With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass
-takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
-therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass is
-faster, T < s/w, the first bucket starts after T/n. If it is much slower, only the last bucket is exposed.
-
-**In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
-2x4 v5e chips, which form a ring; `D` is a product, `k` is other work of the core and `R` is an all-reduce, times are
-in us.
-
-```
-bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time hidden
-         │0                          │5,000                       │10,000
-compute  D════D═════D═════D════D═══D════D═════D══════D════k─D════D════ kk
-link dp+                                                R···all_reduce·R····
-link dp-                                                R···all_reduce·R····
-```
-
-The picture is of the *ideal* profile: every collective runs beside the core. By v5e's own profile an all-reduce
-occupies the core, and nothing of it is hidden.
-
-**In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
-
-**Read on.** Li et al., *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, section 4;
-Stanford CS336, assignment 2.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h2_buckets
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -127,3 +97,32 @@ best_bucket = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 bare_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **How large.** Gradients of s bytes come just as fast as the ring takes them, at w bytes/s. Each bucket costs o
+# more. With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass
+# takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
+# therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass is
+# faster, T < s/w, the first bucket starts after T/n. If it is much slower, only the last bucket is exposed.
+#
+# **In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
+# 2x4 v5e chips, which form a ring; `D` is a product, `k` is other work of the core and `R` is an all-reduce, times are
+# in us.
+#
+# ```
+# bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time hidden
+#          │0                          │5,000                       │10,000
+# compute  D════D═════D═════D════D═══D════D═════D══════D════k─D════D════ kk
+# link dp+                                                R···all_reduce·R····
+# link dp-                                                R···all_reduce·R····
+# ```
+#
+# The picture is of the *ideal* profile: every collective runs beside the core. By v5e's own profile an all-reduce
+# occupies the core, and nothing of it is hidden.
+#
+# **In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
+#
+# **Read on.** Li et al., *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, section 4;
+# Stanford CS336, assignment 2.

@@ -44,18 +44,9 @@ a link.
 **Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of each moment,
 264 bytes instead of 1056. It sends 3/4 · 528 = 396 bytes in the reduce-scatter and 396 in the all-gather.
 
-## Going further
-
-**In real systems.** DeepSpeed's stage 1 and Megatron's distributed optimizer. They gather bfloat16 weights.
-
-**Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5;
-Stanford CS336, assignment 2, the sharded optimizer.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h3_zero1
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -99,3 +90,11 @@ zero1_held = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 zero1_sending = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** DeepSpeed's stage 1 and Megatron's distributed optimizer. They gather bfloat16 weights.
+#
+# **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5;
+# Stanford CS336, assignment 2, the sharded optimizer.

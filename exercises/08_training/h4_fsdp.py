@@ -39,47 +39,9 @@ W both-way bandwidth of a link.
 **Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather it sends its 1600 bytes on
 three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
 
-## Going further
-
-**In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
-which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
-times are in us.
-
-```
-ahead: 3,027.999 us, 4 all-gathers, 42% of their time hidden
-         │0              │1,000           │2,000
-compute  kk         D═════     D═════     D════     D═════k
-link dp+ all_gather·all_gather·all_gather·G·········      R
-link dp- all_gather·all_gather·all_gather·G·········      R
-
-waiting: 4,074.489 us, 4 all-gathers, 2% of their time hidden
-         │0              │1,000           │2,000          │3,000
-compute  k          D═════k          D════k          D═════          D═════k
-link dp+ all_gather·      all_gather·     all_gather·      G·········      R
-link dp- all_gather·      all_gather·     all_gather·      G·········      R
-```
-
-The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile, too, lets
-all-gathers run beside it.
-
-**In real systems.** FSDP of PyTorch and MaxText's `fsdp` axis.
-
-**Gathering again.** `jax.checkpoint` drops what its function computed. The backward pass computes it again, gathers
-included, but not before the cotangent is there. To gather ahead in the backward pass, too, write a
-`jax.custom_vjp`. A compiler merges two equal gathers, and then the layer is kept. So the backward rule ties the
-second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
-
-**Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
-finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round
-before.
-
-**Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h4_fsdp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -123,3 +85,40 @@ fsdp_forward_times = None  # TODO: your answer
 # Model: one-way rings: X - 1 hops, each of 1/X of what is gathered or scattered; 1 MB is 10^6
 # bytes.
 fsdp_step_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
+# which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
+# times are in us.
+#
+# ```
+# ahead: 3,027.999 us, 4 all-gathers, 42% of their time hidden
+#          │0              │1,000           │2,000
+# compute  kk         D═════     D═════     D════     D═════k
+# link dp+ all_gather·all_gather·all_gather·G·········      R
+# link dp- all_gather·all_gather·all_gather·G·········      R
+#
+# waiting: 4,074.489 us, 4 all-gathers, 2% of their time hidden
+#          │0              │1,000           │2,000          │3,000
+# compute  k          D═════k          D════k          D═════          D═════k
+# link dp+ all_gather·      all_gather·     all_gather·      G·········      R
+# link dp- all_gather·      all_gather·     all_gather·      G·········      R
+# ```
+#
+# The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile, too, lets
+# all-gathers run beside it.
+#
+# **In real systems.** FSDP of PyTorch and MaxText's `fsdp` axis.
+#
+# **Gathering again.** `jax.checkpoint` drops what its function computed. The backward pass computes it again, gathers
+# included, but not before the cotangent is there. To gather ahead in the backward pass, too, write a
+# `jax.custom_vjp`. A compiler merges two equal gathers, and then the layer is kept. So the backward rule ties the
+# second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
+#
+# **Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
+# finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round
+# before.
+#
+# **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.

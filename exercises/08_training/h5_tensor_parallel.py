@@ -42,19 +42,9 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 **Small case.** B=5, D=12, F=36, float32, tp=4: 9 hidden units on a device. y has 240 bytes; an all-reduce sends 2 ·
 3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
-## Going further
-
-**In real systems.** Megatron's block. If w13 is cut as it is, the first devices have gates and the last devices
-their partners. All shapes fit, nothing fails, and the model is wrong.
-
-**Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
-for Training".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h5_tensor_parallel
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -116,3 +106,12 @@ gated_mlp_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gated_mlp_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Megatron's block. If w13 is cut as it is, the first devices have gates and the last devices
+# their partners. All shapes fit, nothing fails, and the model is wrong.
+#
+# **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
+# for Training".

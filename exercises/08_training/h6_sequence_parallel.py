@@ -41,26 +41,9 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 **Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200;
 five send 81,000 per layer. Gradients of `scale` and `bias`: 2 · 3/4 · 720 = 1080.
 
-## Going further
-
-**Pieces and copies.** A scale meets only the rows of its device, so each device has a *piece* of its gradient.
-Pieces are added. Copies would be averaged, but there are none here. The gradients of `w1` and `w2` need no sum: the
-gathers brought all rows.
-
-**Gathering again.** The gathered rows of the forward pass are not kept: they would be [S, D] for each layer on each
-device. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep
-the first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
-
-**In real systems.** Megatron's sequence parallelism. Frameworks have been released without the sum of the norms'
-gradients. The loss goes down all the same, and the devices' scales drift apart.
-
-**Read on.** Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, section 4.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h6_sequence_parallel
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -125,3 +108,19 @@ block_bytes = None  # TODO: your answer
 # Model: bfloat16; 1 GB is 10^9 bytes; of each layer `x` and `hidden` are kept as `train` has
 # them.
 kept_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Pieces and copies.** A scale meets only the rows of its device, so each device has a *piece* of its gradient.
+# Pieces are added. Copies would be averaged, but there are none here. The gradients of `w1` and `w2` need no sum: the
+# gathers brought all rows.
+#
+# **Gathering again.** The gathered rows of the forward pass are not kept: they would be [S, D] for each layer on each
+# device. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep
+# the first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
+#
+# **In real systems.** Megatron's sequence parallelism. Frameworks have been released without the sum of the norms'
+# gradients. The loss goes down all the same, and the devices' scales drift apart.
+#
+# **Read on.** Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, section 4.

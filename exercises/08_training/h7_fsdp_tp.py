@@ -44,21 +44,9 @@ bandwidth of a link. `{U_Y}`: unreduced, a partial sum on each chip along y.
 bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Weights are larger here, so more chips
 should be along y.
 
-## Going further
-
-**Backward pass.** `jax.grad` reduce-scatters the weights' gradients over x. Over y it makes one all-gather and one
-reduce-scatter. One more gather of each array is allowed, for a program that did not keep it.
-
-**In real systems.** MaxText's axes `fsdp` and `tensor`; torchtitan's FSDP2 on a `[dp, tp]` mesh. y is the axis with
-the shortest wires, because a chip can do nothing else while activations travel. Weights are gathered ahead (H4).
-
-**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; D5 has its bounds.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h7_fsdp_tp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -94,3 +82,14 @@ mlp_2d_bytes = None  # TODO: your answer
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W on either axis; W is the same
 # for both.
 mlp_balance = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Backward pass.** `jax.grad` reduce-scatters the weights' gradients over x. Over y it makes one all-gather and one
+# reduce-scatter. One more gather of each array is allowed, for a program that did not keep it.
+#
+# **In real systems.** MaxText's axes `fsdp` and `tensor`; torchtitan's FSDP2 on a `[dp, tp]` mesh. y is the axis with
+# the shortest wires, because a chip can do nothing else while activations travel. Weights are gathered ahead (H4).
+#
+# **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; D5 has its bounds.

@@ -40,18 +40,9 @@ parameters), B rows, D and K columns.
 360 for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 ·
 480 = 840 bytes, along rep, too.
 
-## Going further
-
-**In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). There `rep` is the data-centre
-network between nodes or pods.
-
-**Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h8_hsdp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -94,3 +85,11 @@ hsdp_far_bytes = None  # TODO: your answer
 # node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.
 hsdp_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). There `rep` is the data-centre
+# network between nodes or pods.
+#
+# **Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.

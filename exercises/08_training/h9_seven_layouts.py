@@ -47,45 +47,9 @@ Allowed: permutes in place of a collective.
 **Small case.** float32, B=8, E=24, x=4, y=2. Bytes per layer: in 2, 3/4 of W: 1728. In 5 and 6, 3/4 of [8, 24]:
 576. In 7, 3/4 of W[12, 24] and 1/2 of C[2, 24]: 864 + 96.
 
-## Going further
-
-**In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
-chips, which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `S` is a
-reduce-scatter, times are in us.
-
-```
-scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time hidden
-        │0            │20,000
-compute k       product═D══════product═
-link x+ G·······G·······G······
-link x- G·······G·······G······
-
-scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time hidden
-        │0            │20,000       │40,000       │60,000        │80,000
-compute product═               product═              product═
-link x+         reduce_scatter·        S·············        reduce_scatter·
-link x-         reduce_scatter·        S·············        reduce_scatter·
-```
-
-The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
-beside it, and no reduce-scatter. Scheme 5 hides nothing either way.
-
-**What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
-each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So
-these layouts can overlap, too, but only hop by hop.
-
-**In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
-longer than the matmul. In 2 a matmul is as long as the gather beside it if a chip's rows equal its FLOP/s divided
-by a link's byte/s (D5).
-
-**Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
-exercise is layout 6 in hops; here that is F3.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check h9_seven_layouts
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -154,3 +118,38 @@ exchange_layer_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 mixed_layer_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
+# chips, which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `S` is a
+# reduce-scatter, times are in us.
+#
+# ```
+# scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time hidden
+#         │0            │20,000
+# compute k       product═D══════product═
+# link x+ G·······G·······G······
+# link x- G·······G·······G······
+#
+# scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time hidden
+#         │0            │20,000       │40,000       │60,000        │80,000
+# compute product═               product═              product═
+# link x+         reduce_scatter·        S·············        reduce_scatter·
+# link x-         reduce_scatter·        S·············        reduce_scatter·
+# ```
+#
+# The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
+# beside it, and no reduce-scatter. Scheme 5 hides nothing either way.
+#
+# **What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
+# each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So
+# these layouts can overlap, too, but only hop by hop.
+#
+# **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
+# longer than the matmul. In 2 a matmul is as long as the gather beside it if a chip's rows equal its FLOP/s divided
+# by a link's byte/s (D5).
+#
+# **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
+# exercise is layout 6 in hops; here that is F3.

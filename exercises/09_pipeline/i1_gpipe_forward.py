@@ -41,33 +41,9 @@ h time of a hop, W1 one-way bandwidth of a link.
 
 **Small case.** P=4, M=5: 8 ticks. Each device is useful in 5, so the bubble is 3/8. With M=27 it is 3/30.
 
-## Going further
-
-**In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
-float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
-of the core, `P` a hop, times are in us.
-
-```
-24,302.753 us, 7 permutes, 0% of their time hidden
-         │0            │5,000        │10,000      │15,000       │20,000
-compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
-link pp+     P···     P···     P···    P···     P···    P····    P···
-```
-
-A matmul waits for the hop before it, and the hop waits for the matmul before it. With d for a stage and h for a
-hop, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own
-profile lets permutes run beside the core, too.
-
-**In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
-weights and gradients.
-
-**Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check i1_gpipe_forward
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import jax
@@ -114,3 +90,26 @@ pipeline_time = None  # TODO: your answer
 # Model: one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is
 # 10^12 FLOPs.
 bubble_flops = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
+# float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
+# of the core, `P` a hop, times are in us.
+#
+# ```
+# 24,302.753 us, 7 permutes, 0% of their time hidden
+#          │0            │5,000        │10,000      │15,000       │20,000
+# compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
+# link pp+     P···     P···     P···    P···     P···    P····    P···
+# ```
+#
+# A matmul waits for the hop before it, and the hop waits for the matmul before it. With d for a stage and h for a
+# hop, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own
+# profile lets permutes run beside the core, too.
+#
+# **In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
+# weights and gradients.
+#
+# **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.

@@ -41,18 +41,9 @@ stage), D width.
 and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:
 again, and one for each gradient.
 
-## Going further
-
-**In real systems.** This is GPipe with rematerialization. Devices that keep the values inside their layers need not
-compute the stage again, and pay in memory.
-
-**Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check i2_gpipe_backward
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import jax
@@ -96,3 +87,11 @@ gpipe_stash = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gpipe_step_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This is GPipe with rematerialization. Devices that keep the values inside their layers need not
+# compute the stage again, and pay in memory.
+#
+# **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.

@@ -42,15 +42,9 @@ two possible cells either may come first.
 devices: 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P − 1) =
 3/11, as in GPipe.
 
-## Going further
-
-**In real systems.** A backward takes about twice as long as a forward. The step then takes (M + P − 1) · (f + b).
-Megatron and DeepSpeed run 1F1B; I5 runs it, too.
-
-**Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Memory-Efficient Pipeline-Parallel DNN
-Training*.
-
 Check your work: shardlings check i3_schedule_1f1b
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import math
@@ -88,3 +82,12 @@ in_flight_memory = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 time_of_1f1b = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** A backward takes about twice as long as a forward. The step then takes (M + P − 1) · (f + b).
+# Megatron and DeepSpeed run 1F1B; I5 runs it, too.
+#
+# **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Memory-Efficient Pipeline-Parallel DNN
+# Training*.

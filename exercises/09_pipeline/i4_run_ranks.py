@@ -47,14 +47,9 @@ end together, or that do not wait for each other, may be in any order.
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
 `([], [0, 1])`. If rank 2 sent to rank 0 instead, it would be stuck, too: rank 0 never receives.
 
-## Going further
-
-**In real systems.** Such a job looks busy and makes no progress until a watchdog ends it. With NCCL, PyTorch's
-watchdog waits ten minutes by default.
-
-**Read on.** CS336, lecture 8, on point-to-point operations; `torch.distributed` in the PyTorch documentation.
-
 Check your work: shardlings check i4_run_ranks
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import math
@@ -93,3 +88,11 @@ blocking_ring_time = None  # TODO: your answer
 # Hardware: A100: 300 GB/s out of each GPU into the switch of its node of 8; HBM 80 GB at 2.0e12
 # B/s; bf16 3.1e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of 2025-08-18.
 alternating_ring_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Such a job looks busy and makes no progress until a watchdog ends it. With NCCL, PyTorch's
+# watchdog waits ten minutes by default.
+#
+# **Read on.** CS336, lecture 8, on point-to-point operations; `torch.distributed` in the PyTorch documentation.

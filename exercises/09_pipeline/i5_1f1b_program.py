@@ -44,25 +44,9 @@ layers, D width.
 **Small case.** P=4, M=5: 2 · 8 = 16 ticks. In tick 6 device 0 holds inputs 0 to 3. B0 in tick 7 frees slot 0, and
 F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
 
-## Going further
-
-**In time.** All devices run one program, and each waits for its neighbours. So a tick is as long as the longer of F
-and B. B computes the stage again: three times the matmuls of F. The step takes 2 (M + P − 1) · 3 units, and GPipe's
-takes (M + P − 1) · 4. Here time pays for memory. With a program of its own on each device, 1F1B needs (M + P − 1) ·
-4, too.
-
-**Both in one tick.** The allowed form has ticks of 4 units, M + 2P − 2 of them.
-
-**In real systems.** 1F1B is Megatron's and DeepSpeed's schedule, with a program of its own on each device.
-
-**Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Efficient Large-Scale Language Model
-Training on GPU Clusters Using Megatron-LM*.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check i5_1f1b_program
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import jax
@@ -108,3 +92,18 @@ stash_saved = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 lock_step_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time.** All devices run one program, and each waits for its neighbours. So a tick is as long as the longer of F
+# and B. B computes the stage again: three times the matmuls of F. The step takes 2 (M + P − 1) · 3 units, and GPipe's
+# takes (M + P − 1) · 4. Here time pays for memory. With a program of its own on each device, 1F1B needs (M + P − 1) ·
+# 4, too.
+#
+# **Both in one tick.** The allowed form has ticks of 4 units, M + 2P − 2 of them.
+#
+# **In real systems.** 1F1B is Megatron's and DeepSpeed's schedule, with a program of its own on each device.
+#
+# **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Efficient Large-Scale Language Model
+# Training on GPU Clusters Using Megatron-LM*.

@@ -43,19 +43,9 @@ bandwidth of a link, C a chip's FLOP/s.
 slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes there, 12 · 4 · 4 =
 192 back. The budget has 2 numbers per slot more.
 
-## Going further
-
-**In real systems.** Expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity
-drops little. DeepSeek-V3 and others drop nothing. There the data decide how many bytes are sent
-(`ragged_all_to_all`).
-
-**Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j1_moe
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -101,3 +91,12 @@ moe_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 moe_hides_from = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity
+# drops little. DeepSeek-V3 and others drop nothing. There the data decide how many bytes are sent
+# (`ragged_all_to_all`).
+#
+# **Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

@@ -41,22 +41,9 @@ one-way bandwidth of a link, C a chip's FLOP/s.
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
 e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
 
-## Going further
-
-**Stripes.** With blocks the last device computes in all rounds and the first in one, and each round waits for the
-slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
-same in every round.
-
-**In real systems.** Context parallelism for long texts. Devices fold in blocks as flash attention does. J3
-exchanges positions for heads instead. That sends less, but needs enough heads.
-
-**Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j2_ring_attention
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -100,3 +87,15 @@ ring_hides_from = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 stripes_save = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Stripes.** With blocks the last device computes in all rounds and the first in one, and each round waits for the
+# slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
+# same in every round.
+#
+# **In real systems.** Context parallelism for long texts. Devices fold in blocks as flash attention does. J3
+# exchanges positions for heads instead. That sends less, but needs enough heads.
+#
+# **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.

@@ -38,19 +38,9 @@ all devices hold of one array, W both-way bandwidth of a link.
 has 1152 bytes: 288 stay and 864 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 864 + 2 · 432
 = 2592.
 
-## Going further
-
-**In real systems.** DeepSpeed-Ulysses. The number of key heads bounds the number of devices. Ring attention (J2)
-has no such bound, and sends keys and values N − 1 times.
-
-**Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer
-Models*.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j3_ulysses
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -95,3 +85,12 @@ ulysses_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ulysses_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** DeepSpeed-Ulysses. The number of key heads bounds the number of devices. Ring attention (J2)
+# has no such bound, and sends keys and values N − 1 times.
+#
+# **Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer
+# Models*.

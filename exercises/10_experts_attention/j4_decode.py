@@ -39,18 +39,9 @@ max); V bytes of one device's array, W both-way bandwidth of a link.
 alone, and (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass, not half. Traffic with B=6, K=2, H=5 on z=x=y=2: 1 ·
 3 · 1 · 7 numbers, 84 bytes.
 
-## Going further
-
-**In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that several chips share needs
-it.
-
-**Read on.** *How To Scale Your Model*, "All About Transformer Inference".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check j4_decode
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -92,3 +83,11 @@ cache_read_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 merge_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that several chips share needs
+# it.
+#
+# **Read on.** *How To Scale Your Model*, "All About Transformer Inference".

@@ -44,13 +44,8 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 `"P"`. Through relu they are 5 and 0, which stand for neither 2 nor a sum of 2. Plus one they are 6 and −2, one too
 many.
 
-## Going further
-
-**In real systems.** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
-
-**Read on.** E. Z. Yang, "Computing sharding with einsum".
-
 Check your work: shardlings check k1_einsum_rule
+Going further: below the code
 """
 
 import math
@@ -95,3 +90,10 @@ pending_bytes = None  # TODO: your answer
 # Answer with a bare number.
 # Model: device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first.
 pieces_that_meet = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
+#
+# **Read on.** E. Z. Yang, "Computing sharding with einsum".

@@ -42,15 +42,8 @@ of a scale.
 Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
 a chunk has 2 numbers: 2 · 3 hops of 8 bytes, 48 bytes.
 
-## Going further
-
-**In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. The all-reduce
-of a scale's gradient is often forgotten. Then everything runs, and each device trains a scale of its own.
-
-**Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang,
-"Computing sharding with einsum".
-
 Check your work: shardlings check k2_einsum_bwd
+Going further: below the code
 """
 
 import math
@@ -99,3 +92,12 @@ columns_to_hide = None  # TODO: your answer
 # Answer in KB (a bare number), or with a unit.
 # Model: a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes.
 scale_gradients = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. The all-reduce
+# of a scale's gradient is often forgotten. Then everything runs, and each device trains a scale of its own.
+#
+# **Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang,
+# "Computing sharding with einsum".

@@ -49,15 +49,8 @@ Never return a layout that is only similar.
 `ValueError`. `["S(0)", "S(0)", "R"]` would give four of the six parts to the wrong devices, and every shape would
 still be right.
 
-## Going further
-
-**In real systems.** Programs convert checkpoints between the two. FSDP over tensor parallelism makes such a tuple,
-because tp cuts the weight before FSDP does. DTensor has a strided shard for it.
-
-**Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
-placements.
-
 Check your work: shardlings check k3_dtensor
+Going further: below the code
 """
 
 from jax.sharding import PartitionSpec as P
@@ -106,3 +99,12 @@ specs_without_a_list = None  # TODO: your answer
 #
 # Answer with a PartitionSpec over dp, fsdp, tp, such as P('dp', None).
 scattered_gradient = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Programs convert checkpoints between the two. FSDP over tensor parallelism makes such a tuple,
+# because tp cuts the weight before FSDP does. DTensor has a strided shard for it.
+#
+# **Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
+# placements.

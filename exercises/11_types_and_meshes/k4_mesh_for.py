@@ -48,14 +48,8 @@ bytes/s that one GPU sends.
 **Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of
 cp, such as [0, 4], stays in a node. With tp outermost, [0, 8, 16, 24] would be a group of tp in four nodes.
 
-## Going further
-
-**In real systems.** Training frameworks build their meshes in this way, some with `pp` outermost, some with the
-data axes. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
-
-**Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.
-
 Check your work: shardlings check k4_mesh_for
+Going further: below the code
 """
 
 import math
@@ -112,3 +106,11 @@ tp_outermost_time = None  # TODO: your answer
 # Answer with a bare number.
 # Model: ranks numbered with the last axis fastest, nodes of 8 consecutive ranks.
 nodes_of_a_weight = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Training frameworks build their meshes in this way, some with `pp` outermost, some with the
+# data axes. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+#
+# **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.

@@ -42,14 +42,8 @@ mlp.
 With the rule for seq in front of that for heads, all three names give `P("dp", "tp", None)`. The order of the
 *rules* decides, not that of the dimensions.
 
-## Going further
-
-**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They differ in what happens to
-a rule if some of its axes are missing; their documentation says it.
-
-**Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.
-
 Check your work: shardlings check k5_logical_names
+Going further: below the code
 """
 
 from jax.sharding import PartitionSpec as P
@@ -90,3 +84,11 @@ bytes_by_rules = None  # TODO: your answer
 #
 # Answer with a PartitionSpec over dp, fsdp, tp, such as P('dp', None).
 spec_by_rules = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They differ in what happens to
+# a rule if some of its axes are missing; their documentation says it.
+#
+# **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.

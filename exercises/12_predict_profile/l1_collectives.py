@@ -48,19 +48,8 @@ TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is 
 **Small case.** `%g`: 512 · 256 bfloat16, 262,144 bytes, in 7 rounds of 3: `("all-gather", 262144, [[0, 4], [1, 5],
 [2, 6], [3, 7]], 21)`.
 
-## Going further
-
-**The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
-`_public/l1_collectives.py` has those of the checks that you can run. Graded texts differ: some have new names,
-devices, types and rounds, or a line twice. To make your own, compile a program.
-
-**In real systems.** The first question on a slow step is what the compiler added without a request. This is how to
-see it. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. None of these texts has that form.
-
-**Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous
-HLO instructions".
-
 Check your work: shardlings check l1_collectives
+Going further: below the code
 """
 
 import re
@@ -119,3 +108,16 @@ def collectives(hlo):
 # Answer in MB (a bare number), or with a unit.
 # Model: each chunk is passed on until all have it; what one device sends; 1 MB is 10^6 bytes.
 sent_by_loops = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
+# `_public/l1_collectives.py` has those of the checks that you can run. Graded texts differ: some have new names,
+# devices, types and rounds, or a line twice. To make your own, compile a program.
+#
+# **In real systems.** The first question on a slow step is what the compiler added without a request. This is how to
+# see it. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. None of these texts has that form.
+#
+# **Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous
+# HLO instructions".

@@ -41,26 +41,8 @@ An all-gather one way round a ring takes
 MB take 1.3 ms and 8 MB take 2.3 ms. 3 MB more cross a link in 1 ms, so β = 3 GB/s. 0.3 ms are left for 3 hops: α =
 100 µs.
 
-## Going further
-
-**On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your
-prediction of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the clock's prediction. Once your
-program is the one that the course had compiled, it also shows the TPU compiler's, and needs no compiler for that.
-
-**On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.
-`shardlings profile l2` runs them on eight simulated devices or on the accelerators that are there, and draws
-predicted against measured times. It writes `l2_log.json`, a log that your functions can read.
-
-**The log.** A profiler sees the time at which a result is ready, even if nothing waits for it.
-
-**In real systems.** Warm up, wait, start the clock, run, wait, stop. Also note the flags. A prediction that
-overlaps an all-gather with a matmul holds only if the compiler makes the all-gather asynchronous
-(`--xla_enable_async_all_gather`). L1 shows how to see that.
-
-**Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
-MPP*.
-
 Check your work: shardlings check l2_predict_profile
+Going further: below the code
 """
 
 from statistics import median
@@ -117,3 +99,23 @@ all_reduce_predicted = None  # TODO: your answer
 # Answer in kB (a bare number), or with a unit.
 # Model: the line above: hops and bytes add up.
 latency_small_from = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your
+# prediction of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the clock's prediction. Once your
+# program is the one that the course had compiled, it also shows the TPU compiler's, and needs no compiler for that.
+#
+# **On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.
+# `shardlings profile l2` runs them on eight simulated devices or on the accelerators that are there, and draws
+# predicted against measured times. It writes `l2_log.json`, a log that your functions can read.
+#
+# **The log.** A profiler sees the time at which a result is ready, even if nothing waits for it.
+#
+# **In real systems.** Warm up, wait, start the clock, run, wait, stop. Also note the flags. A prediction that
+# overlaps an all-gather with a matmul holds only if the compiler makes the all-gather asynchronous
+# (`--xla_enable_async_all_gather`). L1 shows how to see that.
+#
+# **Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
+# MPP*.

@@ -40,15 +40,8 @@ in two.
 give `[]`: they send nothing. Above, `h` is [144, 512], rows cut by x. `v` is [256, 80], rows cut by y and columns
 by x.
 
-## Going further
-
-**In real systems.** If X = Y, sizes cannot distinguish the axes, and strides can. A first look at a profile asks
-whether its layout is the intended one.
-
-**Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
-`OpSharding`.
-
 Check your work: shardlings check l3_global_shapes
+Going further: below the code
 """
 
 import re
@@ -86,3 +79,12 @@ def global_shapes(hlo, mesh):
 # Model: multiplications and additions of the whole product, each once; those of the all-reduce do
 # not count.
 whole_product = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** If X = Y, sizes cannot distinguish the axes, and strides can. A first look at a profile asks
+# whether its layout is the intended one.
+#
+# **Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
+# `OpSharding`.

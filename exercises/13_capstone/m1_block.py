@@ -48,45 +48,9 @@ bandwidth of a link, C FLOP/s. In the questions F = 4·D, H·d = D, bfloat16; ea
 **Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2, float32. Rows are [3, 6, 10], 720 bytes; an all-reduce
 sends 720, the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
 
-## Going further
-
-**Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes
-like these. There the program must be the same as for small arrays in bfloat16, operation by operation; only sizes
-differ. A device's scores are [B/dp, H/tp, T/sp, T].
-
-**In time**, as the course's clock lays it out: `train_step` with the sizes above on 2x2x2 v5p chips, an axis of the
-mesh along each; `D` is a product, `k` is other work of the core, `G` is an all-gather, `S` is a reduce-scatter and
-`R` is an all-reduce, times are in us.
-
-```
-the solution: 69,664.54 us, 12 all-reduces, 49% of their time hidden
-         │0                 │20,000            │40,000             │60,000
-compute  k══kD═k─kD═D  k═══D═══  D═══D════ kD═D═k───k══D═══D════DD══D══D══kk
-link dp+                                                                RRRR
-link dp-                                                                RRRR
-link tp+             R·        R·         R                              R·R
-link tp-             R·        R·         R                              R·R
-link sp+    G     G                                               SS    RRRR
-link sp-    G     G                                               SS    RRRR
-```
-
-The picture is of the *ideal* profile: every collective runs beside the core. By v5p's own profile only permutes do.
-There 0 % of these all-reduces, gathers and scatters is hidden.
-
-**The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
-sizes above. To take part, set `leaderboard_name`; you are shown by that name alone. It has letters, digits, blanks,
-- and _, 30 at most. Do not use a person's name.
-
-**In real systems.** This is the mesh of a large run, without pipelines and experts.
-
-**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al.,
-*Reducing Activation Recomputation*.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check m1_block
+For all exercises of this module: README.md, or shardlings show 13_capstone
+Going further: below the code
 """
 
 import jax
@@ -207,3 +171,38 @@ block_bottleneck = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 block_hides_from = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes
+# like these. There the program must be the same as for small arrays in bfloat16, operation by operation; only sizes
+# differ. A device's scores are [B/dp, H/tp, T/sp, T].
+#
+# **In time**, as the course's clock lays it out: `train_step` with the sizes above on 2x2x2 v5p chips, an axis of the
+# mesh along each; `D` is a product, `k` is other work of the core, `G` is an all-gather, `S` is a reduce-scatter and
+# `R` is an all-reduce, times are in us.
+#
+# ```
+# the solution: 69,664.54 us, 12 all-reduces, 49% of their time hidden
+#          │0                 │20,000            │40,000             │60,000
+# compute  k══kD═k─kD═D  k═══D═══  D═══D════ kD═D═k───k══D═══D════DD══D══D══kk
+# link dp+                                                                RRRR
+# link dp-                                                                RRRR
+# link tp+             R·        R·         R                              R·R
+# link tp-             R·        R·         R                              R·R
+# link sp+    G     G                                               SS    RRRR
+# link sp-    G     G                                               SS    RRRR
+# ```
+#
+# The picture is of the *ideal* profile: every collective runs beside the core. By v5p's own profile only permutes do.
+# There 0 % of these all-reduces, gathers and scatters is hidden.
+#
+# **The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
+# sizes above. To take part, set `leaderboard_name`; you are shown by that name alone. It has letters, digits, blanks,
+# - and _, 30 at most. Do not use a person's name.
+#
+# **In real systems.** This is the mesh of a large run, without pipelines and experts.
+#
+# **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al.,
+# *Reducing Activation Recomputation*.

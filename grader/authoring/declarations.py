@@ -13,7 +13,7 @@ PICTURE_WIDTH = 76
 
 def declaration_problems(exercise: Exercise) -> Iterator[str]:
     """Yield what an exercise lacks, and checks without points."""
-    for line in wide_lines(exercise.statement):
+    for line in wide_lines(f"{exercise.statement}\n{exercise.further}"):
         yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
     if not exercise.tasks and not exercise.questions:
         yield "has neither a task to write nor a question to answer"

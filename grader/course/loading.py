@@ -55,6 +55,14 @@ class Course:
         """Return the module with this id or unique prefix. Raises CourseError."""
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
+    def module_called(self, name: str) -> Module | None:
+        """Return the module that ``name`` means, as in ``select``; None if it means exercises or nothing."""
+        try:
+            meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
+        except CourseError:
+            return None
+        return next((m for m in self.config.modules if [m.id] == meant), None)
+
     def select(self, names: list[str]) -> list[str]:
         """Return exercise ids for names of exercises and modules, or their prefixes (``c3``, ``03``, ``c3_con``).
 

@@ -76,9 +76,13 @@ def paths_of(place: Place) -> tuple[Path, ...]:
 
 
 def fingerprint(source: Source) -> str:
-    """Return SHA-256 of the code, ignoring white space at line ends, empty cells, and file and cell names."""
-    chunks = ["\n".join(line.rstrip() for line in c.text.split("\n")).strip("\n") for c in source.chunks]
+    """Return SHA-256 of the code, ignoring comment lines, space at line ends, empty cells, and file and cell names."""
+    chunks = ["\n".join(_code_lines(chunk.text)).strip("\n") for chunk in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
+
+
+def _code_lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.split("\n") if not line.lstrip().startswith("#")]
 
 
 def by_source(submission: Submission, names: Sequence[str]) -> list[tuple[Source | None, list[str]]]:

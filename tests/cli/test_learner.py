@@ -160,12 +160,32 @@ def test_show_cuts_no_name_however_narrow_the_terminal() -> None:
     assert all(f"\n  {name}\n" in listed for name in find_course(ROOT).module_of)
 
 
+def test_show_of_a_module_is_its_page_and_its_exercises() -> None:
+    shown = shardlings("show", "03").stdout
+    assert "Traced functions." in shown and "  c1_no_communication" in shown
+    found = json.loads(shardlings("show", "03", "--json").stdout)
+    assert found["module"] == "03_matmuls" and found["page"].startswith("# ")
+    assert [row["exercise"] for row in found["exercises"]] == list(find_course(ROOT).module("03_matmuls").exercises)
+
+
+def test_more_is_what_goes_further(small: Path) -> None:
+    path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
+    text = path.read_text()
+    before, after = text.split('\n"""\n', 1)
+    path.write_text(f'{before}\n\n## Going further\n\nOnly a few read this.\n"""\n{after}')
+    shown = shardlings("show", "c1", cwd=small).stdout
+    assert "a few read" not in shown and shown.endswith("More: shardlings show c1_no_communication --more\n")
+    more = shardlings("show", "c1", "--more", cwd=small).stdout
+    assert "Only a few read this." in more and "Write:" not in more and "C1" not in more
+    assert json.loads(shardlings("show", "c1", "--json", cwd=small).stdout)["further"] == "Only a few read this."
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("show", "c"), "'c' could be c1_no_communication, c2_one_operand,"),
         (("check", "c"), "'c' could be c1_no_communication, c2_one_operand,"),
-        (("show", "03"), "03 has several exercises: show one of c1_no_communication, c2_one_operand,"),
+        (("show", "03", "--more"), "03_matmuls is a module: name one of its exercises, such as c1_no_communication"),
         (("show", "flops_per_devic"), ""),
         (("show", "flops_per_devize"), "no exercise 'flops_per_devize'; there are "),
         (("submit", "0"), "'0' could be 01_layout, 02_collectives,"),
