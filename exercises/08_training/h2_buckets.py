@@ -9,7 +9,7 @@ ready, and each bucket is sent as one flat array.
    ready:     w2, w1, embed      not: embed, w2, w1, embed
 ```
 
-**Write** a function and a body.
+**Write** a function and a body. The grader wraps the body in `jax.shard_map` with `check_vma=False`.
 
 | | |
 |---|---|

@@ -17,7 +17,8 @@ gradients of its own units alone. The gradient of x is the sum of what comes bac
                                                      +-------+
 ```
 
-**Write** two bodies for `shard_map` and a function. Shapes are in their docstrings.
+**Write** two bodies and a function; docstrings have shapes. The grader wraps bodies in `jax.shard_map` with
+`check_vma=False`.
 
 | | returns |
 |---|---|

@@ -14,8 +14,8 @@ different micro-batch, and sends its result to the next device.
 
 The dots are the *bubble*. All devices run one program, so in the bubble they compute on junk.
 
-**Write** `gpipe_forward(ws, x)`, a body for `shard_map` with `check_vma=False`. `stage(ws, a)`, the layers of one
-device, is given.
+**Write** the body `gpipe_forward(ws, x)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage(ws,
+a)`, the layers of one device, is given.
 
 | | shape on one device | layout |
 |---|---|---|

@@ -13,9 +13,9 @@ the result back.
    c's second choice finds no room: dropped
 ```
 
-**Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
-tanh(token · W of the expert).
+**Write** the body `moe(x, route, w, *, k, cap)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. A
+token's gates are the softmax of its row of `route` over all E experts. It chooses the k experts with the largest
+gates. Its result is the sum over these choices of gate · tanh(token · W of the expert).
 
 **Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
 on; among equals the earlier token comes first. A choice without a slot is dropped: it adds nothing, and the other

@@ -10,9 +10,9 @@ and values go round a ring, and each round adds one block to a running softmax. 
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
-not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
-before it.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. The grader wraps it in `jax.shard_map` with
+`check_vma=False`. For each head: the softmax of q · k over the positions, not scaled, and the mean of the rows of v
+with these weights. With `causal` a query sees its own position and those before it.
 
 | | whole shape | layout |
 |---|---|---|

@@ -9,7 +9,8 @@ gradient of x comes in parts, because every device used x.
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Write** four bodies for `shard_map`. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
+**Write** four bodies; the grader wraps each in `jax.shard_map`. Use `jax.custom_vjp` in `f` and `g`;
+`with_gradients` is given.
 
 | | forward pass | backward pass | `check_vma` |
 |---|---|---|---|

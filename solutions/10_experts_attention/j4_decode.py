@@ -12,8 +12,9 @@ ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they 
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
-`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
+**Write** the body `decode(q, k, v, length)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. For
+each sequence and head: the softmax of q · k over the first `length` positions, and the mean of the rows of v with
+these weights. `q` is scaled already.
 
 | | whole shape | layout |
 |---|---|---|

@@ -1,6 +1,7 @@
 """# M1 A transformer block on three axes
 
-One mesh has three axes: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units.
+One mesh has three axes: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units. Each
+axis costs one kind of communication: tp sums of rows, sp keys and values, dp and sp gradients.
 
 ```
    x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F
@@ -21,10 +22,10 @@ given.
 | `block(params, x, *, mesh)` | x ← x + attention(norm(x)); then x + MLP(norm(x)) |
 | `train_step(params, x, y, *, mesh)` | (p − RATE · g · min(1, LIMIT/‖g‖) for each parameter, loss, ‖g‖) |
 
-Attention is causal, with scores q · k / √d; the MLP is `silu(n @ up) @ down`. x, y and the block's result are
-float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all B·T·D
-numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. The grader differentiates `block`:
-leave `check_vma` on.
+Attention is causal by positions of the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. x, y
+and the block's result are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block
+− y)² over all B·T·D numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. The grader
+differentiates `block`: leave `check_vma` on.
 
 **What is checked** (a device's bytes, besides single numbers and padding)
 
@@ -37,8 +38,8 @@ leave `check_vma` on.
 | | dp and sp: one all-reduce of its parameters over both |
 | `step_traffic` | both together |
 | `step_same` | at real sizes the same program; at most one more forward pass of matmuls |
-| `step_memory` | parameters, rows, scores and their softmax in the dtype of x; no float32 copy of them |
-| `step_time` | clock, v5p:2x2x2, *ideal*: at most twice its matmuls and all its collectives |
+| `step_memory` | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
+| `step_time` | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
 
 So you may gather K and V again in the backward pass.
 

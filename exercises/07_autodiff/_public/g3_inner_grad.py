@@ -22,8 +22,8 @@ Row 2 follows from the types. JAX casts w where it meets rows that vary, and the
                         3                   what is asked
 ```
 
-**Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
-it gets.
+**Write** the gradient of the mean loss over all rows, three times. The grader wraps each body in `jax.shard_map`.
+`loss` is given; it is a mean over the rows that it gets.
 
 | body | `check_vma` |
 |---|---|

@@ -14,8 +14,8 @@ pass; here you write its backward pass, too.
               dh[B, D/N], own columns <── reduce-scatter;  dx: all-reduce
 ```
 
-**Write** `gather_tp(x, ws, dy)`, a body for `shard_map` with `check_vma=False`. Start with h = x and compute h ←
-tanh(h @ w) for each layer. Return the last h, and the gradients of Σ(y · dy).
+**Write** the body `gather_tp(x, ws, dy)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. Start with
+h = x and compute h ← tanh(h @ w) for each layer. Return the last h, and the gradients of Σ(y · dy).
 
 | | shape on one device | layout |
 |---|---|---|

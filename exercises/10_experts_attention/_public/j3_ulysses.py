@@ -14,9 +14,9 @@ positions of my heads". Another one turns the result back.
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
-the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
-and K.
+**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. The grader wraps it in
+`jax.shard_map` with `check_vma=False`. First turn queries and keys with the given `rotate`, by their position *in
+the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q and K.
 
 | | shape on one device | layout |
 |---|---|---|
