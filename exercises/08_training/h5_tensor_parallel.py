@@ -4,9 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Cut `w1` and `w3` by columns and `w2` by rows, all over tp. A device then has its own hidden units from the first
-matmul to the last, and ends with a partial sum of y. In the backward pass dy is whole, so each device computes the
-gradients of its own units alone. The gradient of x is the sum of what comes back through all devices' units.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own hidden units from the first matmul to
+the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units alone,
+because dy is whole. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -33,7 +33,7 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 | check | rule | small case |
 |---|---|---|
 | `gated_forward`, `gated_weights`, `gated_dx` | y and gradients of one device; those of x and b are whole | |
-| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather in its place | 720 bytes |
+| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
 | `init_spread` | each device draws its part, variance as above, nothing is sent | |
 | `init_independent` | devices, weights and seeds share no numbers | |
 | `fused_order` | the order; `ValueError` where N does not divide F | |

@@ -40,12 +40,12 @@ A rank runs its operations one after the other. The next begins when one has end
 | `ranks_mixed` | with all of them together |
 
 A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
-end together, or that do not wait for each other, may be in any order.
+end together, or that do not wait for each other, have no fixed order.
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
-`([], [0, 1])`. If rank 2 sent to rank 0 instead, it would be stuck, too: rank 0 never receives.
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
+If rank 2 sent to rank 0, it would be stuck, too: rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
 For all exercises of this module: README.md, or shardlings show 09_pipeline

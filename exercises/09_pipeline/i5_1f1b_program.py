@@ -11,8 +11,8 @@ one forward (F) or one backward (B), and sends one array.
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i. One kind is in even ticks, the
-other in odd ticks. In a dot this i is below 0 or above M − 1; the device then computes junk.
+Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
+other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
 **Write** the body `grad_1f1b(ws, x, y)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage` and
 the loss are those of I2.
@@ -32,8 +32,8 @@ the loss are those of I2.
 | `program_budget` | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
 | `program_memory` | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
-On pp=4 the clock counts ticks, too: arrays are so small that a tick takes the 1 us of its hop. Write the ticks as a
-loop: the grader cannot follow a program with all of them written out.
+On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
+loop: the grader cannot follow them written out.
 
 Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
 each tick.

@@ -1,8 +1,8 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. For long texts
-the cache is larger than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax is a
-ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they cannot average ratios.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. It can be larger
+than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax mean is a ratio of two sums
+over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -33,12 +33,12 @@ these weights. `q` is scaled already.
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
 from all scores of a head the largest score on any device.
 
-**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of the mesh axes; s score, mass Σ e^(s −
-max); V bytes of one device's array, W both-way bandwidth of a link.
+**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
+max); V bytes, W both-way bandwidth of a link.
 
 **Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
-alone, and (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass, not half. Traffic with B=6, K=2, H=5 on z=x=y=2: 1 ·
-3 · 1 · 7 numbers, 84 bytes.
+alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
+7 numbers, 84 bytes.
 
 Check your work: shardlings check j4_decode
 For all exercises of this module: README.md, or shardlings show 10_experts_attention

@@ -1,12 +1,12 @@
 """# K2 The einsum's gradients, and what is pending in them
 
-An einsum of parts needs no communication (K1). Its backward pass may need some. A whole operand meets a different
-part on each device, so each device has only a share of that operand's gradient: the gradient is *pending*.
+An einsum of parts needs no communication (K1), but its backward pass may. A whole operand meets a different part on
+each device, so each device has only a share of that operand's gradient: it is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
    gradient of x                "sbo,io->sbi"   gx is P      all-reduce
-   gradient of w                "sbi,sbo->io"   gw is S(1)   as w lies
+   gradient of w                "sbi,sbo->io"   gw is S(1)   like w
 ```
 
 **Write** two functions. Placements are those of K1, along one mesh axis. In all cases the parts fit: K1's rule has
@@ -31,7 +31,7 @@ sent.
 |---|---|
 | `bwd_equations` | the equations of the gradients |
 | `bwd_settled` | gradients that are placed as their operands |
-| `bwd_pending` | gradients of whole operands that have met parts |
+| `bwd_pending` | pending gradients |
 | `bwd_of_sums` | cases in which the output or an operand is a partial sum |
 | `bytes_pending` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 

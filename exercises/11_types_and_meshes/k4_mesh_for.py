@@ -7,9 +7,9 @@ these links.
 | axis | cuts | communication |
 |---|---|---|
 | `pp` | layers | neighbouring stages, seldom |
-| `dp_replicate` | the batch | all-reduce of gradients, once a step |
-| `dp_shard` | the batch, and the weights (FSDP) | gathers and scatters of weights, in each layer |
-| `cp` | sequences, and the weights (FSDP) | keys and values in each attention |
+| `dp_replicate` | the batch | gradients, once a step |
+| `dp_shard` | the batch, the weights (FSDP) | weights, in each layer |
+| `cp` | sequences, the weights (FSDP) | keys and values, in each layer |
 | `tp` | matrices | activations, often in each layer |
 
 ```
@@ -25,7 +25,7 @@ these links.
 |---|---|
 | `mesh_for(strategies, devices, node)` | a mesh; a size of −1 (one at most) takes what the others leave |
 | `groups(mesh, axes)` | lists of ranks that differ along these axes only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the mesh's order, whatever that is |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the mesh's (any) order |
 
 **What is checked**
 
@@ -37,16 +37,16 @@ these links.
 | `mesh_refused` | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
 | `rank_groups` | the groups, in any order |
 | `axes_by_name` | batch: along them ranks read different sequences |
-| | loss: ranks have a share of the loss, and of the gradients, to sum |
+| | loss: shares of the loss, and of the gradients, must be summed |
 | | weights: ranks hold different parts of a weight that FSDP gathers |
 
-The rest of the order is your choice.
+The other axes may have any order.
 
 **Symbols.** In the questions P, R, S, C, T are the sizes of the axes, V bytes of an array, n GPUs of a group, w
 bytes/s that one GPU sends.
 
 **Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of
-cp, such as [0, 4], stays in a node. With tp outermost, [0, 8, 16, 24] would be a group of tp in four nodes.
+cp, such as [0, 4], stays in a node.
 
 Check your work: shardlings check k4_mesh_for
 Going further: below the code
@@ -109,6 +109,8 @@ nodes_of_a_weight = None  # TODO: your answer
 
 
 # ## Going further
+#
+# **The small case** with tp outermost: [0, 8, 16, 24] would be a group of tp, with each rank in a different node.
 #
 # **In real systems.** Training frameworks build their meshes in this way, some with `pp` outermost, some with the
 # data axes. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.

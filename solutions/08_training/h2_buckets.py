@@ -1,8 +1,8 @@
 """# H2 Gradients in buckets
 
-A gradient can be sent as soon as it is computed, while earlier layers still compute. One all-reduce per tensor pays
-an overhead for each. One for all waits for the end. So tensors go into *buckets* in the order in which they become
-ready, and each bucket is sent as one flat array.
+A gradient can be sent while earlier layers still compute. One all-reduce per tensor pays an overhead for each; one
+for all waits for the end. So tensors go into *buckets* in the order in which they become ready. Each bucket is sent
+as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
@@ -18,7 +18,7 @@ ready, and each bucket is sent as one flat array.
 | `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
-| plan | lists of layer numbers: one all-reduce for each list |
+| plan | lists of layer numbers: the buckets |
 
 A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready after the backward pass
 of the first use. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and differentiates the sum
@@ -28,7 +28,7 @@ of (h − y)² over all devices' rows.
 
 | check | rule |
 |---|---|
-| `buckets_order` | every gradient is sent once, as soon as those before it are ready |
+| `buckets_order` | every gradient once, in the order in which they become ready |
 | `buckets_size` | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
 | `bucketed_value`, `bucketed_narrow` | the gradients of all rows, in float32 and bfloat16 |
 | `bucketed_budget` | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
@@ -37,17 +37,17 @@ of (h − y)² over all devices' rows.
 
 Allowed: a smaller first bucket, to start early.
 
-**Symbols.** B rows, N devices along dp, L layers, D_l widths; s bytes of all gradients, n buckets, o overhead of
-one bucket; V bytes of an array, W both-way bandwidth of a link, w = W/2 bytes/s that a ring all-reduces.
+**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of one; V bytes of an array, W
+both-way bandwidth of a link.
 
 **Small case.** Trainable tensors become ready as w2 (20 bytes), w1 (30), embed (40). The cap is 50: [w2, w1] and
 [embed].
 
 ## Going further
 
-**How large.** Gradients of s bytes come just as fast as the ring takes them, at w bytes/s. Each bucket costs o
-more. With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass
-takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
+**How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes come just as fast. Each bucket costs o more.
+With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass takes
+s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
 therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass is
 faster, T < s/w, the first bucket starts after T/n. If it is much slower, only the last bucket is exposed.
 

@@ -1,8 +1,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them. ZeRO's
-first stage cuts them: a device keeps the moments of 1/N of the *elements* and updates those elements. Then all
-devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
+Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them.
+With ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices
+gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
 
 ```
         one device of four                      all devices
@@ -27,7 +27,7 @@ y)²` over all rows and columns. With g the gradient of all parameters together,
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
 | returns | (params, opt, loss before the step) | as they came; loss whole |
 
-S is at least the number of parameters, and a multiple of N. You choose which element of m and v belongs to which
+S is a multiple of N and at least the number of parameters. You choose which element of m and v belongs to which
 parameter.
 
 **What is checked**
@@ -41,8 +41,8 @@ parameter.
 **Symbols.** N devices along dp, ‖g‖ the norm over all parameters, V bytes of a whole array, W both-way bandwidth of
 a link.
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of each moment,
-264 bytes instead of 1056. It sends 3/4 · 528 = 396 bytes in the reduce-scatter and 396 in the all-gather.
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of m and v, 264
+bytes, not 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
 
 ## Going further
 

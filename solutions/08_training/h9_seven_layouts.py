@@ -1,7 +1,7 @@
 """# H9 Seven layouts of one layer, and what overlaps with what
 
-A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each result C is laid out as A, and is the next layer's
-A. Two mesh axes allow seven layouts:
+A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each C is laid out as A, and is the next layer's A.
+Seven layouts:
 
 | | A[B, E] | W[E, E] | called | moves, per layer |
 |--|---|---|---|---|

@@ -18,8 +18,8 @@ token's gates are the softmax of its row of `route` over all E experts. It choos
 gates. Its result is the sum over these choices of gate · tanh(token · W of the expert).
 
 **Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
-on; among equals the earlier token comes first. A choice without a slot is dropped: it adds nothing, and the other
-gates do not change.
+on, each in the order of tokens. A choice without a slot is dropped: it adds nothing, and the other gates do not
+change.
 
 | | whole shape | layout |
 |---|---|---|

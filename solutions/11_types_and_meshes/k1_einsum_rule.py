@@ -8,8 +8,8 @@ Along one mesh axis an array has a *placement*: what each device holds, and whic
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results stand for the right array by
-one of these placements, then placements are types. A program can be checked before it runs.
+Every device applies one function to its parts, without communication. If the results have one of these placements,
+too, a program can be checked before it runs: placements are types.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows

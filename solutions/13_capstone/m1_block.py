@@ -1,7 +1,6 @@
 """# M1 A transformer block on three axes
 
-One mesh has three axes: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units. Each
-axis costs one kind of communication: tp sums of rows, sp keys and values, dp and sp gradients.
+One mesh has three axes: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units.
 
 ```
    x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F
@@ -22,32 +21,32 @@ given.
 | `block(params, x, *, mesh)` | x ← x + attention(norm(x)); then x + MLP(norm(x)) |
 | `train_step(params, x, y, *, mesh)` | (p − RATE · g · min(1, LIMIT/‖g‖) for each parameter, loss, ‖g‖) |
 
-Attention is causal by positions of the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. x, y
-and the block's result are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block
-− y)² over all B·T·D numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. The grader
-differentiates `block`: leave `check_vma` on.
+Attention is causal by positions of the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. Arrays
+are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all
+numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. JAX differentiates `block`: leave
+`check_vma` on.
 
-**What is checked** (a device's bytes, besides single numbers and padding)
+**What is checked** (single numbers and padding are free)
 
 | check | rule |
 |---|---|
-| `block_value`, `block_gradients`, `block_long` | those of one device, laid out as above |
-| `step_value`, `step_slab`, `step_narrow` | those of one device, also in bfloat16 |
-| `block_forward` | tp: two all-reduces of its rows; sp: gather K and V of its heads once; dp: nothing |
+| `block_value`, `block_gradients`, `block_long`, | those of one device, |
+| `step_value`, `step_slab`, `step_narrow` | also in bfloat16 |
+| `block_forward` | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
 | `block_backward` | tp: as much, and the scales' gradients; sp: twice as much |
-| | dp and sp: one all-reduce of its parameters over both |
+| | dp and sp: one all-reduce of a device's parameters over both |
 | `step_traffic` | both together |
-| `step_same` | at real sizes the same program; at most one more forward pass of matmuls |
+| `step_same` | the same program at real sizes; at most one more forward pass of matmuls |
 | `step_memory` | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
 | `step_time` | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
 
 So you may gather K and V again in the backward pass.
 
 **Symbols.** T positions, H heads of d, F hidden units; b texts and T/sp positions on a device; V bytes, W both-way
-bandwidth of a link, C FLOP/s. In the questions F = 4·D, H·d = D, bfloat16; each mesh axis is a ring.
+bandwidth, C FLOP/s. In questions F = 4·D, H·d = D, bfloat16; mesh axes are rings.
 
-**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2, float32. Rows are [3, 6, 10], 720 bytes; an all-reduce
-sends 720, the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
+**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. Rows are [3, 6, 10], 720 bytes; an all-reduce sends 720,
+the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
 
 ## Going further
 

@@ -32,7 +32,7 @@ given.
 |---|---|---|
 | `train_forward`, `train_dx`, `train_gradients` | those of one device | |
 | `train_traffic` | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
-| | and all-reduces of 2D numbers, one by one or together | 1080 bytes |
+| | and all-reduces of 2D numbers | 1080 bytes |
 | `train_norms` | a device norms its own rows; hidden units may be computed twice, other matmuls once | |
 | `train_memory` | on tp=8: of each layer only a device's rows and hidden units are kept, no gathered [S, D] | |
 | `drop_value` | the share of zeros, equal on copies, nothing sent | |

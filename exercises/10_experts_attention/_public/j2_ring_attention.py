@@ -2,7 +2,7 @@
 """# J2 Ring attention
 
 A text is so long that axis cp cuts its positions, in attention, too. Queries stay on their devices. Blocks of keys
-and values go round a ring, and each round adds one block to a running softmax. No device ever holds all keys.
+and values go round a ring, and each round adds one block to a running softmax.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head
@@ -28,16 +28,15 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 | `ring_value`, `ring_whole`, `ring_stripes` | blocks, causal and not; stripes | |
 | `ring_gradients` | gradients of q, k and v | |
 | `ring_sent` | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
-| `ring_held` | forward pass, cp=8: only what one round needs; K and V of all devices are too much | |
+| `ring_held` | forward pass, cp=8: what one round needs, not K and V of all devices | |
 | `ring_back` | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
 | `ring_kept` | with gradients, cp=8: no scores or weights of a finished round | |
 
 A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
-keep each round's K and V. Your own backward pass can keep neither, and send K, V and the sums of their gradients
-round.
+keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
 
-**Symbols.** T positions, N devices along cp, H (Q) query heads, d numbers per head; mass: Σ e^(score − max). W1
-one-way bandwidth of a link, C a chip's FLOP/s.
+**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max). W1 one-way
+bandwidth of a link, C a chip's FLOP/s.
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
 e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
