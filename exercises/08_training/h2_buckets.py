@@ -120,7 +120,7 @@ bare_time = None  # TODO: your answer
 # ```
 #
 # The picture is of the *ideal* profile: every collective runs beside the core. By v5e's own profile an all-reduce
-# occupies the core, and nothing of it is hidden.
+# occupies the core, and is fully exposed.
 #
 # **In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
 #

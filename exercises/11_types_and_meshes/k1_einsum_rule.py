@@ -19,8 +19,8 @@ too, a program can be checked before it runs: placements are types.
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays:
-then somebody must slice, gather or reduce first.
+**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays.
+Such a program must slice, gather or reduce first.
 
 | | arguments |
 |---|---|

@@ -72,8 +72,8 @@ def global_shapes(hlo, mesh):
 # Question whole_product [GFLOP]
 # On a mesh x=4, y=32, z=5 a profile shows `%d = bf16[160,1536] dot(%h, %w)`, where `%h` is
 # `bf16[160,512]` with `sharding={devices=[4,32,5]<=[640] last_tile_dim_replicate}`, `%w` is
-# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs has the
-# product of the whole arrays?
+# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs does the
+# matmul of the whole arrays take?
 #
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: multiplications and additions of the whole product, each once; those of the all-reduce do

@@ -124,5 +124,5 @@ def grid(text):
 def whole_product(B, K, F, X, Y, Z):
     """On a mesh x={{ X }}, y={{ Y }}, z={{ Z }} a profile shows `%d = bf16[{{ B }},{{ F }}] dot(%h, %w)`, where `%h` is `bf16[{{ B }},{{ K }}]` with
     `sharding={devices=[{{ X }},{{ Y }},{{ Z }}]<=[{{ X * Y * Z }}] last_tile_dim_replicate}`, `%w` is `bf16[{{ K }},{{ F }}]` with `F` whole, and
-    `all-reduce(%d)` over y follows. How many FLOPs has the product of the whole arrays?"""
+    `all-reduce(%d)` over y follows. How many FLOPs does the matmul of the whole arrays take?"""
     return 2 * B * X * K * Y * F

@@ -71,7 +71,7 @@ link sp-    G     G                                               SS    RRRR
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. By v5p's own profile only permutes do.
-There 0 % of these all-reduces, gathers and scatters is hidden.
+There these all-reduces, gathers and scatters are fully exposed: 0 % of their time is hidden.
 
 **The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
 sizes above. To take part, set `leaderboard_name`; you are shown by that name alone. It has letters, digits, blanks,

@@ -65,7 +65,7 @@ link dp-                                                R···all_reduce·R··
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. By v5e's own profile an all-reduce
-occupies the core, and nothing of it is hidden.
+occupies the core, and is fully exposed.
 
 **In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
 

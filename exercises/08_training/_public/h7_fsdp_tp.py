@@ -73,7 +73,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=3, hidden
 @exercise.task(
     hints=[
         "Which dimension does each matmul sum over, and which axis cuts it in each operand?",
-        "Gather D of everything, over the axis that cuts it: A over y, the weights over x. The second product sums over F_Y, so its result is partial over y.",
+        "Gather D of everything, over the axis that cuts it: A over y, the weights over x. The second matmul sums over F_Y, so its result is partial over y.",
         "jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, 'y', scatter_dimension=1, tiled=True)",
     ]
 )

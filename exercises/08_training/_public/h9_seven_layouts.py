@@ -69,7 +69,7 @@ link x-         reduce_scatter·        S·············        reduc
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
-beside it, and no reduce-scatter. Scheme 5 hides nothing either way.
+beside it, and no reduce-scatter. By both profiles scheme 5 is fully exposed.
 
 **What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
 each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So

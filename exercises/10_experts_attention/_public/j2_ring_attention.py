@@ -96,7 +96,7 @@ HOPS = "a hop takes its bytes / W1, one direction of a link; products take FLOPs
     model=HOPS,
     hints=[
         "How does a hop's time grow with T/N, and how does the time of a round's matmuls?",
-        "Keys and values of 8 heads are sent; each of Q heads has two products, q · k and weights · v.",
+        "A hop sends keys and values of 8 heads. Each of Q query heads has two matmuls, q · k and weights · v.",
         "2 * 2 * (T/N) * 8 * d / W1 = 2 * 2 * (T/N)**2 * Q * d / C",
     ],
 )
