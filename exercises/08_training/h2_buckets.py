@@ -1,49 +1,51 @@
 """# H2 Gradients in buckets
 
-A gradient can be sent as soon as the backward pass has made it, while earlier layers are still at work. One all-reduce for each tensor
-pays a start for each; one for all of them waits for the end. So tensors are put into *buckets*, in the order in which they
-become ready, and each bucket is sent as one flat array.
-
-**Tasks.** `buckets(tensors, cap)` takes [name, bytes, trainable] in the order of the forward pass, and returns lists of names in the order of
-sending. A bucket holds at most `cap` bytes, a larger tensor is alone. A *frozen* tensor has no gradient. A *tied* one is used at several
-places: its gradient is ready when its first use has been passed. Fill buckets; the first may be smaller, to start early.
-
-`bucketed_grads(ws, x, y, plan=...)`, a body, has its rows of the batch and all weights. With h = x, then h ← tanh(h·w) for each
-w in `ws`, it returns the gradients of the sum of (h − y)² over all devices' rows: each list of `plan`, numbers of layers, in one all-reduce.
-
-**Budget.** As many all-reduces as buckets, no byte twice; no bucket waits for gradients that stand later in the plan. The step
-takes at most a fifth longer than its products and the all-reduce of the last bucket.
+A gradient can be sent as soon as it is computed, while earlier layers still compute. One all-reduce per tensor pays
+an overhead for each. One for all waits for the end. So tensors go into *buckets* in the order in which they become
+ready, and each bucket is sent as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
    ready:     w2, w1, embed      not: embed, w2, w1, embed
 ```
 
-**Small case.** With 40, 8, 30, 20 bytes and a cap of 50 the buckets are [w2, w1] and [embed].
+**Write** a function and a body.
 
-**How large.** Say gradients of s bytes come just as fast as a link of w bytes/s takes them, and each bucket costs o more. With n equal buckets the
-first starts after s/(n·w), and the link is busy from then on for s/w + n·o. The backward pass takes s/w, so s/(n·w) + n·o stay
-bare. Their product does not depend on n, so the sum is smallest when they are equal: n = √(s/(w·o)), buckets of √(s·w·o).
-After a faster backward pass, T < s/w, the first bucket starts after T/n; after a much slower one only the last is bare.
+| | |
+|---|---|
+| `buckets(tensors, cap)` | returns lists of names, in the order of sending |
+| tensors, cap | [name, bytes, trainable] of each use, in forward order; bytes of a bucket |
+| `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
+| ws | list of float32[D_l, D_(l+1)], whole |
+| x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
+| plan | lists of layer numbers: one all-reduce for each list |
 
-**In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
-2x4 v5e chips, which form a ring; `D` is a product, `k` is other work of the core and `R` is an all-reduce, times are
-in us.
+A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready once the backward pass
+has passed the first of them. `bucketed_grads` starts with h = x and computes h ← tanh(h·w) for each w. It
+differentiates the sum of (h − y)² over all devices' rows.
 
-```
-bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time hidden
-         │0                          │5,000                       │10,000
-compute  D════D═════D═════D════D═══D════D═════D══════D════k─D════D════ kk
-link dp+                                                R···all_reduce·R····
-link dp-                                                R···all_reduce·R····
-```
+**What is checked**
 
-**In real systems**: `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
+| check | rule |
+|---|---|
+| `buckets_order` | every gradient is sent once, as soon as those before it are ready |
+| `buckets_size` | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
+| `bucketed_value`, `bucketed_narrow` | the gradients of all rows, in float32 and bfloat16 |
+| `bucketed_budget` | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
+| `bucketed_overlap` | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls |
+| | the step takes at most 1.2 times its matmuls and the last bucket |
 
-**Read on.** Li et al., *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, section 4; Stanford CS336, assignment 2.
+Allowed: a smaller first bucket, to start early.
+
+**Symbols.** B rows, N devices along dp, L layers, D_l widths; s bytes of all gradients, n buckets, o overhead of
+one bucket; V bytes of an array, W both-way bandwidth of a link, w = W/2 bytes/s that a ring all-reduces.
+
+**Small case.** Trainable tensors become ready as w2 (20 bytes), w1 (30), embed (40). The cap is 50: [w2, w1] and
+[embed].
 
 Check your work: shardlings check h2_buckets
 For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -95,3 +97,32 @@ best_bucket = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 bare_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **How large.** Gradients of s bytes come just as fast as the ring takes them, at w bytes/s. Each bucket costs o
+# more. With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass
+# takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
+# therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass is
+# faster, T < s/w, the first bucket starts after T/n. If it is much slower, only the last bucket is exposed.
+#
+# **In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
+# 2x4 v5e chips, which form a ring; `D` is a product, `k` is other work of the core and `R` is an all-reduce, times are
+# in us.
+#
+# ```
+# bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time hidden
+#          │0                          │5,000                       │10,000
+# compute  D════D═════D═════D════D═══D════D═════D══════D════k─D════D════ kk
+# link dp+                                                R···all_reduce·R····
+# link dp-                                                R···all_reduce·R····
+# ```
+#
+# The picture is of the *ideal* profile: every collective runs beside the core. By v5e's own profile an all-reduce
+# occupies the core, and nothing of it is hidden.
+#
+# **In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
+#
+# **Read on.** Li et al., *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, section 4;
+# Stanford CS336, assignment 2.

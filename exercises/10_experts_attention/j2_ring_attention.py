@@ -1,20 +1,7 @@
 """# J2 Ring attention
 
-A text is so long that its positions are cut over the devices of cp, and stay cut in attention too: queries stay at home,
-blocks of keys and values go round a ring, and no device ever has all of them.
-
-**Task.** Write the body `ring_attn(q, k, v, causal=, striped=)`: for each head, the softmax of `q · k` over the positions (not
-scaled), and the mean of the rows of `v` with these weights. With `causal` a query sees its own position and those before it.
-A device has T/N rows: device i those from `i · T/N` on, or with `striped` every N-th, from i on. Each device may have some
-of the heads only (tp); they need nothing of one another.
-
-**Gradients** are asked too. JAX's own will do, with a `jax.checkpoint` around each round, so that no round's weights are
-kept; it keeps K and V of each round. The solution keeps neither: its own backward pass sends K and V round again, and beside
-them the sums of their gradients, until these are home.
-
-**Budget.** Forward, a device sends K and V N − 1 times, and holds what one round needs: K and V of all devices are too
-much. With gradients it sends K, V and their gradients N times more at most. It may keep K and V of each round, and no T/N
-by T/N scores or weights of a round that is done. One number more for each row and block sent comes free.
+A text is so long that axis cp cuts its positions, in attention, too. Queries stay on their devices. Blocks of keys
+and values go round a ring, and no device ever holds all of them. Each round folds one block into a running softmax.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head
@@ -23,19 +10,40 @@ by T/N scores or weights of a round that is done. One number more for each row a
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Small case.** Scores (1, 2) in round 0: max 2, mass e^-1 + 1 = 1.368. Score 4 in round 1: max 4, and the old mass counts e^-2 of
-what it did: 1.368 · 0.135 + 1 = 1.185. Without that factor it would be 2.368.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
+not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
+before it.
 
-**Stripes.** When a text is cut in blocks, the last device has something to do in all rounds and the first in one, yet
-each round waits for the slowest. Of two stripes each query sees about half of the other's keys, in all rounds alike.
+| | whole shape | layout |
+|---|---|---|
+| `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-**In real systems**: context parallelism for long texts; blocks are folded in as flash attention does it. J3 swaps
-positions for heads instead, which sends less but needs enough heads.
+Device i has positions i · T/N and on; with `striped` it has every N-th position, from i on.
 
-**Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| `ring_value`, `ring_whole`, `ring_stripes` | blocks, causal and not; stripes | |
+| `ring_gradients` | gradients of q, k and v | |
+| `ring_sent` | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
+| `ring_held` | forward pass, cp=8: only what one round needs; K and V of all devices are too much | |
+| `ring_back` | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
+| `ring_kept` | with gradients, cp=8: no scores or weights of a finished round | |
+
+A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
+keep each round's K and V. Your own backward pass can keep neither, and send K, V and the sums of their gradients
+round.
+
+**Symbols.** T positions, N devices along cp, H (Q) query heads, d numbers per head; mass: Σ e^(score − max). W1
+one-way bandwidth of a link, C a chip's FLOP/s.
+
+**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4. The old mass is
+multiplied by e^(2 − 4) = 0.135: 1.368 · 0.135 + 1 = 1.185. Without that factor it would be 2.368.
 
 Check your work: shardlings check j2_ring_attention
 For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -77,3 +85,15 @@ ring_hides_from = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 stripes_save = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Stripes.** With blocks the last device computes in all rounds and the first in one, and each round waits for the
+# slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
+# same in every round.
+#
+# **In real systems.** Context parallelism for long texts. Devices fold in blocks as flash attention does. J3
+# exchanges positions for heads instead. That sends less, but needs enough heads.
+#
+# **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.

@@ -1,28 +1,16 @@
 """# K4 A mesh for these strategies
 
-A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 stands at (1, 1, 1). A node
-holds consecutive ranks, and inside it links are several times as fast: so the order of the axes decides who talks over which wire.
+A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1).
+A node holds consecutive ranks, and its inner links are several times as fast. So the order of the axes decides
+which groups use which links.
 
-| axis | what is cut | who talks |
+| axis | cuts | communication |
 |---|---|---|
-| `pp` | layers | neighbouring stages, now and then |
+| `pp` | layers | neighbouring stages, seldom |
 | `dp_replicate` | the batch | all-reduce of gradients, once a step |
 | `dp_shard` | the batch, and the weights (FSDP) | gathers and scatters of weights, in each layer |
-| `cp` | sequences | keys and values in each attention; the weights lie as on `dp_shard` |
+| `cp` | sequences, and the weights (FSDP) | keys and values in each attention |
 | `tp` | matrices | activations, several times in each layer |
-
-**Tasks.**
-
-1. `mesh_for(strategies, devices, node)`: the axes of a mesh with their sizes, outermost first, one for each strategy (also where its
-   size is 1: code asks the mesh for the axis by its name). A size of -1
-   (one at most) takes what the others leave. Each group of `tp` lies in one node; then each group of `cp` touches as few nodes
-   as it can; and `dp_shard` is inside `dp_replicate`. The rest is up to you. `ValueError` where the sizes do not multiply to
-   `devices`, or where `tp` does not divide a node.
-2. `groups(mesh, axes)`: the ranks that talk when a collective runs over these axes: lists of ranks that differ along them only
-   (a *fibre* of the mesh).
-3. `axes_for(what, mesh)`: the axes, in the order of the mesh, along which ranks (`"batch"`) read different sequences, (`"loss"`)
-   have a share of the loss, and of the gradients, that must be summed, (`"weights"`) hold different parts of a weight under FSDP.
-   Meshes have their axes in any order here: go by the names.
 
 ```
    dp_shard=3, tp=2    tp=0 tp=1    groups over tp        [0 1] [2 3] [4 5]
@@ -31,15 +19,38 @@ holds consecutive ranks, and inside it links are several times as fast: so the o
           dp_shard=2     4    5     nodes of 2: each tp stays in one
 ```
 
-**Small case.** {"tp": 4, "cp": 2, "dp_shard": -1} on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of cp, such as [0, 4], stays in a
-node. With tp outermost, [0, 8, 16, 24] would be a group of tp, each rank in another node.
+**Write** three functions. A mesh is a list of (axis, size), outermost first.
 
-**In real systems** training frameworks build their meshes so, some with `pp` outermost, some with the data axes. cp counts as data for the
-loss and for FSDP, though the batch has not more sequences for it.
+| | returns |
+|---|---|
+| `mesh_for(strategies, devices, node)` | a mesh; a size of −1 (one at most) takes what the others leave |
+| `groups(mesh, axes)` | lists of ranks that differ along these axes only |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the mesh's order, whatever that is |
 
-**Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.
+**What is checked**
+
+| check | rule |
+|---|---|
+| `mesh_sizes` | one axis for each strategy, also of size 1 |
+| `mesh_near` | each group of tp is in one node; then groups of cp touch as few nodes as possible |
+| `mesh_inner` | dp_shard is inside dp_replicate |
+| `mesh_refused` | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
+| `rank_groups` | the groups, in any order |
+| `axes_by_name` | batch: along them ranks read different sequences |
+| | loss: ranks have a share of the loss, and of the gradients, to sum |
+| | weights: ranks hold different parts of a weight that FSDP gathers |
+
+The rest of the order is your choice.
+
+**Symbols.** P, R, S, C, T: sizes of pp, dp_replicate, dp_shard, cp, tp in the questions; V bytes of the array, n
+GPUs of a group, w bytes/s that one GPU can send.
+
+**Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of
+cp, such as [0, 4], stays in a node. If tp were outermost, [0, 8, 16, 24] would be a group of tp, with each rank in
+a different node.
 
 Check your work: shardlings check k4_mesh_for
+Going further: below the code
 """
 
 import math
@@ -96,3 +107,11 @@ tp_outermost_time = None  # TODO: your answer
 # Answer with a bare number.
 # Model: ranks numbered with the last axis fastest, nodes of 8 consecutive ranks.
 nodes_of_a_weight = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Training frameworks build their meshes in this way, some with `pp` outermost, some with the
+# data axes. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+#
+# **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.

@@ -177,7 +177,7 @@ def spreading() -> ModuleType:
         return wing.needed("cluster", "--cluster")
     except ModuleNotFoundError as missing:
         raise CourseError(
-            f"--cluster needs {missing.name}, which is not installed; run: pip install 'shardlings[cluster]'"
+            f"--cluster needs {missing.name}, which is not installed; {wing.install('[cluster]')}"
         ) from None
 
 

@@ -1,37 +1,56 @@
 """# G2 Megatron's f and g
 
-A block of two matmuls over N devices of axis tp: `w_in[D, F]` is cut by columns and `w_out[F, D]` by rows, so each device
-has its own F/N hidden units, and all of x. Forwards the devices' outputs are parts of a sum. Backwards it is the
-gradient of x that comes in parts: every device used x, and knows what went through its own hidden units only.
-
-**Task.** Two operators say so, and each is the other's transpose. Write them with `jax.custom_vjp`, as bodies for
-`shard_map` with `check_vma=False`, and the block with them:
-
-| | forwards | backwards |
-|---|---|---|
-| `f` | does nothing | all-reduce |
-| `g` | all-reduce | does nothing |
-
-Then write the same block with `check_vma=True` and no custom_vjp: there `f` is a *cast*, from "the same on all devices"
-to "varying over tp", and `g` is `jax.lax.psum`. JAX knows their transposes. `with_gradients` is given.
-
-**Budget.** Each block: one all-reduce forwards and one backwards, of [B, D] numbers, and no other collective.
+N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
+computes its own hidden units. In the forward pass the devices' outputs are parts of a sum. In the backward pass the
+gradient of x comes in parts, because every device used x.
 
 ```
     x --f--> x @ w_in -- tanh --> h @ w_out --g--> y     all-reduce in g
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Small case.** B=6, D=10, float32, tp=4: an all-reduce of 240 bytes, of which a device sends 2 · 3/4 · 240 = 360. Forwards
-and backwards together 720.
+**Write** four bodies for `shard_map`. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
 
-**Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is the same on all
-devices, and adds N copies of it: `psum` transposes to `psum`, and the gradients are N times too large.
+| | forward pass | backward pass | `check_vma` |
+|---|---|---|---|
+| `f(x)` | return x | all-reduce the cotangent | False |
+| `g(y)` | all-reduce y | return the cotangent | False |
+| `block_by_hand` | `tanh(x @ w_in) @ w_out` by f and g | its gradients | False |
+| `block_by_types` | the same block by a *cast* and `psum` | JAX derives it | True |
 
-**A trap.** The cast is put in for you wherever something varying meets x. With two such places there are two casts, and
-two all-reduces backwards; cast once yourself and there is one.
+| | shape on one device | layout |
+|---|---|---|
+| `x`, `dy`; returned `y`, `dx` | float32[B, D] | whole |
+| `w_in`, returned `dw_in` | float32[D, F/N] | `P(None, "tp")` |
+| `w_out`, returned `dw_out` | float32[F/N, D] | `P("tp")` |
 
-**In real systems**: every tensor-parallel layer of Megatron-LM and its descendants.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| `f_value`, `g_value` | results and gradients as in the first table | |
+| `f_traffic` | nothing sent in the forward pass, one all-reduce in the backward pass | |
+| `g_traffic` | one all-reduce in the forward pass, none in the backward pass | |
+| `by_hand_value`, `by_types_value` | y and all three gradients are those of one device | |
+| `by_hand_traffic`, `by_types_traffic` | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
+
+Allowed: y and dx may travel in one all-reduce.
+
+**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp, V bytes of the whole array,
+W both-way bandwidth of a link.
+
+**Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
+720.
+
+## Going further
+
+**Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
+devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
+
+**A trap.** With `check_vma=True` JAX adds a cast wherever something that varies meets x. Two such places have two
+casts, and two all-reduces in the backward pass. If you cast once yourself, there is one.
+
+**In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
 
 **Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".
 """

@@ -4,20 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Cut `w1` and `w3` by columns and `w2` by rows, all over tp: then each device has its own hidden units from the first product to
-the last, and what it ends with is a partial sum of y.
-
-**Task.** Write two bodies for `shard_map` (around them already, with `check_vma=False`) and a function:
-
-- `gated_mlp(x, w1, w3, w2, b, dy)`: y, and the gradients of sum(y · dy) for x and all weights, by hand. x, b and dy are whole on every
-  device; so are y and the gradients for x and b. The other gradients are cut as what they are of.
-- `init(seed, *, D, F)`: new weights `{"w1", "w3", "w2"}`, cut as above: normal numbers with the variance 1/D for w1 and w3 and 1/F
-  for w2, each drawn independently, another seed other numbers. All devices are given the same seed.
-- `fused_columns(F, N)`: checkpoints often hold `w13 = [w1 | w3]`, of 2F columns, so that one product makes both. In which order must
-  its columns stand, so that the d-th of N equal pieces is the d-th piece of w1 and then that of w3? A list of 2F places in w13;
-  a ValueError where N does not divide F.
-
-**Budget.** Over tp one all-reduce of [B, D] forward and one backward; no other collective. `init` sends nothing.
+Cut `w1` and `w3` by columns and `w2` by rows, all over tp. A device then has its own hidden units from the first
+matmul to the last, and ends with a partial sum of y. In the backward pass dy is whole, so each device computes the
+gradients of its own units alone. The gradient of x is the sum of what comes back through all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -28,16 +17,38 @@ the last, and what it ends with is a partial sum of y.
                                                      +-------+
 ```
 
-Backward, dy is whole on every device, so each gets the gradients of its own units alone. But x was used by all: its gradient is
-what came back through each device's units, added up.
+**Write** two bodies for `shard_map` and a function. Shapes are in their docstrings.
 
-**Small case.** B=5, D=12, F=36, float32 on tp=4: a device has 9 hidden units; y has 240 bytes, and an all-reduce of it sends
-2 · 3/4 · 240 = 360, forward and backward 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+| | returns |
+|---|---|
+| `gated_mlp(x, w1, w3, w2, b, dy)` | y, and by hand the gradients of Σ(y · dy) for x and all weights |
+| `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which is w1, then w3 |
 
-**In real systems**: Megatron's block. Where w13 is cut as it stands, the first devices have gates and the last their partners: all
-shapes fit, nothing fails, and the model is wrong.
+After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
-**Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer for Training".
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| `gated_forward`, `gated_weights`, `gated_dx` | y and gradients of one device; those of x and b are whole | |
+| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather in its place | 720 bytes |
+| `init_spread` | each device draws its part, variance as above, nothing is sent | |
+| `init_independent` | devices, weights and seeds share no numbers | |
+| `fused_order` | the order; `ValueError` where N does not divide F | |
+
+**Symbols.** B rows, D width, F hidden units, N devices along tp, V bytes of y, W both-way bandwidth of a link.
+
+**Small case.** B=5, D=12, F=36, float32, tp=4: 9 hidden units on a device. y has 240 bytes; an all-reduce sends 2 ·
+3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+
+## Going further
+
+**In real systems.** Megatron's block. If w13 is cut as it is, the first devices have gates and the last devices
+their partners. All shapes fit, nothing fails, and the model is wrong.
+
+**Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
+for Training".
 """
 
 import jax

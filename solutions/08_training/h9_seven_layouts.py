@@ -1,41 +1,53 @@
-"""# H9 Seven layouts of one layer, and what hides behind what
+"""# H9 Seven layouts of one layer, and what overlaps with what
 
-A deep stack of layers `A[B, E] <- A[B, E] · W[E, E]`. Each layer ends as it began: its result C is laid out as A was. The
-code of session 4 of *HighPerfLLMs2024* tries these seven layouts, here on axes x and y:
+A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each result C is laid out as A, and is the next layer's
+A. Two mesh axes allow seven layouts:
 
-| | A[B, E] | W[E, E] | called |
-|--|---|---|---|
-| 1 | B_X, E | E, E | data parallel |
-| 2 | B_X, E | E_X, E | FSDP |
-| 3 | B_X, E | E, E_X | FSDP |
-| 4 | B_X, E | E, E_Y | FSDP |
-| 5 | B, E_X | E_X, E | tensor parallel |
-| 6 | B, E_X | E, E_X | |
-| 7 | B_X, E_Y | E_Y, E_X | FSDP and tensor parallel |
+| | A[B, E] | W[E, E] | called | moves, per layer |
+|--|---|---|---|---|
+| 1 | B_X, E | E, E | data parallel | nothing |
+| 2 | B_X, E | E_X, E | FSDP | W gathered over x |
+| 3 | B_X, E | E, E_X | FSDP | W gathered over x |
+| 4 | B_X, E | E, E_Y | batch and columns of W | C gathered over y |
+| 5 | B, E_X | E_X, E | tensor parallel | C reduce-scattered over x |
+| 6 | B, E_X | E, E_X | | A gathered over x |
+| 7 | B_X, E_Y | E_Y, E_X | FSDP and tensor parallel | W gathered over x, C reduce-scattered over y |
 
-**Tasks.** `stack(a, ws, scheme=...)` multiplies by each layer of `ws` in turn, with `jax.shard_map`. `hides_behind(act,
-weight, hops)` says which collectives a layer has and what can run beside each.
-
-**Budget.** No product is computed twice: in 4, devices along y must not multiply the same. In a layer at most:
-nothing in 1; W gathered in 2 and 3; C gathered over y in 4; C reduce-scattered in 5; A gathered in 6; in 7 W gathered over x
-and C reduce-scattered over y. No gather of W waits for a product. Hops (`ppermute`) may stand for a collective.
-
-**What may hide.** A collective can hide behind a product if neither needs the other's result, whichever is longer:
+A collective can overlap a matmul if neither needs the other's result:
 
 ```
              waits for            is waited for by     so beside it runs
-   gather W  nothing              its own product      any product before
-   scatter C all of its product   the next product     nothing, if whole
-   gather A  all of the product   its own product      nothing, if whole
-             before
+   gather W  nothing              its own matmul       other layers
+   scatter C all of its matmul    the next matmul      nothing, if whole
+   gather A  the matmul before    its own matmul       nothing, if whole
 ```
 
-*Whole* collectives of A and C stand between two products and hide behind none. *Cut into hops* each hop needs or is needed by
-a part of the product alone, and hides behind the rest of it (F1, F2): in 6 as well as in 5. That no whole collective can
-hide does not mean that nothing can.
+Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 
-**Small case.** float32, B=8, E=24 on x=4, y=2: in 2 a device sends 3/4 of W, 1728 bytes, for a layer; in 5 and 6 3/4 of
-[8, 24], 576 bytes; in 7 3/4 of W[12, 24] and 1/2 of C[2, 24], 864 + 96 bytes.
+**Write** two functions; their docstrings list arguments.
+
+| | returns |
+|---|---|
+| `stack(a, ws, *, mesh, scheme)` | A · ws[0] · ws[1] · …, laid out as A, by `jax.shard_map` |
+| `hides_behind(act, weight, hops)` | a layer's collectives, and what runs beside each |
+
+**What is checked**
+
+| check | rule, per device |
+|---|---|
+| `batch_value`, `columns_value`, `both_value` | the result, laid out as A |
+| `batch_budget`, `columns_budget`, `both_budget` | sends (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
+| | no matmul twice; in 2, 3 and 7 no gather of W waits for a matmul |
+| `hidden_places` | the list, also for other axis names and mixtures |
+
+Allowed: permutes in place of a collective.
+
+**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes; V bytes, W both-way bandwidth of a link (in times).
+
+**Small case.** float32, B=8, E=24, x=4, y=2. Bytes per layer: in 2, 3/4 of W: 1728. In 5 and 6, 3/4 of [8, 24]:
+576. In 7, 3/4 of W[12, 24] and 1/2 of C[2, 24]: 864 + 96.
+
+## Going further
 
 **In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
 chips, which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `S` is a
@@ -55,11 +67,19 @@ link x+         reduce_scatter·        S·············        reduc
 link x-         reduce_scatter·        S·············        reduce_scatter·
 ```
 
-**In real systems** 2 and 7 are layouts for training, 5 is one for decoding. Which is longer decides whether hiding
-*suffices*, and only then: in 2 a product is as long as the gather beside it if a chip has as many rows as it has FLOP/s
-for each byte/s of a link (D5).
+The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
+beside it, and no reduce-scatter. Scheme 5 hides nothing either way.
 
-**Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024; its first exercise is 6 in hops, which is F3 here.
+**What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
+each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So
+these layouts can overlap, too, but only hop by hop.
+
+**In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
+longer than the matmul. In 2 a matmul is as long as the gather beside it if a chip's rows equal its FLOP/s divided
+by a link's byte/s (D5).
+
+**Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
+exercise is layout 6 in hops; here that is F3.
 """
 
 import jax

@@ -1,18 +1,8 @@
 """# I3 One forward, one backward
 
-GPipe sends all micro-batches there before the first comes back, so its first device keeps the inputs of M of them.
-But the last device can start back with a micro-batch as soon as it has it. Who then alternates, one forward, one
-backward (1F1B), takes just as long and keeps fewer.
-
-**Task.** Write `schedule_1f1b(P, M)`: a grid of P rows, one for each device, and one cell for each tick: `"F2"`
-(forward with micro-batch 2), `"B2"` (backward) or `""` (idle).
-
-- A device does one thing in a tick. Each device has F and B of every micro-batch once.
-- What is made in a tick can be used from the next one on. `F2` on device s needs `F2` of device s − 1; `B2` needs
-  `B2` of device s + 1, and on the last device its own `F2`.
-
-**Budget.** 2 (M + P − 1) ticks, idle ones at the end included. On device s no more than P − s micro-batches are *in flight*: forward has begun and
-backward is not yet done.
+GPipe finishes the forward pass of all M micro-batches before the first backward. So its first device keeps M
+inputs. But the last device can start the backward of a micro-batch as soon as it has its forward. A schedule of one
+forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
 
 ```
    GPipe       0   1   2   3   4   5   6   7   8   9  10  11    in flight
@@ -26,14 +16,36 @@ backward is not yet done.
      pp=2      .   .  F0  B0  F1  B1  F2  B2  F3  B3   .   .        1
 ```
 
-**Small case.** P = 4, M = 8: 22 ticks. The last device cannot begin before tick 3, then has 16 things to do, and
-after the last of them B7 still has three devices to pass: 3 + 16 + 3. No schedule is shorter. Of its 22 ticks a
-device is idle in 6, a part of (P − 1) / (M + P − 1) = 3/11, as in GPipe.
+**Write** `schedule_1f1b(P, M)`.
 
-M may be smaller than P. Where something is idle, and which of two things comes first, is up to you.
+| | type | meaning |
+|---|---|---|
+| `P`, `M` | int | devices, micro-batches; M may be smaller than P |
+| returns | P lists of str | one list per device, one cell per tick: `"F2"`, `"B2"` or `""` (idle) |
 
-**In real systems** a backward takes about twice as long as a forward, (M + P − 1) · (f + b) in all. 1F1B is what
-Megatron and DeepSpeed run; I5 runs it, too.
+**What is checked**
+
+| check | rule | P=4, M=8 |
+|---|---|---|
+| `schedule_complete` | every device has F and B of every micro-batch once, one in a tick | 16 cells |
+| `schedule_order` | every cell comes in a later tick than the cell that it needs | |
+| `schedule_makespan` | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
+| `schedule_in_flight` | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
+
+`F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
+device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere, and of
+two possible cells either may come first.
+
+**Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
+
+**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After them B7 passes three more
+devices: 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P − 1) =
+3/11, as in GPipe.
+
+## Going further
+
+**In real systems.** A backward takes about twice as long as a forward. The step then takes (M + P − 1) · (f + b).
+Megatron and DeepSpeed run 1F1B; I5 runs it, too.
 
 **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Memory-Efficient Pipeline-Parallel DNN
 Training*.

@@ -1,17 +1,8 @@
 """# J1 Experts on other devices
 
-A layer has E experts, each with weights of its own, and each token goes through k of them: more parameters, and no more
-arithmetic per token. Experts are cut over ep, and so are the tokens: whoever needs an expert sends its token there.
-
-**Task.** Write the body `moe(x, route, w, k=, cap=)`. The gates of a token are the softmax of its row of `route` over all E
-experts; it chooses the k with the largest. Its result is the sum over its choices of gate · tanh(token · W of the expert).
-
-**Capacity.** A device has room for `cap` of its tokens for each expert, so that all that is sent has a known shape. It serves
-first choices before second ones, and among equals the token that stands first. A choice for which no room is left is dropped:
-it adds nothing, and other gates stay as they are.
-
-**Budget.** All-to-alls over ep and nothing else: one there, one back, of `E · cap` rows, each with one number more if need
-be. Backward the same; JAX does that, and adds W's gradient over dp, whose devices have the same experts and other tokens.
+A layer has E experts, each with its own weights, and each token goes through k of them: more parameters, the same
+arithmetic per token. Axis ep cuts experts and tokens. A device sends each token to its expert's device, and gets
+the result back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -22,11 +13,41 @@ be. Backward the same; JAX does that, and adds W's gradient over dp, whose devic
    c's second choice finds no room: dropped
 ```
 
-**Small case.** 6 tokens of 5 numbers on each of 4 devices, 8 experts, cap=2: 16 rows are sent for 12 choices, some of them empty.
-Three quarters leave the device: 12 · 5 · 4 = 240 bytes there, and 12 rows of results come back.
+**Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
+experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
+tanh(token · W of the expert).
 
-**In real systems**: expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity drops
-little. DeepSeek-V3 and others drop nothing: then it is data that decides how much is sent (`ragged_all_to_all`).
+**Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
+on; among equals the earlier token comes first. A choice without a slot is dropped: it adds nothing, and the other
+gates do not change.
+
+| | whole shape | layout |
+|---|---|---|
+| `x`, `route` | float32[S, D], float32[S, E] | `TOKENS`: rows over (dp, ep) |
+| `w` | float32[E, D, F] | `EXPERTS`: experts over ep |
+| returns | float32[S, F] | `TOKENS` |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| `moe_value` | the sum over each token's choices that have a slot | |
+| `moe_gradients`, `moe_router` | gradients of `x`, `w` and `route`, by JAX | |
+| `moe_traffic` | over ep only all-to-alls, in each pass (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
+| | forward pass: nothing over dp | |
+
+**Symbols.** S tokens, D and F widths, N devices along ep; V bytes that all devices send together, W both-way
+bandwidth of a link, C a chip's FLOP/s.
+
+**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16
+slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes there, 12 · 4 · 4 =
+192 back. The budget has 2 numbers per slot more.
+
+## Going further
+
+**In real systems.** Expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity
+drops little. DeepSeek-V3 and others drop nothing. There the data decide how many bytes are sent
+(`ragged_all_to_all`).
 
 **Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 """

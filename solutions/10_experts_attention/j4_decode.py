@@ -1,14 +1,8 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time. Each step reads all keys and values so far, the *KV cache*; on long texts it is larger than
-the weights, and is cut: sequences over z, positions over x, heads over y.
-
-**Task.** Write the body `decode(q, k, v, length)`. For each sequence and head: the softmax of `q · k` over the positions, and
-the mean of the rows of `v` with these weights. Only the first `length` positions of a sequence are filled, one at least; what
-the cache holds behind them is left from others. `q` is scaled already.
-
-**Budget.** Over x a device may send what an all-gather of one result of `H + 2` numbers for each of its heads takes, over y
-and z nothing. Keys and values stay where they are.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. For long texts
+the cache is larger than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax is a
+ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they cannot average ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -18,14 +12,37 @@ and z nothing. Keys and values stay where they are.
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-A softmax is a ratio of two sums over the positions, `Σ e^s v / Σ e^s`. Sums can be cut anywhere; ratios cannot be averaged.
-Scores may be in the hundreds, where `e^s` is out of range: subtract the same number from all of a head's, the largest that any
-device has.
+**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
+`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
 
-**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights of the two softmaxes are (1/4, 3/4) and (1/2, 1/2), of the
-whole (1, 3, 1, 1)/6: x0 has two thirds of the mass, not half.
+| | whole shape | layout |
+|---|---|---|
+| `q`, result | float32[B, K, H] | `P("z", "y", None)` |
+| `k`, `v` | float32[B, S, K, H] | `P("z", "x", "y", None)` |
+| `length` | int32[B], from 1 to S | `P("z")` |
 
-**In real systems** this is flash decoding's merge by log-sum-exp, and what a cache shared by several chips needs.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| `decode_value` | the mean of v over the filled positions, weighted by the softmax | |
+| `decode_traffic` | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| | over y and z nothing | |
+
+Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
+from all scores of a head the largest score on any device.
+
+**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of the mesh axes; s score, mass Σ e^(s −
+max); V bytes of one device's array, W both-way bandwidth of a link.
+
+**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
+alone, and (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass, not half. Traffic with B=6, K=2, H=5 on z=x=y=2: 1 ·
+3 · 1 · 7 numbers, 84 bytes.
+
+## Going further
+
+**In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that several chips share needs
+it.
 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference".
 """

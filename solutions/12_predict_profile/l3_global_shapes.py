@@ -1,6 +1,7 @@
 """# L3 From one device's program back to the arrays
 
-A profile shows what one device runs: local shapes, numbered devices, no axes. Which array was that, and who shared it?
+A profile shows what one device runs: local shapes, numbered devices, no mesh axes. You find the whole arrays behind
+it, and the axes that cut them.
 
 ```
 %h = bf16[72,512] parameter(0), sharding={devices=[2,1,4]<=[8]
@@ -9,21 +10,43 @@ A profile shows what one device runs: local shapes, numbered devices, no axes. W
 %v = bf16[64,40]  parameter(2), sharding={devices=[4,2]<=[2,4]T(1,0)}
 ```
 
-`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made as the groups of L1 are: its first dimension runs over the 4 parts of the
-array's first dimension, its second over the 2 parts of the next. With `last_tile_dim_replicate` the grid has one dimension more, over
-copies. `{replicated}` has no grid. The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Its first dimension runs over the 4
+parts of the array's first dimension, its second over the 2 parts of the next. With `last_tile_dim_replicate` the
+grid has one dimension more, over copies. `{replicated}` has no grid. The mesh numbers its devices row by row: on
+x=2, y=4, device 5 has x=1, y=1.
 
-**Tasks.** `axes(groups, mesh)` names the axes over which groups of a collective talk, and `global_shapes(hlo, mesh)` finds
-the whole shape of each parameter, and the axes that cut each of its dimensions. Both get `mesh` as `{"x": 2, "y": 4}`, in order, with any
-names; no axis is cut in two, and every group of a collective is alike.
+**Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in order; axes may have any names.
+`parameters` is given.
 
-**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`, and of eight groups of one device `[]`: they send
-nothing. Above: `h` is [144, 512], rows cut by x; `v` is [256, 80], rows by y and columns by x.
+| | returns |
+|---|---|
+| `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups are alike |
+| `global_shapes(hlo, mesh)` | for each parameter (whole shape, axes of each dimension) |
 
-**In real systems**: where X = Y, sizes cannot tell the axes apart, and strides can. The first look at a profile asks this: is it the layout
-that was meant?
+If several axes cut a dimension, the outer one comes first. A dimension that no axis cuts has `[]`. No axis is cut
+in two.
 
-**Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and `OpSharding`.
+**What is checked**
+
+| check | rule |
+|---|---|
+| `axes_of_groups` | groups over one axis or several; groups of one device: `[]` |
+| `shapes_on_unequal_axes` | programs on two axes of unequal sizes |
+| `shapes_on_equal_axes` | three axes of one size: only their strides differ |
+
+**Symbols.** X, Y, Z sizes of mesh axes; B, K, F local or whole sizes as the question says.
+
+**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`. Eight groups of one device
+give `[]`: they send nothing. Above, `h` is [144, 512], rows cut by x. `v` is [256, 80], rows cut by y and columns
+by x.
+
+## Going further
+
+**In real systems.** If X = Y, sizes cannot distinguish the axes, and strides can. A first look at a profile asks
+whether its layout is the intended one.
+
+**Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
+`OpSharding`.
 """
 
 import re

@@ -45,7 +45,8 @@ def test_without_dask_it_says_what_to_install(tmp_path: Path, how: str) -> None:
         [sys.executable, "-c", without, "grade", *words, "--cluster", AT], cwd=ROOT, capture_output=True, text=True
     )
     assert one_line(done) == (
-        "shardlings: --cluster needs distributed, which is not installed; run: pip install 'shardlings[cluster]'"
+        "shardlings: --cluster needs distributed, which is not installed; "
+        "in the checkout of shardlings, run: pip install --force-reinstall '.[cluster]'"
     )
     assert not (tmp_path / "out").exists()
 
