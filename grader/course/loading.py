@@ -180,8 +180,9 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """Return a digest of everything that verdicts depend on. Deadlines and late penalties are not part of it."""
-        config = self.config.model_dump_json(exclude={"late": True, "modules": {"__all__": {"deadline"}}})
+        """Return a digest of everything that verdicts depend on: no deadlines, late penalties or lengths of texts."""
+        left_out = {"late": True, "statement_words": True, "modules": {"__all__": {"deadline"}}}
+        config = self.config.model_dump_json(exclude=left_out)
         text = config + "".join(self.exercise(e).digest for e in exercises)
         return hashlib.sha256(text.encode()).hexdigest()
 
