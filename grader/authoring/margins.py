@@ -35,6 +35,8 @@ MENDED = {
     "j1_moe",
     "j3_ulysses",
     "j4_decode",
+    "j2_ring_attention",
+    "m1_block",
 }
 """Exercises that are held to the rules for plain numbers."""
 SHOWN: Mapping[str, Callable[[float], str]] = {
