@@ -197,9 +197,9 @@ def moe_traffic(seen):
     """moe: all-to-alls only, of E · cap rows there and back, forward and backward"""
     n = seen.mesh["ep"]
     forward, backward = seen.only(backward=False), seen.only(backward=True)
+    expect_traffic(forward, at_most=0, axis="dp")
     expect_only(forward, "all_to_all")
     expect_only(backward.only(axis="ep"), "all_to_all")
     numbers = seen.dims["E"] * seen.cap * (seen.dims["D"] + seen.dims["F"] + 2)
     for half in (forward, backward):
         expect_traffic(half, at_most=4 * numbers * (n - 1) / n, axis="ep")
-    expect_traffic(forward, at_most=0, axis="dp")
