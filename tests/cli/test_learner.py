@@ -23,10 +23,11 @@ def test_list_shows_every_exercise() -> None:
 def test_show_prints_statement_numbers_and_hints_on_request() -> None:
     shown = shardlings("show", "c1").stdout
     assert "C1 A matmul" in shown and "Question flops_per_device" in shown and "Hint" not in shown
-    assert shown.splitlines()[-3:] == [
+    assert shown.splitlines()[-4:] == [
         "Write: exercises/03_matmuls/c1_no_communication.py or 03_matmuls.ipynb beside it",
         "Check: shardlings check c1_no_communication",
         "Stuck? shardlings show c1_no_communication --hint 1",
+        "More: shardlings show c1_no_communication --more",
     ]
 
 
