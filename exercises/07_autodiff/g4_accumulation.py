@@ -36,8 +36,7 @@ Two ways are right:
 - **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
   at the end.
 
-**Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp, V
-bytes of the whole array, W both-way bandwidth of a link.
+**Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
 
 **Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
 bytes. One per layer and micro-batch would send 2592 for four micro-batches.

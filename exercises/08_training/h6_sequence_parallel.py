@@ -11,8 +11,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
                norm(x) ──AG──> for the gradient of w1
 ```
 
-**Write** two bodies. The grader wraps them in `jax.shard_map` with `check_vma=False`. `norm` and `norm_back` are
-given.
+**Write** two bodies. `norm` and `norm_back` are given.
 
     train:  x ← x + tanh(norm(x, scale) @ w1) @ w2 + bias, layer after layer
 

@@ -13,8 +13,8 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
 
 In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. The grader wraps it in `jax.shard_map` with
-`check_vma=False`. `stage` is given. The loss is the mean of `(output − y)²` over all M micro-batches together.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. `stage` is given. The loss is the mean of
+`(output − y)²` over all M micro-batches together.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -34,8 +34,7 @@ In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`:
 Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
 follow the memory of a program of more than 5,000 operations.
 
-**Symbols.** P stages, M micro-batches of b rows (in the questions T tokens), L layers (in `gpipe_stash` layers of a
-stage), D width.
+**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash` of a stage), D width.
 
 **Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
 and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:

@@ -45,6 +45,7 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 many.
 
 Check your work: shardlings check k1_einsum_rule
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
 Going further: below the code
 """
 

@@ -50,6 +50,7 @@ Never return a layout that is only similar.
 still be right.
 
 Check your work: shardlings check k3_dtensor
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
 Going further: below the code
 """
 

@@ -49,6 +49,7 @@ bytes/s that one GPU sends.
 cp, such as [0, 4], stays in a node.
 
 Check your work: shardlings check k4_mesh_for
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
 Going further: below the code
 """
 

@@ -43,6 +43,7 @@ With the rule for seq in front of that for heads, all three names give `P("dp", 
 *rules* decides, not that of the dimensions.
 
 Check your work: shardlings check k5_logical_names
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
 Going further: below the code
 """
 

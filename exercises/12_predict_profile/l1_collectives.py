@@ -49,6 +49,7 @@ TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is 
 [2, 6], [3, 7]], 21)`.
 
 Check your work: shardlings check l1_collectives
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
 Going further: below the code
 """
 

@@ -42,6 +42,7 @@ MB take 1.3 ms and 8 MB take 2.3 ms. 3 MB more cross a link in 1 ms, so β = 3 G
 100 µs.
 
 Check your work: shardlings check l2_predict_profile
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
 Going further: below the code
 """
 

@@ -41,6 +41,7 @@ give `[]`: they send nothing. Above, `h` is [144, 512], rows cut by x. `v` is [2
 by x.
 
 Check your work: shardlings check l3_global_shapes
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
 Going further: below the code
 """
 

@@ -9,8 +9,7 @@ gradient of x comes in parts, because every device used x.
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Write** four bodies; the grader wraps each in `jax.shard_map`. Use `jax.custom_vjp` in `f` and `g`;
-`with_gradients` is given.
+**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
 
 | | forward pass | backward pass | `check_vma` |
 |---|---|---|---|
@@ -37,8 +36,7 @@ gradient of x comes in parts, because every device used x.
 
 Allowed: y and dx may travel in one all-reduce.
 
-**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp, V bytes of the whole array,
-W both-way bandwidth of a link.
+**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp.
 
 **Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
 720.

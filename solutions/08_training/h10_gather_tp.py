@@ -13,8 +13,8 @@ pass; here you write its backward pass, too.
               dh[B, D/N], own columns <── reduce-scatter;  dx: all-reduce
 ```
 
-**Write** the body `gather_tp(x, ws, dy)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. Start with
-h = x and compute h ← tanh(h @ w) for each layer. Return the last h, and the gradients of Σ(y · dy).
+**Write** the body `gather_tp(x, ws, dy)`. Start with h = x and compute h ← tanh(h @ w) for each layer. Return the
+last h, and the gradients of Σ(y · dy).
 
 | | shape on one device | layout |
 |---|---|---|
@@ -33,8 +33,7 @@ h = x and compute h ← tanh(h @ w) for each layer. Return the last h, and the g
 Allowed: a reduce-scatter and an all-gather in place of the all-reduce. You may keep activations. Mind that dy is
 *equal* on all devices; a sum over devices would count it N times.
 
-**Symbols.** B rows, D width, L layers, N devices along tp; {dh} partial: its sum over devices is dh; V bytes of [B,
-D], W both-way bandwidth of a link.
+**Symbols.** B rows, D width, L layers, N devices along tp; {dh} partial: its sum over devices is dh.
 
 **Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 per device.
 Forward pass: 3 · 216 =

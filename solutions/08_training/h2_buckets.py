@@ -9,7 +9,7 @@ as one flat array.
    ready:     w2, w1, embed      not: embed, w2, w1, embed
 ```
 
-**Write** a function and a body. The grader wraps the body in `jax.shard_map` with `check_vma=False`.
+**Write** a function and a body.
 
 | | |
 |---|---|
@@ -37,8 +37,7 @@ of (h − y)² over all devices' rows.
 
 Allowed: a smaller first bucket, to start early.
 
-**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of one; V bytes of an array, W
-both-way bandwidth of a link.
+**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of one.
 
 **Small case.** Trainable tensors become ready as w2 (20 bytes), w1 (30), embed (40). The cap is 50: [w2, w1] and
 [embed].

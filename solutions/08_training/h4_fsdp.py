@@ -33,8 +33,7 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
-**Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp, V bytes of a whole layer,
-W both-way bandwidth of a link.
+**Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
 **Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather it sends its 1600 bytes on
 three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.

@@ -35,8 +35,7 @@ sent.
 | `bwd_of_sums` | cases in which the output or an operand is a partial sum |
 | `bytes_pending` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 
-**Symbols.** N (in questions X) devices, V bytes of the array, W both-way bandwidth of a link, L layers, H numbers
-of a scale.
+**Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
 
 **Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), the scale `R`.
 Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices

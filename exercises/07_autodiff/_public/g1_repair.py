@@ -33,8 +33,7 @@ A *cast* makes a type varying, and changes no number.
 Leave `check_vma` on. Turned off, `decay` has the right values and still fails. Without types JAX takes the result
 of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
 
-**Symbols.** T rounds, B rows, D columns. N devices along x. V bytes of the whole array; W both-way bandwidth of a
-link.
+**Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
 
 **Small case.** x is float32[24, 6] on x=4. The all-reduce of 6 numbers (24 bytes) sends 2 · 3/4 · 24 = 36 bytes.
 

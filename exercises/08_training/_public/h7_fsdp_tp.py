@@ -38,8 +38,8 @@ gradients with `jax.grad`.
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 
-**Symbols.** B rows, D width, F hidden units; X, Y sizes of the mesh axes; V bytes of a gathered array, W both-way
-bandwidth of a link. `{U_Y}`: unreduced, a partial sum on each chip along y.
+**Symbols.** B rows, D width, F hidden units; X, Y sizes of the mesh axes. `{U_Y}`: unreduced, a partial sum on each
+chip along y.
 
 **Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
 bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Weights are larger here, so more chips

@@ -15,8 +15,7 @@ one forward (F) or one backward (B), and sends one array.
 Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
 other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
-**Write** the body `grad_1f1b(ws, x, y)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage` and
-the loss are those of I2.
+**Write** the body `grad_1f1b(ws, x, y)`. `stage` and the loss are those of I2.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -39,8 +38,7 @@ loop: the grader cannot follow them written out.
 Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
 each tick.
 
-**Symbols.** P stages, s device number, i micro-batch, M micro-batches of b rows (in the questions T tokens), L
-layers, D width.
+**Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
 
 **Small case.** P=4, M=5: 2 · 8 = 16 ticks. In tick 6 device 0 holds inputs 0 to 3. B0 in tick 7 frees slot 0, and
 F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.

@@ -11,9 +11,9 @@ and values go round a ring, and each round adds one block to a running softmax.
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Write** the body `ring_attn(q, k, v, *, causal, striped)`. The grader wraps it in `jax.shard_map` with
-`check_vma=False`. For each head: the softmax of q · k over the positions, not scaled, and the mean of the rows of v
-with these weights. With `causal` a query sees its own position and those before it.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
+not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
+before it.
 
 | | whole shape | layout |
 |---|---|---|
@@ -35,8 +35,7 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
 keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
 
-**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max). W1 one-way
-bandwidth of a link, C a chip's FLOP/s.
+**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
 e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.

@@ -13,9 +13,8 @@ over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-**Write** the body `decode(q, k, v, length)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. For
-each sequence and head: the softmax of q · k over the first `length` positions, and the mean of the rows of v with
-these weights. `q` is scaled already.
+**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
+`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
 
 | | whole shape | layout |
 |---|---|---|
@@ -35,7 +34,7 @@ Positions from `length` on hold old data: ignore them. Scores may be in the hund
 from all scores of a head the largest score on any device.
 
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
-max); V bytes, W both-way bandwidth of a link.
+max).
 
 **Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
 alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
