@@ -98,6 +98,7 @@ def moe(x, route, w, *, k, cap):
     hints=[
         "How many rows has a device room for, in all?",
         "A capacity of 125 % is room for 1.25 · k rows for each token.",
+        "forward there and back: 2 · 2 bytes · S · k · (room / 100) · D, of which (N − 1) / N leaves the device",
     ],
 )
 def moe_bytes(S, D, k, room, N):
