@@ -68,30 +68,40 @@ def broken_means(x, *, mesh):
 
 
 def squares(x, *, mesh):
-    """x float32[B, D] sharded P('x') -> (float32[B] sharded P('x'), the sum of squares of each row;
-    float32[D], whole on every device, that of each column)."""
+    """Return the sum of squares of each row, and of each column.
+
+    Args: x is float32[B, D] sharded P('x').
+    Returns: (float32[B] sharded P('x'), one sum for each row; float32[D], whole on every device, one for each column).
+    """
     # TODO: write this function
     raise NotImplementedError("squares")
 
 
 def decay(x, *, mesh):
-    """x float32[T, B, D] sharded P(None, 'x') -> float32[D], whole on every device: the sum over t and all rows b of
-    x[t, b] / 2**(T - 1 - t)."""
+    """Return the sum over t and all rows b of x[t, b] / 2**(T - 1 - t).
+
+    Args: x is float32[T, B, D] sharded P(None, 'x').
+    Returns: float32[D], whole on every device.
+    """
     # TODO: write this function
     raise NotImplementedError("decay")
 
 
 def means(x, *, mesh):
-    """x float32[B, D] sharded P('x') -> float32[D], whole on every device: the mean of each column."""
+    """Return the mean of each column.
+
+    Args: x is float32[B, D] sharded P('x').
+    Returns: float32[D], whole on every device.
+    """
     # TODO: write this function
     raise NotImplementedError("means")
 
 
 # Question loop_time [us]
-# Somebody repairs `broken_decay` by a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and
-# none after it: the types fit, and the values are right. It runs twice on a ring of 16 v5p chips,
-# for 16384 and for 1572864 columns of float32, 64 rounds each. How long do the all-reduces take,
-# all one after the other?
+# A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`,
+# and none after it. The types fit, and the values are right. The program runs twice on a ring of
+# 16 v5p chips, for 16384 and for 1572864 columns of float32, 64 rounds each. How long do all its
+# all-reduces take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: an all-reduce on a ring takes its hops of 1 us, X/2 for each of its two phases, or 2 V /

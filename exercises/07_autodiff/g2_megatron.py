@@ -9,7 +9,8 @@ gradient of x comes in parts, because every device used x.
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Write** four bodies for `shard_map`. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
+**Write** four bodies; the grader wraps each in `jax.shard_map`. Use `jax.custom_vjp` in `f` and `g`;
+`with_gradients` is given.
 
 | | forward pass | backward pass | `check_vma` |
 |---|---|---|---|
@@ -53,44 +54,52 @@ from jax.sharding import PartitionSpec as P
 
 
 def with_gradients(block, x, w_in, w_out, dy):
-    """(y, dx, dw_in, dw_out) for y = block(x, w_in, w_out), dy being the gradient that comes back to y."""
+    """Return (y, dx, dw_in, dw_out) for y = block(x, w_in, w_out); dy is the gradient of y."""
     y, back = jax.vjp(block, x, w_in, w_out)
     return (y, *back(dy))
 
 
 def f(x):
-    """Forwards x itself; backwards the sum over 'tp' of the devices' cotangents. One device's block in, one out."""
+    """Return x. In the backward pass return the sum over 'tp' of the devices' cotangents.
+
+    Args: x, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
     # TODO: write this function
     raise NotImplementedError("f")
 
 
 def g(y):
-    """Forwards the sum over 'tp' of the devices' blocks; backwards the cotangent itself. One device's block in, one out."""
+    """Return the sum over 'tp' of the devices' blocks. In the backward pass return the cotangent.
+
+    Args: y, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
     # TODO: write this function
     raise NotImplementedError("g")
 
 
 def block_by_hand(x, w_in, w_out, dy):
-    """y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
+    """Return y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
 
-    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/tp]; w_out float32[F/tp, D].
-    Returns: (y, dx, dw_in, dw_out), each as large as what it is of.
+    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/N]; w_out float32[F/N, D].
+    Returns: (y, dx, dw_in, dw_out); each gradient has the shape of its array.
     """
     # TODO: write this function
     raise NotImplementedError("block_by_hand")
 
 
 def block_by_types(x, w_in, w_out, dy):
-    """The same, with check_vma=True: no custom_vjp."""
+    """Return the same as block_by_hand, with check_vma=True and no custom_vjp."""
     # TODO: write this function
     raise NotImplementedError("block_by_types")
 
 
 # Question gated_bytes [MB]
-# A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, over 8 devices with
-# `check_vma=True`; x is bfloat16[2048, 5120], the same on all of them, and nobody wrote a cast.
-# Only its output and the gradients of x and the weights are asked. How many MB does each device
-# send, forwards and backwards together?
+# A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, runs on 8 devices with
+# `check_vma=True`. x is bfloat16[2048, 5120], equal on all devices, and the program has no cast.
+# It computes the output and the gradients of x and of the weights. How many MB does each device
+# send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes.
@@ -98,9 +107,9 @@ gated_bytes = None  # TODO: your answer
 
 
 # Question layers_time [ms]
-# 64 layers, each with an attention block and a block as above, both with f and g, on a ring of 8
-# v4p chips. Activations and their gradients are bfloat16[6144, 5120]. How many ms do the all-
-# reduces of a training step take?
+# A model has 64 layers on a ring of 8 v4p chips. Each layer has an attention block and a block as
+# above, both with f and g. Activations and their gradients are bfloat16[6144, 5120]. How many ms
+# do the all-reduces of a training step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it.

@@ -21,8 +21,8 @@ Row 2 follows from the types. JAX casts w where it meets rows that vary, and the
                         3                   what is asked
 ```
 
-**Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
-it gets.
+**Write** the gradient of the mean loss over all rows, three times. The grader wraps each body in `jax.shard_map`.
+`loss` is given; it is a mean over the rows that it gets.
 
 | body | `check_vma` |
 |---|---|
@@ -60,37 +60,37 @@ from jax.sharding import PartitionSpec as P
 
 
 def loss(w, rows, targets):
-    """The mean squared error of tanh(rows @ w), over the rows that it gets."""
+    """Return the mean squared error of tanh(rows @ w) over these rows."""
     return jnp.mean((jnp.tanh(rows @ w) - targets) ** 2)
 
 
 def grad_vma_off(w, rows, targets):
-    """The gradient of the mean loss over all rows, with check_vma=False.
+    """Return the gradient of the mean loss over all rows, with check_vma=False.
 
-    Args: w float32[D, K], whole; one device's rows float32[B/x, D] and targets float32[B/x, K].
-    Returns: float32[D, K], the same on all devices.
+    Args: w float32[D, K], whole; one device's rows float32[B/N, D] and targets float32[B/N, K].
+    Returns: float32[D, K], equal on all devices.
     """
     # TODO: write this function
     raise NotImplementedError("grad_vma_off")
 
 
 def grad_vma_on(w, rows, targets):
-    """The same, with check_vma=True."""
+    """Return the same as grad_vma_off, with check_vma=True."""
     # TODO: write this function
     raise NotImplementedError("grad_vma_on")
 
 
 def grad_in_both(w, rows, targets):
-    """The same, right with check_vma=True and with check_vma=False."""
+    """Return the same, with check_vma=True and with check_vma=False."""
     # TODO: write this function
     raise NotImplementedError("grad_in_both")
 
 
 # Question inner_grad_bytes [MB]
-# `w` is float32[6144, 20480], the same on all 32 devices of axis x, and `check_vma=True`. The
-# loss uses it in one place, `rows @ w.astype(jnp.bfloat16)`, with bfloat16 rows that vary over x.
-# Nobody wrote a cast to varying or a psum. How many MB does each device send for the gradient of
-# w?
+# `w` is float32[6144, 20480], equal on all 32 devices of axis x, and `check_vma=True`. The loss
+# uses w in one place, `rows @ w.astype(jnp.bfloat16)`, with bfloat16 rows that vary over x. The
+# program has no cast to varying and no psum. How many MB does each device send for the gradient
+# of w?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes.

@@ -53,13 +53,13 @@ from jax.sharding import PartitionSpec as P
 
 
 def loss(ws, rows):
-    """Half the sum of squares of what the layers ws[L, D, D] make of rows[b, D]: of all rows, or of a device's own."""
+    """Return half the sum of squares of the layers' output: ws[L, D, D] applied to rows[b, D], all rows or one device's."""
     made, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
 
 def accumulate(ws, xs, *, mesh):
-    """The gradient with respect to ws of the sum of loss(ws, x) over the micro-batches x of xs.
+    """Return the gradient for ws of the sum of loss(ws, x) over the micro-batches x of xs.
 
     Args: ws is float32[L, D, D], whole on every device; xs is float32[M, B, D] sharded P(None, 'dp'), M micro-batches.
     Returns: float32[L, D, D], whole on every device.
@@ -69,9 +69,9 @@ def accumulate(ws, xs, *, mesh):
 
 
 # Question accumulated_saving [ms]
-# Data parallelism over a ring of 16 v5p chips: 900 million parameters, gradients in float32, 6
-# micro-batches per step. How many ms of communication does a step save when the gradient is all-
-# reduced once instead of in each micro-batch?
+# A model of 900 million parameters trains by data parallelism on a ring of 16 v5p chips, with
+# float32 gradients and 6 micro-batches per step. How many ms of communication does a step save if
+# it all-reduces the gradient once instead of in each micro-batch?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it.
@@ -82,9 +82,9 @@ accumulated_saving = None  # TODO: your answer
 
 
 # Question accumulated_tokens [token]
-# Data parallelism over a ring of 4 v5p chips; gradients have 4 bytes per parameter, and their one
-# all-reduce follows the last micro-batch. How many tokens must each chip process per step, over
-# all its micro-batches, for the all-reduce to take 8 % of the step?
+# A model trains by data parallelism on a ring of 4 v5p chips. Gradients have 4 bytes per
+# parameter, and their one all-reduce follows the last micro-batch. How many tokens must each chip
+# process per step, in all its micro-batches, so that the all-reduce takes 8 % of the step?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: 6 FLOPs per parameter and token at the chip's bfloat16 peak; a ring; an all-reduce takes

@@ -50,7 +50,7 @@ EPS = 0.1
 
 
 def batch_norm(x, *, mesh):
-    """(x - mean) / sqrt(variance + EPS), mean and variance of each column over all rows.
+    """Return (x - mean) / sqrt(variance + EPS), with mean and variance of each column over all rows.
 
     Args: x is float32[B, D] sharded P('dp').
     Returns: float32[B, D] sharded P('dp').
@@ -60,10 +60,11 @@ def batch_norm(x, *, mesh):
 
 
 # Question two_pass_cost [us]
-# A network has 20 batch norm layers of 256 columns, over 8 devices. Within a layer written as
-# above no all-reduce waits for another, so they take as long as one, forwards and again
-# backwards. Somebody takes the mean by one, then the variance around it by a second; backwards
-# two wait for one another, too. How many us longer is a step's communication?
+# A network has 20 batch norm layers of 256 columns, over 8 devices. In a layer written as above
+# no all-reduce waits for another, so each pass takes the time of one all-reduce. Another program
+# computes the mean with one all-reduce, then the variance around it with a second. In its
+# backward pass, too, one all-reduce waits for another. How many us longer is the communication of
+# its step?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: rings of v5p; these all-reduces are so small that only their hops count: 1 us each, X/2

@@ -13,8 +13,8 @@ pass; here you write its backward pass, too.
               dh[B, D/N], own columns <── reduce-scatter;  dx: all-reduce
 ```
 
-**Write** `gather_tp(x, ws, dy)`, a body for `shard_map` with `check_vma=False`. Start with h = x and compute h ←
-tanh(h @ w) for each layer. Return the last h, and the gradients of Σ(y · dy).
+**Write** the body `gather_tp(x, ws, dy)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. Start with
+h = x and compute h ← tanh(h @ w) for each layer. Return the last h, and the gradients of Σ(y · dy).
 
 | | shape on one device | layout |
 |---|---|---|
@@ -54,18 +54,18 @@ COLUMNS = P(None, None, "tp")
 
 
 def gather_tp(x, ws, dy):
-    """The layers forward and backward.
+    """Return the last h, and the gradients of sum(y * dy) for x and ws.
 
     Args: x, dy float32[B, D], whole on each device; ws float32[L, D, D/N], a device's columns; the mesh axis is 'tp'.
-    Returns: y float32[B, D] and dx float32[B, D], whole on each device, and dws as ws.
+    Returns: (y, dx, dws): y and dx float32[B, D], whole on each device, and dws shaped as ws.
     """
     # TODO: write this function
     raise NotImplementedError("gather_tp")
 
 
 # Question gather_tp_bytes [MB]
-# `gather_tp` with B=2048, D=8192, 6 layers, in bfloat16 on tp=8. How many MB does each device
-# send, forward and backward together?
+# `gather_tp` runs with B=2048, D=8192, 6 layers, in bfloat16 on tp=8. How many MB does each
+# device send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6
@@ -74,9 +74,9 @@ gather_tp_bytes = None  # TODO: your answer
 
 
 # Question slicing_costs [us]
-# Somebody all-reduces every {dh} of [4096, 8192] in bfloat16 and then cuts out his own columns.
-# With 6 layers on a ring of 4 v4p chips: how much longer does his backward pass communicate than
-# it has to?
+# A program all-reduces every {dh} of [4096, 8192] in bfloat16, and each device then cuts out its
+# own columns. It has 6 layers on a ring of 4 v4p chips. How much longer is the communication of
+# its backward pass than necessary?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link.

@@ -57,10 +57,10 @@ from jax.sharding import PartitionSpec as P
 
 
 def ddp_step(params, x, y, real, key, *, mesh):
-    """One step of data-parallel gradient descent: (params, kept, loss).
+    """Make one step of data-parallel gradient descent and return (params, kept, loss).
 
     Args: params {"a": float32[D, F], "b": float32[F, K]}, whole on every device; x float32[B, D], y float32[B, K] and real bool[B]
-        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, another in each step; mesh may have more axes than dp.
+        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, new in each step; mesh may have more axes than dp.
     Returns: params, whole on every device; kept bool[B, F] sharded P('dp'); the loss before the step.
     """
     # TODO: write this function
@@ -68,8 +68,9 @@ def ddp_step(params, x, y, real, key, *, mesh):
 
 
 # Question ddp_loss [x]
-# Two devices have 512 tokens each. On one 400 are real and have the mean loss 1.25, on the other
-# 50 are, with the mean loss 4.5; the rest is padding. What is the loss of the batch?
+# Two devices have 512 tokens each. On the first, 400 tokens are real and have the mean loss 1.25.
+# On the second, 50 tokens are real and have the mean loss 4.5. The others are padding. What is
+# the loss of the batch?
 #
 # Answer with a bare number.
 # Model: the mean over all real tokens; a bare number.
@@ -77,9 +78,9 @@ ddp_loss = None  # TODO: your answer
 
 
 # Question ddp_unhidden [ms]
-# 600 million parameters are trained by data parallelism on a ring of 8 v4p chips, 8192 tokens on
-# each. The bfloat16 gradients are all-reduced when the backward pass is over. How long do
-# forward, backward and all-reduce take together?
+# A model of 600 million parameters trains by data parallelism on a ring of 8 v4p chips, with 8192
+# tokens on each. The all-reduce of the bfloat16 gradients starts after the backward pass. How
+# long do forward pass, backward pass and all-reduce take together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: 2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth

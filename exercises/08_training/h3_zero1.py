@@ -1,8 +1,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them. ZeRO's
-first stage cuts them: a device keeps the moments of 1/N of the *elements* and updates those elements. Then all
-devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
+Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them.
+With ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices
+gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
 
 ```
         one device of four                      all devices
@@ -27,7 +27,7 @@ y)²` over all rows and columns. With g the gradient of all parameters together,
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
 | returns | (params, opt, loss before the step) | as they came; loss whole |
 
-S is at least the number of parameters, and a multiple of N. You choose which element of m and v belongs to which
+S is a multiple of N and at least the number of parameters. You choose which element of m and v belongs to which
 parameter.
 
 **What is checked**
@@ -41,8 +41,8 @@ parameter.
 **Symbols.** N devices along dp, ‖g‖ the norm over all parameters, V bytes of a whole array, W both-way bandwidth of
 a link.
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of each moment,
-264 bytes instead of 1056. It sends 3/4 · 528 = 396 bytes in the reduce-scatter and 396 in the all-gather.
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of m and v, 264
+bytes, not 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
 
 Check your work: shardlings check h3_zero1
 For all exercises of this module: README.md, or shardlings show 08_training
@@ -58,7 +58,7 @@ OPT = {"m": P("dp"), "v": P("dp"), "t": P()}
 
 
 def zero1_step(params, opt, x, y, *, mesh):
-    """One step of AdamW with its moments cut over dp: (params, opt, loss).
+    """Make one step of AdamW with its moments cut over dp, and return (params, opt, loss).
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
@@ -70,7 +70,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
 # Question zero1_held [GB]
 # A model has an embedding of 256000 × 3072 and 12 layers of 12 · 3072² parameters. It trains with
-# ZeRO-1 on 8 chips. How much memory do weights and moments take on the chip that holds most?
+# ZeRO-1 on 8 chips. How much memory do weights and moments take on each chip?
 #
 # Answer in GB (a bare number), or with a unit.
 # Model: per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or
@@ -79,8 +79,9 @@ zero1_held = None  # TODO: your answer
 
 
 # Question zero1_sending [ms]
-# 600 million parameters train with ZeRO-1 on a ring of 16 v5p chips: gradients are reduce-
-# scattered in float32, new weights gathered in bfloat16. How long does a step send?
+# A model of 600 million parameters trains with ZeRO-1 on a ring of 16 v5p chips. It reduce-
+# scatters gradients in float32 and gathers new weights in bfloat16. How long does the
+# communication of a step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both

@@ -50,7 +50,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are.
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer.
 
     Args: ws is float32[L, D, D] sharded P(None, 'dp'); x is float32[B, D] sharded P('dp'); mesh has the axis 'dp'.
     Returns: the loss, float32[], whole on every device.
@@ -60,9 +60,9 @@ def fsdp_loss(ws, x, *, mesh):
 
 
 # Question fsdp_forward_times [small, large]
-# A forward pass through 8 layers, bfloat16[6144, 6144] each, cut over 8 v5p chips. How long does
-# it take with a batch of 12288 rows in all, and of 196608, when each gather waits for the product
-# before it (waiting), and when a chip gathers the next layer while it multiplies (ahead)?
+# A forward pass goes through 8 layers of bfloat16[6144, 6144], cut over 8 v5p chips. How long
+# does it take with a batch of 12288 rows in all, and with 196608 rows? *waiting*: each gather
+# waits for the matmul before it. *ahead*: a chip gathers the next layer during a matmul.
 #
 # Answer with a table, a dict of
 # - "waiting": {"small": ..., "large": ...}
@@ -77,9 +77,9 @@ fsdp_forward_times = None  # TODO: your answer
 
 
 # Question fsdp_step_bytes [MB]
-# 24 layers of [5120, 5120] weights are cut over 4 chips, gathered in bfloat16, and their
-# gradients are scattered in float32. How many MB does a chip send in one step, forward and
-# backward?
+# 24 layers of [5120, 5120] weights are cut over 4 chips. The chips gather them in bfloat16 and
+# scatter their gradients in float32. How many MB does a chip send in one step, in the forward and
+# backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way rings: X - 1 hops, each of 1/X of what is gathered or scattered; 1 MB is 10^6

@@ -4,9 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Cut `w1` and `w3` by columns and `w2` by rows, all over tp. A device then has its own hidden units from the first
-matmul to the last, and ends with a partial sum of y. In the backward pass dy is whole, so each device computes the
-gradients of its own units alone. The gradient of x is the sum of what comes back through all devices' units.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own hidden units from the first matmul to
+the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units alone,
+because dy is whole. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -17,7 +17,8 @@ gradients of its own units alone. The gradient of x is the sum of what comes bac
                                                      +-------+
 ```
 
-**Write** two bodies for `shard_map` and a function. Shapes are in their docstrings.
+**Write** two bodies and a function; docstrings have shapes. The grader wraps bodies in `jax.shard_map` with
+`check_vma=False`.
 
 | | returns |
 |---|---|
@@ -32,7 +33,7 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 | check | rule | small case |
 |---|---|---|
 | `gated_forward`, `gated_weights`, `gated_dx` | y and gradients of one device; those of x and b are whole | |
-| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather in its place | 720 bytes |
+| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
 | `init_spread` | each device draws its part, variance as above, nothing is sent | |
 | `init_independent` | devices, weights and seeds share no numbers | |
 | `fused_order` | the order; `ValueError` where N does not divide F | |
@@ -56,19 +57,19 @@ CUT = {"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")}
 
 
 def gated_mlp(x, w1, w3, w2, b, dy):
-    """The block forward and backward.
+    """Return y and the gradients of sum(y * dy).
 
     Args: x, dy float32[B, D] and b float32[D], whole on each device; w1, w3 float32[D, F/N]; w2 float32[F/N, D]; the axis is 'tp'.
-    Returns: (y, {"x", "w1", "w3", "w2", "b"}), the gradients shaped as what they are of.
+    Returns: (y, {"x", "w1", "w3", "w2", "b"}); each gradient has the shape of its array.
     """
     # TODO: write this function
     raise NotImplementedError("gated_mlp")
 
 
 def init(seed, *, D, F):
-    """New weights, of which this device draws its own part.
+    """Return new weights; each device draws its own part.
 
-    Args: seed, an int32, the same on each device; D and F, the whole dimensions; the mesh axis is 'tp'.
+    Args: seed, an int32, equal on all devices; D and F, the whole dimensions; the mesh axis is 'tp'.
     Returns: {"w1": float32[D, F/N], "w3": float32[D, F/N], "w2": float32[F/N, D]}.
     """
     # TODO: write this function
@@ -76,14 +77,17 @@ def init(seed, *, D, F):
 
 
 def fused_columns(F, N):
-    """Places in [w1 | w3] of the 2F columns, in the order in which N equal pieces are [piece of w1 | piece of w3]."""
+    """Return the places in w13 = [w1 | w3] of 2F columns, in an order whose N equal pieces are [piece of w1 | piece of w3].
+
+    Returns: a list of 2F ints. Raises ValueError if N does not divide F.
+    """
     # TODO: write this function
     raise NotImplementedError("fused_columns")
 
 
 # Question gated_mlp_bytes [MB]
-# `gated_mlp` with B=4096, D=5120, F=24576, in bfloat16 on tp=8. How many MB does each device
-# send, forward and backward together?
+# `gated_mlp` runs with B=4096, D=5120, F=24576, in bfloat16 on tp=8. How many MB does each device
+# send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: ring: an all-reduce is a reduce-scatter and an all-gather, (N - 1)/N of the array each; 1
@@ -92,9 +96,9 @@ gated_mlp_bytes = None  # TODO: your answer
 
 
 # Question gated_mlp_time [us]
-# `gated_mlp` in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. The all-reduces
-# wait for the products and all that follows for them. How long does the block take, forward and
-# backward together?
+# `gated_mlp` runs in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. Each all-
+# reduce waits for the matmuls before it, and all later matmuls wait for it. How long does the
+# block take, forward and backward pass together?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring; products at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a

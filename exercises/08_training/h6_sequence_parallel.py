@@ -11,7 +11,8 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
                norm(x) ──AG──> for the gradient of w1
 ```
 
-**Write** two bodies for `shard_map`, with `check_vma=False`. `norm` and `norm_back` are given.
+**Write** two bodies. The grader wraps them in `jax.shard_map` with `check_vma=False`. `norm` and `norm_back` are
+given.
 
     train:  x ← x + tanh(norm(x, scale) @ w1) @ w2 + bias, layer after layer
 
@@ -29,7 +30,8 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | check | rule, per device | small case |
 |---|---|---|
 | `train_forward`, `train_dx`, `train_gradients` | those of one device | |
-| `train_traffic` | per layer 3 all-gathers, 2 reduce-scatters of [S, D]; all-reduces of 2D numbers | 81,000 + 1080 bytes |
+| `train_traffic` | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
+| | and all-reduces of 2D numbers | 1080 bytes |
 | `train_norms` | a device norms its own rows; hidden units may be computed twice, other matmuls once | |
 | `train_memory` | on tp=8: of each layer only a device's rows and hidden units are kept, no gathered [S, D] | |
 | `drop_value` | the share of zeros, equal on copies, nothing sent | |
@@ -57,37 +59,41 @@ LAYER = {"scale": P(), "w1": P(None, "tp"), "w2": P("tp"), "bias": P()}
 
 
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True)) * scale
 
 
 def norm_back(x, scale, dn):
-    """The gradients for x and scale, from those for norm(x, scale): of these rows."""
+    """Return the gradients of x and scale that these rows give, from dn, the gradient of norm(x, scale)."""
     over = jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True))
     unit, du = x * over, dn * scale
     return (du - unit * jnp.mean(du * unit, axis=1, keepdims=True)) * over, jnp.sum(dn * unit, axis=0)
 
 
 def train(x, layers, dy):
-    """The layers forward and backward.
+    """Return the last x, and the gradients of sum(y * dy) for the first x and for all layers.
 
     Args: x, dy float32[S/N, D], a device's rows; layers, a list of {"scale": float32[D], "w1": float32[D, F/N],
     "w2": float32[F/N, D], "bias": float32[D]}; the mesh axis is 'tp'.
-    Returns: (y, dx, grads), as x, as x, and as layers.
+    Returns: (y, dx, grads): y and dx shaped as x, grads as layers.
     """
     # TODO: write this function
     raise NotImplementedError("train")
 
 
 def drop(x, seed, *, rate):
-    """float32[S/N, D], a device's rows, and an int32 -> the same rows with some numbers dropped, the others / (1 - rate)."""
+    """Return a device's rows with some numbers set to 0, and the others divided by 1 - rate.
+
+    Args: x float32[S/N, D], a device's rows; seed, an int32, equal on all devices; rate, the probability of a 0.
+    Returns: float32[S/N, D].
+    """
     # TODO: write this function
     raise NotImplementedError("drop")
 
 
 # Question block_bytes [MB]
-# One layer of `train`, with S=8192 rows, D=5120, in bfloat16 on tp=8. How many MB does each
-# device send, forward and backward together?
+# One layer of `train` has S=8192 rows and D=5120, in bfloat16 on tp=8. How many MB does each
+# device send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6
@@ -96,8 +102,8 @@ block_bytes = None  # TODO: your answer
 
 
 # Question kept_bytes [GB]
-# 40 layers with S=8192, D=5120, F=24576 on tp=4. How many GB does a device keep from the forward
-# pass for the backward pass?
+# A model has 40 layers with S=8192, D=5120, F=24576 on tp=4. How many GB does a device keep from
+# the forward pass for the backward pass?
 #
 # Answer in GB (a bare number), or with a unit.
 # Model: bfloat16; 1 GB is 10^9 bytes; of each layer `x` and `hidden` are kept as `train` has

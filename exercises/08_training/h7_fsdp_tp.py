@@ -55,7 +55,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """tanh(A · W_in) · W_out, whose operands and result are cut by both axes.
+    """Return tanh(A · W_in) · W_out; both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').
@@ -65,8 +65,8 @@ def mlp_2d(a, w_in, w_out, *, mesh):
 
 
 # Question mlp_2d_bytes [x, y]
-# B=28672, D=4096, F=36864 in bfloat16, on a mesh of x=4, y=8. How many MB does a chip send along
-# each axis in one forward pass of `mlp_2d`?
+# `mlp_2d` runs with B=28672, D=4096, F=36864 in bfloat16, on a mesh of x=4, y=8. How many MB does
+# a chip send along each axis in one forward pass?
 #
 # Answer with {"x": ..., "y": ...}: x in MB, y in MB (bare numbers), or with units.
 # Model: one-way rings: N - 1 hops, each of 1/N of what is gathered or scattered; 1 MB is 10^6
@@ -75,8 +75,8 @@ mlp_2d_bytes = None  # TODO: your answer
 
 
 # Question mlp_balance [token]
-# The hidden dimension is F=28672, the mesh x=8, y=2. From how many tokens B in the whole batch on
-# do the activations' collectives of a forward pass take longer than the weights'?
+# The hidden dimension is F=28672, the mesh x=8, y=2. In a forward pass, for which number B of
+# tokens in the whole batch do the collectives of activations take as long as those of weights?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W on either axis; W is the same

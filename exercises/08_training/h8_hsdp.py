@@ -54,7 +54,7 @@ ROWS = P(None, ("rep", "shard"))
 
 
 def hsdp_grads(w, x, y, *, mesh):
-    """The gradient of the mean squared error over all micro-batches, and its norm.
+    """Return the gradient of the mean squared error over all micro-batches, and its norm.
 
     Args: w float32[D, K] sharded P('shard'); x float32[M, B, D], y float32[M, B, K] sharded ROWS.
     Returns: (float32[D, K] sharded P('shard'), a number).
@@ -65,7 +65,7 @@ def hsdp_grads(w, x, y, *, mesh):
 
 # Question hsdp_far_bytes [GB]
 # A model of 13 billion parameters trains with HSDP on 8 nodes of 8 GPUs, sharded within a node.
-# How many bytes of bfloat16 gradients does each GPU send to other nodes?
+# How many GB of bfloat16 gradients does each GPU send to other nodes in a step?
 #
 # Answer in GB (a bare number), or with a unit.
 # Model: ring over the nodes: what a device sends of an array it holds is 2 (R-1)/R of it; 1 GB is
@@ -74,9 +74,9 @@ hsdp_far_bytes = None  # TODO: your answer
 
 
 # Question hsdp_time [ms]
-# 13 billion bfloat16 gradients on 2 nodes of 8 B200, sharded within a node: first the reduce-
-# scatter in the node, then the all-reduce between nodes, both bound by bandwidth. How long do the
-# two take?
+# 2 nodes of 8 B200 sum 13 billion bfloat16 gradients, sharded within a node. First comes the
+# reduce-scatter in the node, then the all-reduce between nodes; bandwidth bounds both. How long
+# do the two take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth

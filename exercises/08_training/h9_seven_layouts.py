@@ -1,7 +1,7 @@
 """# H9 Seven layouts of one layer, and what overlaps with what
 
-A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each result C is laid out as A, and is the next layer's
-A. Two mesh axes allow seven layouts:
+A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each C is laid out as A, and is the next layer's A.
+Seven layouts:
 
 | | A[B, E] | W[E, E] | called | moves, per layer |
 |--|---|---|---|---|
@@ -69,32 +69,33 @@ SCHEMES = {
 
 
 def stack(a, ws, *, mesh, scheme):
-    """A · ws[0] · ws[1] · ..., the result of each layer laid out as A is.
+    """Return A · ws[0] · ws[1] · ..., with the result of each layer laid out as A.
 
     Args: a float32[B, E] and ws float32[L, E, E], sharded as SCHEMES[scheme] says: (A, each W); scheme is 1 to 7.
-    Returns: float32[B, E], sharded as a is. In 4 JAX cannot see that what was gathered is equal along y: check_vma=False.
+    Returns: float32[B, E], sharded as a. In 4 JAX cannot see that the gathered array is equal along y: use check_vma=False.
     """
     # TODO: write this function
     raise NotImplementedError("stack")
 
 
 def hides_behind(act, weight, hops):
-    """The collectives of one layer, in the order in which they happen, each with what can run beside it.
+    """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:
-        act, weight: how A (and C) and W are cut: pairs of an axis's name or None, as (None, "x").
-            An axis of the batch may cut either dimension of W, another one is used as in 4 to 7.
+        act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, as (None, "x"). The axis that cuts the
+            batch may cut either dimension of W. Every other axis cuts A and W as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
-        "other layers", "own product" or "nothing". W comes first; [] if there is no collective.
+        "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
+        there is no collective.
     """
     # TODO: write this function
     raise NotImplementedError("hides_behind")
 
 
 # Question exchange_layer_time [ms]
-# Scheme 6 in bfloat16 with whole collectives: B=6144, E=8192 on a ring of 4 v5p chips. How long
-# does a layer in the middle of a deep stack take?
+# Scheme 6 runs in bfloat16 with whole collectives: B=6144, E=8192 on a ring of 4 v5p chips. How
+# long does a layer in the middle of a deep stack take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link;
@@ -106,9 +107,9 @@ exchange_layer_time = None  # TODO: your answer
 
 
 # Question mixed_layer_time [ms]
-# Scheme 7 in bfloat16 with whole collectives, E=16384 on x=8, y=4 of v4p. How long does a layer
-# in the middle of a deep stack take with a batch of 6144 rows, and with one of 57344? Add the
-# two.
+# Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of v4p. How long does a
+# layer in the middle of a deep stack take with a batch of 6144 rows, and with a batch of 57344
+# rows? Add the two times.
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings along x and y with links of their own; W is gathered ahead; V bytes take V / W, W
@@ -140,7 +141,7 @@ mixed_layer_time = None  # TODO: your answer
 # ```
 #
 # The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
-# beside it, and no reduce-scatter. Scheme 5 hides nothing either way.
+# beside it, and no reduce-scatter. By both profiles scheme 5 is fully exposed.
 #
 # **What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
 # each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So

@@ -14,8 +14,8 @@ different micro-batch, and sends its result to the next device.
 
 The dots are the *bubble*. All devices run one program, so in the bubble they compute on junk.
 
-**Write** `gpipe_forward(ws, x)`, a body for `shard_map` with `check_vma=False`. `stage(ws, a)`, the layers of one
-device, is given.
+**Write** the body `gpipe_forward(ws, x)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage(ws,
+a)`, the layers of one device, is given.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -59,7 +59,7 @@ def stage(ws, a):
 
 
 def gpipe_forward(ws, x):
-    """All micro-batches through all layers.
+    """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
     Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
@@ -69,8 +69,9 @@ def gpipe_forward(ws, x):
 
 
 # Question pipeline_time [ms]
-# 6 micro-batches of 2048 tokens go through 4 v5p chips in a row, each with two layers whose `w`
-# is bfloat16[8192, 8192]. How long does the way there take, until the last output is made?
+# 6 micro-batches of 2048 tokens go through 4 v5p chips in a row. Each chip has two layers whose
+# `w` is bfloat16[8192, 8192]. How long does the forward pass take, until the last chip has
+# computed the last output?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one
@@ -82,8 +83,8 @@ pipeline_time = None  # TODO: your answer
 
 
 # Question bubble_flops [TFLOP]
-# 4 devices with three layers each (`w` is bfloat16[8192, 8192]), 24 micro-batches of 1024 tokens.
-# How many TFLOP do all devices together spend on junk?
+# 4 devices have three layers each (`w` is bfloat16[8192, 8192]). 24 micro-batches of 1024 tokens
+# go through. How many TFLOP do all devices together spend on junk?
 #
 # Answer in TFLOP (a bare number), or with a unit.
 # Model: one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is

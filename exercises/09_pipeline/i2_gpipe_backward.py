@@ -13,8 +13,8 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
 
 In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Write** `gpipe_step(ws, x, y, *, rate)`, one training step as a body for `shard_map` with `check_vma=False`.
-`stage` is given. The loss is the mean of `(output − y)²` over all M micro-batches together.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. The grader wraps it in `jax.shard_map` with
+`check_vma=False`. `stage` is given. The loss is the mean of `(output − y)²` over all M micro-batches together.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -59,7 +59,7 @@ def stage(ws, a):
 
 
 def gpipe_step(ws, x, y, *, rate):
-    """One step of gradient descent.
+    """Make one step of gradient descent.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches; rate a number.
     Returns: (loss, ws after the step).
@@ -69,8 +69,8 @@ def gpipe_step(ws, x, y, *, rate):
 
 
 # Question gpipe_stash [MiB]
-# 4 stages of 5 layers each, 32 micro-batches of 3072 tokens, bfloat16[3072, 8192] between stages.
-# How many MiB is the stash of one device when the way there is done?
+# A pipeline has 4 stages of 5 layers each, 32 micro-batches of 3072 tokens, and bfloat16[3072,
+# 8192] between stages. How many MiB is the stash of one device at the end of the forward pass?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: a stash of inputs of stages and nothing else; 1 MiB is 2^20 bytes.
@@ -78,8 +78,8 @@ gpipe_stash = None  # TODO: your answer
 
 
 # Question gpipe_step_time [ms]
-# `gpipe_step` on 8 v5p chips: 12 micro-batches of 4096 tokens, each stage three layers whose `w`
-# is bfloat16[6144, 6144]. How long does a step take?
+# `gpipe_step` runs on 8 v5p chips with 12 micro-batches of 4096 tokens. Each stage has three
+# layers whose `w` is bfloat16[6144, 6144]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: arithmetic at the peak rate and nothing else; the way back computes each stage again.

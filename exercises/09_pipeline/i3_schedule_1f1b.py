@@ -51,7 +51,7 @@ import math
 
 
 def schedule_1f1b(P, M):
-    """The schedule of a pipeline step.
+    """Return the schedule of a pipeline step.
 
     Args: P devices, M micro-batches.
     Returns: a list of P lists of "F0", "B0", "F1", ... or "", one entry for each tick.
@@ -61,9 +61,9 @@ def schedule_1f1b(P, M):
 
 
 # Question in_flight_memory [MiB]
-# 12 devices run 1F1B with only 6 micro-batches of 2048 tokens; bfloat16[2048, 7168] goes from one
-# device to the next. How many MiB of inputs do all devices keep, each at its worst moment, added
-# up?
+# 12 devices run 1F1B with only 6 micro-batches of 2048 tokens. Each device sends bfloat16[2048,
+# 7168] to the next. Take the most inputs that each device ever keeps, and add these up over all
+# devices. How many MiB is that?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: bfloat16; one input of its stage for each micro-batch in flight, at the worst moment; 1
@@ -72,8 +72,8 @@ in_flight_memory = None  # TODO: your answer
 
 
 # Question time_of_1f1b [ms]
-# 1F1B on 8 v4p chips: 40 micro-batches of 4096 tokens, each stage four products with a
-# bfloat16[8192, 8192]. How long does a step take?
+# 1F1B runs on 8 v4p chips with 40 micro-batches of 4096 tokens. The forward of a stage has four
+# matmuls with a bfloat16[8192, 8192]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: arithmetic at the peak rate, devices with programs of their own; b = 2 f, nothing is

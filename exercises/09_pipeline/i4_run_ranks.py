@@ -1,8 +1,8 @@
 """# I4 Ranks that wait for ever
 
 In JAX all devices run one program, and the compiler matches their communication. Pipelines on GPUs are often
-written rank by rank, with sends, receives and collectives that nothing matches. A rank that waits for a message
-that never comes raises no error: it hangs. Here you write a program that finds such ranks.
+written rank by rank, and nothing matches sends with receives. A rank whose message never comes raises no error: it
+hangs. Here you find such ranks.
 
 ```
    rank 0   send to 1   recv from 1        both wait for ever: each send
@@ -39,13 +39,13 @@ A rank runs its operations one after the other. The next begins when one has end
 | `ranks_groups` | with all_reduce in groups |
 | `ranks_mixed` | with all of them together |
 
-A `recv` ignores names: the sender's name for a message may differ. Messages of one pair of ranks keep their order,
-sent by `send` or `isend`. Operations that end together, or that do not wait for each other, may be in any order.
+A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
+end together, or that do not wait for each other, have no fixed order.
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
-`([], [0, 1])`. If rank 2 sent to rank 0 instead, it would be stuck, too: rank 0 never receives.
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
+If rank 2 sent to rank 0, it would be stuck, too: rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
 For all exercises of this module: README.md, or shardlings show 09_pipeline
@@ -56,7 +56,7 @@ import math
 
 
 def run_ranks(programs):
-    """Run programs of ranks as far as they get.
+    """Run the programs of all ranks as far as possible.
 
     Args: programs: for each rank a list of operations, such as [("isend", 1, "a"), ("recv", 1, "b"), ("wait", "a")].
     Returns: (order, stuck): a list of (rank, number of an operation), and a list of ranks.
@@ -66,8 +66,8 @@ def run_ranks(programs):
 
 
 # Question blocking_ring_time [ms]
-# 6 B200 in one node pass arrays of 20 GB round a ring, each to the next rank, by `send` and
-# `recv`. Rank 0 receives first, all others send first. How long does it take until everybody is
+# 6 B200 in one node send arrays of 20 GB round a ring, each to the next rank, by `send` and
+# `recv`. Rank 0 receives first, all others send first. How long does it take until all ranks are
 # done?
 #
 # Answer in ms (a bare number), or with a unit.
@@ -80,8 +80,8 @@ blocking_ring_time = None  # TODO: your answer
 
 
 # Question alternating_ring_time [ms]
-# The same, but all even ranks send first and all odd ones receive first. It is done on 8 A100,
-# and when they are through on 7 of them, with 3 GB each time. How long do the two take together?
+# Here all even ranks of such a ring send first, and all odd ranks receive first. 8 A100 do this,
+# and after them 7 A100, with arrays of 3 GB each time. How long do the two rings take together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: as above.

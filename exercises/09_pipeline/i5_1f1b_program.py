@@ -11,11 +11,11 @@ one forward (F) or one backward (B), and sends one array.
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i. One kind is in even ticks, the
-other in odd ticks. In a dot this i is below 0 or above M − 1; the device then computes junk.
+Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
+other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
-**Write** `grad_1f1b(ws, x, y)`, a body for `shard_map` with `check_vma=False`. `stage` and the loss are those of
-I2.
+**Write** the body `grad_1f1b(ws, x, y)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage` and
+the loss are those of I2.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -32,8 +32,8 @@ I2.
 | `program_budget` | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
 | `program_memory` | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
-On pp=4 the clock counts ticks, too: arrays are so small that a tick takes the 1 us of its hop. Write the ticks as a
-loop: the grader cannot follow a program with all of them written out.
+On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
+loop: the grader cannot follow them written out.
 
 Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
 each tick.
@@ -62,7 +62,7 @@ def stage(ws, a):
 
 
 def grad_1f1b(ws, x, y):
-    """The loss and its gradient, one forward, one backward.
+    """Return the loss and its gradient, in the order of one forward, one backward.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches.
     Returns: (loss, gradient of ws).
@@ -72,8 +72,9 @@ def grad_1f1b(ws, x, y):
 
 
 # Question stash_saved [MiB]
-# 8 stages, 28 micro-batches of 3072 tokens, a stage's input is bfloat16[3072, 8192]. How many MiB
-# smaller than the stash of GPipe is that of your program, on each device?
+# A pipeline has 8 stages and 28 micro-batches of 3072 tokens; a stage's input is bfloat16[3072,
+# 8192]. How many MiB smaller is your program's stash of P inputs than the stash of GPipe, on each
+# device?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: bfloat16; a stash holds the inputs of stages and nothing else; 1 MiB is 2^20 bytes.
@@ -81,8 +82,8 @@ stash_saved = None  # TODO: your answer
 
 
 # Question lock_step_time [ms]
-# Your program on 8 v4p chips: 12 micro-batches of 2048 tokens, each stage two layers whose `w` is
-# bfloat16[8192, 8192]. How long does it take?
+# Your program runs on 8 v4p chips with 12 micro-batches of 2048 tokens, in the order of the grid
+# above. Each stage has two layers whose `w` is bfloat16[8192, 8192]. How long does it take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes

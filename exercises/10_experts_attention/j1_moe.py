@@ -13,13 +13,13 @@ the result back.
    c's second choice finds no room: dropped
 ```
 
-**Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
-tanh(token · W of the expert).
+**Write** the body `moe(x, route, w, *, k, cap)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. A
+token's gates are the softmax of its row of `route` over all E experts. It chooses the k experts with the largest
+gates. Its result is the sum over these choices of gate · tanh(token · W of the expert).
 
 **Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
-on; among equals the earlier token comes first. A choice without a slot is dropped: it adds nothing, and the other
-gates do not change.
+on, each in the order of tokens. A choice without a slot is dropped: it adds nothing, and the other gates do not
+change.
 
 | | whole shape | layout |
 |---|---|---|
@@ -60,7 +60,7 @@ EXPERTS = P("ep", None, None)
 
 
 def moe(x, route, w, *, k, cap):
-    """Each token through its k experts, weighted by its gates.
+    """Return each token's results from its k experts, weighted by its gates and added.
 
     Args: blocks of x float32[S, D] ((dp, ep), -), of route float32[S, E] ((dp, ep), -), of w float32[E, D, F] (ep, -, -).
     Returns: a block of float32[S, F] ((dp, ep), -).
@@ -70,9 +70,9 @@ def moe(x, route, w, *, k, cap):
 
 
 # Question moe_bytes [MB]
-# Each of 4 devices has 3072 tokens of 5120 bfloat16 numbers, each of which chooses 4 experts.
-# Devices have room for 150 % of their choices, spread evenly over all experts; results are as
-# wide as tokens. How many MB does a device send forward, there and back?
+# Each of 4 devices has 3072 tokens of 5120 bfloat16 numbers. Each token chooses 4 experts. All
+# slots of a device together are 150 % of its choices, and every expert has as many. Results are
+# as wide as tokens. How many MB does a device send in the forward pass, to the experts and back?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -80,9 +80,9 @@ moe_bytes = None  # TODO: your answer
 
 
 # Question moe_hides_from [a number]
-# Experts have 3 matrices between D and F numbers (D·F parameters each), and results have D
-# numbers again. Tokens are bfloat16 and go to experts on a ring of 8 v4p chips, all of which have
-# as many. How large must F be that the two all-to-alls take no longer than the products?
+# An expert has 3 matrices of D·F parameters each; its results have D numbers, as its tokens.
+# Tokens are bfloat16 and go to experts on a ring of 8 v4p chips. Every chip gets the same number
+# of tokens. From which F on do the two all-to-alls take no longer than the matmuls?
 #
 # Answer with a bare number.
 # Model: ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link;

@@ -1,7 +1,7 @@
 """# J2 Ring attention
 
 A text is so long that axis cp cuts its positions, in attention, too. Queries stay on their devices. Blocks of keys
-and values go round a ring, and no device ever holds all of them. Each round folds one block into a running softmax.
+and values go round a ring, and each round adds one block to a running softmax.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head
@@ -10,9 +10,9 @@ and values go round a ring, and no device ever holds all of them. Each round fol
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
-not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
-before it.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. The grader wraps it in `jax.shard_map` with
+`check_vma=False`. For each head: the softmax of q · k over the positions, not scaled, and the mean of the rows of v
+with these weights. With `causal` a query sees its own position and those before it.
 
 | | whole shape | layout |
 |---|---|---|
@@ -27,19 +27,18 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 | `ring_value`, `ring_whole`, `ring_stripes` | blocks, causal and not; stripes | |
 | `ring_gradients` | gradients of q, k and v | |
 | `ring_sent` | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
-| `ring_held` | forward pass, cp=8: only what one round needs; K and V of all devices are too much | |
+| `ring_held` | forward pass, cp=8: what one round needs, not K and V of all devices | |
 | `ring_back` | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
 | `ring_kept` | with gradients, cp=8: no scores or weights of a finished round | |
 
 A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
-keep each round's K and V. Your own backward pass can keep neither, and send K, V and the sums of their gradients
-round.
+keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
 
-**Symbols.** T positions, N devices along cp, H (Q) query heads, d numbers per head; mass: Σ e^(score − max). W1
-one-way bandwidth of a link, C a chip's FLOP/s.
+**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max). W1 one-way
+bandwidth of a link, C a chip's FLOP/s.
 
-**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4. The old mass is
-multiplied by e^(2 − 4) = 0.135: 1.368 · 0.135 + 1 = 1.185. Without that factor it would be 2.368.
+**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
+e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
 
 Check your work: shardlings check j2_ring_attention
 For all exercises of this module: README.md, or shardlings show 10_experts_attention
@@ -52,19 +51,20 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_attn(q, k, v, *, causal, striped):
-    """Attention of a text whose positions are cut over cp, in blocks or in stripes, and its heads over tp.
+    """Return the attention of a text; cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
 
-    Args: blocks of q, k and v float32[T, H, d] (cp, tp, -). causal: a query sees positions up to its own.
-    Returns: a block of float32[T, H, d] (cp, tp, -).
+    Args: one device's q, k and v, blocks of float32[T, H, d] sharded P('cp', 'tp'). causal: a query sees positions up to its own.
+        striped: device i has every N-th position, from i on.
+    Returns: one device's block of float32[T, H, d] sharded P('cp', 'tp').
     """
     # TODO: write this function
     raise NotImplementedError("ring_attn")
 
 
 # Question ring_hides_from [a number]
-# Attention in bfloat16, not causal, on a ring of 16 v4p chips: 64 query heads, and 8 key heads
-# that are sent round as 8. How many positions must a text have, over all chips, that no round's
-# hop takes longer than its products?
+# Attention runs in bfloat16, not causal, on a ring of 16 v4p chips. It has 64 query heads and 8
+# key heads, and sends keys and values of these 8 heads round the ring. From how many positions of
+# the whole text on does no round's hop take longer than its matmuls?
 #
 # Answer with a bare number.
 # Model: a hop takes its bytes / W1, one direction of a link; products take FLOPs / C.
@@ -75,8 +75,9 @@ ring_hides_from = None  # TODO: your answer
 
 
 # Question stripes_save [ms]
-# Causal attention of 98304 positions with 24 heads of d=128, bfloat16, on a ring of 4 v4p chips;
-# hops are hidden. How many ms do the rounds take less with stripes than with blocks?
+# Causal attention of 98304 positions with 24 heads of d=128 runs in bfloat16 on a ring of 4 v4p
+# chips; all hops are overlapped. How many ms shorter are all rounds together with stripes than
+# with blocks?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: 4·d FLOPs for each pair of a query and a key that it sees, at C; nothing for other pairs;

@@ -13,9 +13,9 @@ positions of my heads". Another one turns the result back.
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
-the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
-and K.
+**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. The grader wraps it in
+`jax.shard_map` with `check_vma=False`. First turn queries and keys with the given `rotate`, by their position *in
+the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q and K.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -57,18 +57,18 @@ def rotate(a, position):
 
 
 def ulysses(q, k, v):
-    """Causal attention with rotated queries and keys.
+    """Return causal attention with rotated queries and keys.
 
-    Args: blocks of q float32[B, T, Q, d], of k and v float32[B, T, K, d], all (-, x, -, -).
-    Returns: a block of float32[B, T, Q, d] (-, x, -, -).
+    Args: one device's blocks of q float32[B, T, Q, d] and of k and v float32[B, T, K, d], all sharded P(None, 'x').
+    Returns: one device's block of float32[B, T, Q, d] sharded P(None, 'x').
     """
     # TODO: write this function
     raise NotImplementedError("ulysses")
 
 
 # Question ulysses_bytes [MB]
-# 3 texts of 24576 positions on 8 devices; 48 query heads and 16 key heads of 128 bfloat16
-# numbers. How many MB does each device send in `ulysses`?
+# `ulysses` runs on 3 texts of 24576 positions and 8 devices, with 48 query heads and 16 key heads
+# of 128 bfloat16 numbers. How many MB does each device send?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -76,8 +76,8 @@ ulysses_bytes = None  # TODO: your answer
 
 
 # Question ulysses_time [us]
-# 2 texts of 40960 positions on a ring of 16 v4p chips; 48 query heads and 16 key heads of 128
-# bfloat16 numbers. How long do the all-to-alls of `ulysses` take, one after the other?
+# `ulysses` runs on 2 texts of 40960 positions and a ring of 16 v4p chips, with 48 query heads and
+# 16 key heads of 128 bfloat16 numbers. How long do its all-to-alls take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W).

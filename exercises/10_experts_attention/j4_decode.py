@@ -1,8 +1,8 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. For long texts
-the cache is larger than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax is a
-ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they cannot average ratios.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. It can be larger
+than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax mean is a ratio of two sums
+over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -12,8 +12,9 @@ ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they 
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
-`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
+**Write** the body `decode(q, k, v, length)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. For
+each sequence and head: the softmax of q · k over the first `length` positions, and the mean of the rows of v with
+these weights. `q` is scaled already.
 
 | | whole shape | layout |
 |---|---|---|
@@ -32,12 +33,12 @@ ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
 from all scores of a head the largest score on any device.
 
-**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of the mesh axes; s score, mass Σ e^(s −
-max); V bytes of one device's array, W both-way bandwidth of a link.
+**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
+max); V bytes, W both-way bandwidth of a link.
 
 **Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
-alone, and (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass, not half. Traffic with B=6, K=2, H=5 on z=x=y=2: 1 ·
-3 · 1 · 7 numbers, 84 bytes.
+alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
+7 numbers, 84 bytes.
 
 Check your work: shardlings check j4_decode
 For all exercises of this module: README.md, or shardlings show 10_experts_attention
@@ -50,18 +51,19 @@ from jax.sharding import PartitionSpec as P
 
 
 def decode(q, k, v, length):
-    """Attention of one new token to a cache.
+    """Return the attention of one new token to a cache.
 
-    Args: blocks of q float32[B, K, H] (z, y, -), of k and v float32[B, S, K, H] (z, x, y, -), of length int32[B] (z).
-    Returns: a block of float32[B, K, H] (z, y, -).
+    Args: one device's blocks of q float32[B, K, H] sharded P('z', 'y'), of k and v float32[B, S, K, H] sharded P('z', 'x', 'y'), and
+        of length int32[B] sharded P('z').
+    Returns: one device's block of float32[B, K, H] sharded P('z', 'y').
     """
     # TODO: write this function
     raise NotImplementedError("decode")
 
 
 # Question cache_read_time [ms]
-# A layer's cache has 8 heads of 128 bfloat16 numbers. 48 sequences of 40960 positions are cut
-# over x=16, y=2 and z=2 v4p chips as above. How long does a chip take to read its part of the
+# A layer's cache has 8 heads of 128 bfloat16 numbers, and 48 sequences of 40960 positions. A mesh
+# x=16, y=2, z=2 of v4p chips cuts it as above. How long does a chip take to read its part of the
 # layer's cache in a step?
 #
 # Answer in ms (a bare number), or with a unit.
@@ -73,8 +75,8 @@ cache_read_time = None  # TODO: your answer
 
 
 # Question merge_time [us]
-# The positions are cut over a ring of 8 v5p chips, nothing else is. How long does `decode` take
-# to add masses and sums of 3584 sequences with 16 heads of 128, in float32?
+# A ring of 8 v5p chips cuts the positions, and nothing else. How long does `decode` take to add
+# the masses and the sums of v of 3584 sequences with 16 heads of 128 numbers, in float32?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out.

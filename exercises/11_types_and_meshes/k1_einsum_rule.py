@@ -8,8 +8,8 @@ Along one mesh axis an array has a *placement*: what each device holds, and whic
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results stand for the right array by
-one of these placements, then placements are types. A program can be checked before it runs.
+Every device applies one function to its parts, without communication. If the results have one of these placements,
+too, a program can be checked before it runs: placements are types.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -19,8 +19,8 @@ one of these placements, then placements are types. A program can be checked bef
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays:
-then somebody must slice, gather or reduce first.
+**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays.
+Such a program must slice, gather or reduce first.
 
 | | arguments |
 |---|---|
@@ -52,7 +52,7 @@ import math
 
 
 def einsum_rule(equation, placements):
-    """The placement of an einsum that every device computes from its own parts.
+    """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
@@ -62,7 +62,7 @@ def einsum_rule(equation, placements):
 
 
 def elementwise_rule(op, placements):
-    """The placement of an elementwise function that every device computes from its own parts.
+    """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.

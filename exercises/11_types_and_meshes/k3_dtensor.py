@@ -62,25 +62,29 @@ def axes_of(entry):
 
 
 def to_dtensor(spec, shape, mesh):
-    """The placements that say what a PartitionSpec says.
+    """Return the placements of the layout that a PartitionSpec describes.
 
     Args: spec, perhaps with unreduced axes; shape of the whole array; mesh is a dict from axis to size, in the mesh's order.
-    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list says it.
+    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list describes it.
     """
     # TODO: write this function
     raise NotImplementedError("to_dtensor")
 
 
 def to_spec(placements, shape, mesh):
-    """The PartitionSpec that says what a list of placements says; arguments as in to_dtensor. Raises ValueError if there is none."""
+    """Return the PartitionSpec of the layout that a list of placements describes.
+
+    Args: placements, one for each axis of the mesh; shape and mesh as in to_dtensor.
+    Returns: a PartitionSpec. Raises ValueError if no spec describes it.
+    """
     # TODO: write this function
     raise NotImplementedError("to_spec")
 
 
 # Question specs_without_a_list [a number]
-# An array of rank 3 lies on a mesh of 3 axes, all larger than 1. Each axis cuts one dimension, or
-# is unreduced, or leaves copies. How many of the PartitionSpecs for it can no list of `"R"`,
-# `"S(d)"`, `"P"` say?
+# An array of rank 3 is on a mesh of 3 axes, all larger than 1. Each axis cuts one dimension, or
+# is unreduced, or leaves copies. Count the PartitionSpecs that describe such layouts. How many of
+# them can no list of `"R"`, `"S(d)"`, `"P"` describe?
 #
 # Answer with a bare number.
 # Model: layouts as specs can say them; tuples that differ in their order are different specs.
@@ -90,7 +94,8 @@ specs_without_a_list = None  # TODO: your answer
 # Question scattered_gradient [a PartitionSpec]
 # On a mesh dp=2, fsdp=3, tp=4 the gradient of a weight of shape (48, 96) is `P("fsdp", "tp",
 # unreduced={"dp"})`. In `shard_map` each device calls `jax.lax.psum_scatter(g, "dp",
-# scatter_dimension=0, tiled=True)` on what it holds. How does the gradient lie then?
+# scatter_dimension=0, tiled=True)` on its part `g`. Which PartitionSpec does the gradient have
+# then?
 #
 # Answer with a PartitionSpec over dp, fsdp, tp, such as P('dp', None).
 scattered_gradient = None  # TODO: your answer

@@ -26,7 +26,7 @@ as it is.
 
 | check | rule |
 |---|---|
-| `by_name` | the first rule for a name that is not skipped applies; if there is none, the dimension stays whole |
+| `by_name` | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
 | `each_axis_once` | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
 | `rules_in_order` | the rules are tried from first to last, in whatever order the dimensions are |
 | `axes_of_the_mesh` | a rule with an axis that the mesh lacks is skipped as a whole |
@@ -55,7 +55,7 @@ def axes_of(entry):
 
 
 def spec_of(names, rules, mesh):
-    """The PartitionSpec of an array whose dimensions have these names.
+    """Return the PartitionSpec of an array whose dimensions have these names.
 
     Args:
         names: a tuple with a name or None for each dimension.
@@ -68,7 +68,7 @@ def spec_of(names, rules, mesh):
 
 
 # Question bytes_by_rules [MB]
-# The rules, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has
+# The rules are, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has
 # dp=2, fsdp=4, tp=8. `x` is bfloat16[48, 768, 3072], named (batch, seq, embed), and `w`
 # bfloat16[3072, 49152], named (embed, mlp). How many MB of the two does one device hold?
 #
@@ -79,8 +79,8 @@ bytes_by_rules = None  # TODO: your answer
 
 # Question spec_by_rules [a PartitionSpec]
 # On a mesh of dp and tp, the rules are, in this order: batch → (dp, fsdp), heads → tp, seq → tp,
-# batch → dp, embed → fsdp, embed → dp. Which PartitionSpec has an array named (seq, batch, heads,
-# embed)?
+# batch → dp, embed → fsdp, embed → dp. Which PartitionSpec does an array named (seq, batch,
+# heads, embed) get?
 #
 # Answer with a PartitionSpec over dp, fsdp, tp, such as P('dp', None).
 spec_by_rules = None  # TODO: your answer

@@ -82,25 +82,25 @@ def computations(hlo):
 
 
 def size(shape):
-    """Bytes of a shape such as bf16[8,4]{1,0}, or of all in a tuple."""
+    """Return the bytes of a shape such as bf16[8,4]{1,0}, or of all shapes in a tuple."""
     arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
     return sum(ITEMSIZE[dtype] * prod(int(n) for n in dims.split(",") if n) for dtype, dims in arrays)
 
 
 def device_groups(text):
-    """The groups that ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)`` stands for, as lists of devices in the order of the text."""
+    """Return the groups of ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)``, as lists of devices in the order of the text."""
     # TODO: write this function
     raise NotImplementedError("device_groups")
 
 
 def collectives(hlo):
-    """Every collective that the program runs, as (kind, bytes, groups, trips), sorted; twice where two lines send alike."""
+    """Return every collective that the program runs, as (kind, bytes, groups, trips), sorted; two equal lines give two entries."""
     # TODO: write this function
     raise NotImplementedError("collectives")
 
 
 # Question sent_by_loops [MB]
-# In the body of a loop of 12 rounds, inside of a loop of 2 rounds, stands `%all-gather-start.1 =
+# The body of a loop of 12 rounds, inside a loop of 2 rounds, has the line `%all-gather-start.1 =
 # (bf16[384,1024], bf16[3072,1024]) all-gather-start(%w), replica_groups=[4,8]<=[8,4]T(1,0),
 # dimensions={0}`, and further down its `all-gather-done`. How many bytes does one device send for
 # it while the program runs?

@@ -29,7 +29,7 @@ An all-gather one way round a ring takes
 
 | check | rule |
 |---|---|
-| `timed_after_compiling` | the first call with a new size or a new `cut` compiles: leave it out |
+| `timed_after_compiling` | the first call with a new pair of `bytes` and `cut` compiles: leave it out |
 | `timed_alone` | a device runs calls one after the other: leave out a call made before the previous one was ready |
 | `timed_while_moving` | an array that is whole already moves nothing: leave out calls with `cut` False |
 | `fitted` | least squares over all sizes, within 5 % |
@@ -49,16 +49,23 @@ from statistics import median
 
 
 def durations(log):
-    """[(bytes, [seconds, ...]), ...]: sizes ascending, the seconds of each in the log's order; sizes of which no call counts are left out."""
+    """Return the seconds of the calls that count, for each size.
+
+    Args: log, a list of dicts with bytes, cut, called, returned and ready, one for each call.
+    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each in the log's order. A size without a call that
+        counts is left out.
+    """
     # TODO: write this function
     raise NotImplementedError("durations")
 
 
 def fit(measured, devices):
-    """(alpha, beta), seconds of a hop and bytes/s of a link, by least squares over all sizes; ValueError for fewer than two sizes.
+    """Return (alpha, beta), the seconds of a hop and the bytes/s of a link, by least squares over all sizes.
 
-    Some calls are held up by something else and take several times as long: take what resists that, such as the median or the least.
-    Up to 5 % off is right.
+    Some calls take several times as long, because something else held them up. Use the median or the minimum of each size. Both
+    numbers may be up to 5 % off.
+
+    Raises ValueError for fewer than two sizes.
     """
     # TODO: write this function
     raise NotImplementedError("fit")

@@ -48,22 +48,22 @@ import re
 
 
 def parameters(hlo):
-    """(local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
+    """Return (local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
     line = r"%\S+ = \w+\[([\d,]*)\]\S* parameter\((\d+)\), sharding=(\{[^}]*\})"
     found = {int(number): (shape, sharding) for shape, number, sharding in re.findall(line, hlo)}
     return [([int(n) for n in found[i][0].split(",") if n], found[i][1]) for i in sorted(found)]
 
 
 def axes(groups, mesh):
-    """The names of the axes over which these groups talk, in the mesh's order; an empty list where nobody does."""
+    """Return the names of the axes along which these groups communicate, in the mesh's order; [] for groups of one device."""
     # TODO: write this function
     raise NotImplementedError("axes")
 
 
 def global_shapes(hlo, mesh):
-    """(whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
+    """Return (whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
 
-    Where two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that nothing cuts has [].
+    If two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that no axis cuts has [].
     """
     # TODO: write this function
     raise NotImplementedError("global_shapes")
@@ -72,8 +72,8 @@ def global_shapes(hlo, mesh):
 # Question whole_product [GFLOP]
 # On a mesh x=4, y=32, z=5 a profile shows `%d = bf16[160,1536] dot(%h, %w)`, where `%h` is
 # `bf16[160,512]` with `sharding={devices=[4,32,5]<=[640] last_tile_dim_replicate}`, `%w` is
-# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs has the
-# product of the whole arrays?
+# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs does the
+# matmul of the whole arrays take?
 #
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: multiplications and additions of the whole product, each once; those of the all-reduce do

@@ -21,33 +21,32 @@ given.
 | `block(params, x, *, mesh)` | x ← x + attention(norm(x)); then x + MLP(norm(x)) |
 | `train_step(params, x, y, *, mesh)` | (p − RATE · g · min(1, LIMIT/‖g‖) for each parameter, loss, ‖g‖) |
 
-Attention is causal, with scores q · k / √d; the MLP is `silu(n @ up) @ down`. x, y and the block's result are
-float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all B·T·D
-numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. The grader differentiates `block`:
-leave `check_vma` on.
+Attention is causal by positions of the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. Arrays
+are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all
+numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. JAX differentiates `block`: leave
+`check_vma` on.
 
-**What is checked**: bytes that a device sends; single numbers and padding are free
+**What is checked** (single numbers and padding are free)
 
 | check | rule |
 |---|---|
-| `block_value`, `block_gradients`, `block_long` | those of one device, laid out as above |
-| `step_value`, `step_slab`, `step_narrow` | those of one device, also in bfloat16 |
-| `block_forward` | tp: two all-reduces of its rows; sp: gather K and V of its heads once; dp: nothing |
+| `block_value`, `block_gradients`, `block_long`, | those of one device, |
+| `step_value`, `step_slab`, `step_narrow` | also in bfloat16 |
+| `block_forward` | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
 | `block_backward` | tp: as much, and the scales' gradients; sp: twice as much |
-| | dp and sp: one all-reduce of its parameters over both |
+| | dp and sp: one all-reduce of a device's parameters over both |
 | `step_traffic` | both together |
-| `step_same` | at real sizes the same program; at most one more forward pass of matmuls |
-| `step_memory` | parameters, rows, scores and their softmax in the dtype of x; no float32 copy of them |
-| `step_time` | clock, v5p:2x2x2, *ideal*: at most twice its matmuls and all its collectives |
+| `step_same` | the same program at real sizes; at most one more forward pass of matmuls |
+| `step_memory` | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
+| `step_time` | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
 
 So you may gather K and V again in the backward pass.
 
-**Symbols.** T positions, H heads of d, F hidden units; a place along dp has b texts, a place along sp T/sp
-positions; V bytes, W both-way bandwidth of a link, C FLOP/s. In the questions F = 4·D, H·d = D, bfloat16; each mesh
-axis is a ring.
+**Symbols.** T positions, H heads of d, F hidden units; b texts and T/sp positions on a device; V bytes, W both-way
+bandwidth, C FLOP/s. In questions F = 4·D, H·d = D, bfloat16; mesh axes are rings.
 
-**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2, float32. Rows are [3, 6, 10], 720 bytes; an all-reduce
-sends 720, the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
+**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. Rows are [3, 6, 10], 720 bytes; an all-reduce sends 720,
+the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
 
 Check your work: shardlings check m1_block
 For all exercises of this module: README.md, or shardlings show 13_capstone
@@ -82,12 +81,12 @@ leaderboard_name = ""
 
 
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
 def block(params, x, *, mesh):
-    """The block's result, in layout ROWS.
+    """Return the block's result, in layout ROWS.
 
     Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
     Returns: float32[B, T, D] in layout ROWS.
@@ -97,19 +96,20 @@ def block(params, x, *, mesh):
 
 
 def train_step(params, x, y, *, mesh):
-    """One step on the mean squared error, with its gradient clipped.
+    """Make one step on the mean squared error, with its gradient clipped.
 
     Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are those of the whole batch.
     """
     # TODO: write this function
     raise NotImplementedError("train_step")
 
 
 # Question block_times [products, rows, keys, gradients]
-# How long does each part of a block take on v5p with dp=4, sp=4, tp=8, b=1, T=49152, D=8192?
-# Forward and backward: a chip's products, all that goes over tp (`rows`), K and V and their
-# gradients over sp (`keys`), the parameters' gradients over dp and sp (`gradients`).
+# How long does each part of a block take on v5p with dp=4, sp=4, tp=8, b=1, T=49152, D=8192, in
+# the forward and backward pass together? `products`: a chip's matmuls. `rows`: the all-reduces
+# over tp. `keys`: K and V, each gathered once over sp, and their gradients. `gradients`: the
+# parameters' gradients over dp and sp.
 #
 # Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}: products in ms, rows
 # in ms, keys in ms, gradients in ms (bare numbers), or with units.
@@ -123,9 +123,10 @@ block_times = None  # TODO: your answer
 
 
 # Question block_step [ms]
-# How long does a block take on v5p, forward and backward, with dp=4, sp=16, tp=4, b=1, T=49152,
-# D=8192? Products wait for rows, K and V, and these for products; only the parameters' gradients
-# have time, until the backward products are done.
+# How long does a block take on v5p, forward and backward pass together, with dp=4, sp=16, tp=4,
+# b=1, T=49152, D=8192? Matmuls wait for rows, K and V, and these wait for matmuls. Only the all-
+# reduce of the parameters' gradients overlaps the backward pass's matmuls. K and V are gathered
+# once.
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
@@ -139,8 +140,9 @@ block_step = None  # TODO: your answer
 
 
 # Question block_bottleneck [one of A, B, C, D]
-# What is the bottleneck on v5p with dp=8, sp=4, tp=8, b=1, T=49152, D=8192, when all runs beside
-# all? That is, which of these would have to be faster for the step to be?
+# What is the bottleneck on v5p with dp=8, sp=4, tp=8, b=1, T=49152, D=8192, if all four parts
+# overlap completely? That is, which of them takes the longest, so that the step is faster only if
+# it is faster?
 #
 # - A: K and V and their gradients over sp
 # - B: the parameters' gradients over dp and sp
@@ -157,8 +159,9 @@ block_bottleneck = None  # TODO: your answer
 
 
 # Question block_hides_from [token]
-# On v5p, how many positions must each place along dp and sp have (b·T/sp), for the parameters'
-# gradients to take no longer than the backward products, with T=16384 and D=2048?
+# On v5p, with T=16384 and D=2048: how many positions (b·T/sp) must each place along dp and sp
+# have, so that the all-reduce of the parameters' gradients takes no longer than the matmuls of
+# the backward pass?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
@@ -193,7 +196,7 @@ block_hides_from = None  # TODO: your answer
 # ```
 #
 # The picture is of the *ideal* profile: every collective runs beside the core. By v5p's own profile only permutes do.
-# There 0 % of these all-reduces, gathers and scatters is hidden.
+# There these all-reduces, gathers and scatters are fully exposed: 0 % of their time is hidden.
 #
 # **The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
 # sizes above. To take part, set `leaderboard_name`; you are shown by that name alone. It has letters, digits, blanks,

@@ -89,8 +89,11 @@ def broken_means(x, *, mesh):
     ]
 )
 def squares(x, *, mesh):
-    """x float32[B, D] sharded P('x') -> (float32[B] sharded P('x'), the sum of squares of each row;
-    float32[D], whole on every device, that of each column)."""
+    """Return the sum of squares of each row, and of each column.
+
+    Args: x is float32[B, D] sharded P('x').
+    Returns: (float32[B] sharded P('x'), one sum for each row; float32[D], whole on every device, one for each column).
+    """
 
     def local(x):
         return (x**2).sum(1), jax.lax.psum((x**2).sum(0), "x")
@@ -100,14 +103,17 @@ def squares(x, *, mesh):
 
 @exercise.task(
     hints=[
-        "The message names the carry, its type at the start and its type after a round. Which should it be?",
+        "The message names the carry, its type at the start and its type after a round. Which of the two should it have?",
         "Zeros are the same on all devices. Say that they may vary: a cast, which sends nothing.",
         "start = jax.lax.pcast(jnp.zeros(x.shape[2]), 'x', to='varying')",
     ]
 )
 def decay(x, *, mesh):
-    """x float32[T, B, D] sharded P(None, 'x') -> float32[D], whole on every device: the sum over t and all rows b of
-    x[t, b] / 2**(T - 1 - t)."""
+    """Return the sum over t and all rows b of x[t, b] / 2**(T - 1 - t).
+
+    Args: x is float32[T, B, D] sharded P(None, 'x').
+    Returns: float32[D], whole on every device.
+    """
 
     def local(x):
         start = jax.lax.pcast(jnp.zeros(x.shape[2]), "x", to="varying")
@@ -119,13 +125,17 @@ def decay(x, *, mesh):
 
 @exercise.task(
     hints=[
-        "Whose rows are in the mean that a device has made?",
-        "All devices have as many rows, so the mean of their means is that of all rows. It takes one collective.",
+        "Which rows are in the mean that a device computed?",
+        "All devices have the same number of rows, so the mean of their means is the mean of all rows. It takes one collective.",
         "jax.lax.pmean(x.mean(0), 'x')",
     ]
 )
 def means(x, *, mesh):
-    """x float32[B, D] sharded P('x') -> float32[D], whole on every device: the mean of each column."""
+    """Return the mean of each column.
+
+    Args: x is float32[B, D] sharded P('x').
+    Returns: float32[D], whole on every device.
+    """
     return jax.shard_map(lambda x: jax.lax.pmean(x.mean(0), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(x)
 
 
@@ -142,7 +152,7 @@ def means(x, *, mesh):
     ],
 )
 def loop_time(chip, T, X, D, E):
-    """Somebody repairs `broken_decay` by a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and none after it: the types
-    fit, and the values are right. It runs twice on a ring of {{ X }} {{ chip }} chips, for {{ D }} and for {{ E }} columns of
-    float32, {{ T }} rounds each. How long do the all-reduces take, all one after the other?"""
+    """A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and none after it. The types
+    fit, and the values are right. The program runs twice on a ring of {{ X }} {{ chip }} chips, for {{ D }} and for {{ E }} columns
+    of float32, {{ T }} rounds each. How long do all its all-reduces take, one after the other?"""
     return T * sum(max(2 * latency(X), all_reduce_time(4 * n, X, chip)) for n in (D, E))

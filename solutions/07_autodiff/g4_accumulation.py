@@ -63,7 +63,7 @@ exercise = Exercise(meshes=[{"dp": 4, "y": 2}, {"dp": 3}], stars=3, extension=Tr
 
 @exercise.given
 def loss(ws, rows):
-    """Half the sum of squares of what the layers ws[L, D, D] make of rows[b, D]: of all rows, or of a device's own."""
+    """Return half the sum of squares of the layers' output: ws[L, D, D] applied to rows[b, D], all rows or one device's."""
     made, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
@@ -71,13 +71,13 @@ def loss(ws, rows):
 @exercise.task(
     axis_types="explicit",
     hints=[
-        "Where does the all-reduce arise? In the backward pass of the product that uses whole weights with cut rows.",
-        "Say before the loop that the weights' gradient may stay unreduced, and after the loop that it is to be whole.",
+        "Where does the all-reduce arise? In the backward pass of the matmul of whole weights with cut rows.",
+        "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
         "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; gradients are of reshard(ws, P(reduced={'dp'})).",
     ],
 )
 def accumulate(ws, xs, *, mesh):
-    """The gradient with respect to ws of the sum of loss(ws, x) over the micro-batches x of xs.
+    """Return the gradient for ws of the sum of loss(ws, x) over the micro-batches x of xs.
 
     Args: ws is float32[L, D, D], whole on every device; xs is float32[M, B, D] sharded P(None, 'dp'), M micro-batches.
     Returns: float32[L, D, D], whole on every device.
@@ -106,9 +106,9 @@ RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothin
     ],
 )
 def accumulated_saving(chip, G, X, M):
-    """Data parallelism over a ring of {{ X }} {{ chip }} chips: {{ G }} million parameters, gradients in float32, {{ M }}
-    micro-batches per step. How many ms of communication does a step save when the gradient is all-reduced once instead of
-    in each micro-batch?"""
+    """A model of {{ G }} million parameters trains by data parallelism on a ring of {{ X }} {{ chip }} chips, with float32 gradients and
+    {{ M }} micro-batches per step. How many ms of communication does a step save if it all-reduces the gradient once instead of in
+    each micro-batch?"""
     return (M - 1) * all_reduce_time(4 * G * 1e6, X, chip)
 
 
@@ -124,8 +124,8 @@ def accumulated_saving(chip, G, X, M):
     ],
 )
 def accumulated_tokens(chip, percent, X, width):
-    """Data parallelism over a ring of {{ X }} {{ chip }} chips; gradients have {{ width }} bytes per parameter, and their one
-    all-reduce follows the last micro-batch. How many tokens must each chip process per step, over all its micro-batches,
-    for the all-reduce to take {{ percent }} % of the step?"""
+    """A model trains by data parallelism on a ring of {{ X }} {{ chip }} chips. Gradients have {{ width }} bytes per parameter, and their
+    one all-reduce follows the last micro-batch. How many tokens must each chip process per step, in all its micro-batches, so that the
+    all-reduce takes {{ percent }} % of the step?"""
     share = percent / 100
     return (1 - share) / share * all_reduce_time(width, X, chip) * CHIPS[chip].bf16 / 6

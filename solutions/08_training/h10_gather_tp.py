@@ -13,8 +13,8 @@ pass; here you write its backward pass, too.
               dh[B, D/N], own columns <── reduce-scatter;  dx: all-reduce
 ```
 
-**Write** `gather_tp(x, ws, dy)`, a body for `shard_map` with `check_vma=False`. Start with h = x and compute h ←
-tanh(h @ w) for each layer. Return the last h, and the gradients of Σ(y · dy).
+**Write** the body `gather_tp(x, ws, dy)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. Start with
+h = x and compute h ← tanh(h @ w) for each layer. Return the last h, and the gradients of Σ(y · dy).
 
 | | shape on one device | layout |
 |---|---|---|
@@ -68,16 +68,16 @@ COLUMNS = exercise.given(P(None, None, "tp"))
     out_specs=(P(), P(), COLUMNS),
     check_vma=False,
     hints=[
-        "Of dh, which numbers does a device need to go on, and who has parts of them?",
+        "Which numbers of dh does a device need for the next step, and which devices have parts of them?",
         "Cut your columns out of dy; for each layer from the last: gradient of w, your part of dh, reduce-scatter; at x all-reduce.",
         "back = mine(dh) * (1 - mine(h)**2); dw = before.T @ back; dh = psum_scatter(back @ w.T, 'tp', scatter_dimension=1, tiled=True)",
     ],
 )
 def gather_tp(x, ws, dy):
-    """The layers forward and backward.
+    """Return the last h, and the gradients of sum(y * dy) for x and ws.
 
     Args: x, dy float32[B, D], whole on each device; ws float32[L, D, D/N], a device's columns; the mesh axis is 'tp'.
-    Returns: y float32[B, D] and dx float32[B, D], whole on each device, and dws as ws.
+    Returns: (y, dx, dws): y and dx float32[B, D], whole on each device, and dws shaped as ws.
     """
     width = ws.shape[2]
 
@@ -111,8 +111,8 @@ def gather_tp(x, ws, dy):
     ],
 )
 def gather_tp_bytes(B, D, L, N):
-    """`gather_tp` with B={{ B }}, D={{ D }}, {{ L }} layers, in bfloat16 on tp={{ N }}. How many MB does each device send, forward and
-    backward together?"""
+    """`gather_tp` runs with B={{ B }}, D={{ D }}, {{ L }} layers, in bfloat16 on tp={{ N }}. How many MB does each device send, in the
+    forward and backward pass together?"""
     return (2 * L + 1) * 2 * B * D * (N - 1) / N
 
 
@@ -128,6 +128,6 @@ def gather_tp_bytes(B, D, L, N):
     ],
 )
 def slicing_costs(chip, B, D, L, N):
-    """Somebody all-reduces every {dh} of [{{ B }}, {{ D }}] in bfloat16 and then cuts out his own columns. With {{ L }} layers on a ring of
-    {{ N }} {{ chip }} chips: how much longer does his backward pass communicate than it has to?"""
+    """A program all-reduces every {dh} of [{{ B }}, {{ D }}] in bfloat16, and each device then cuts out its own columns. It has {{ L }} layers
+    on a ring of {{ N }} {{ chip }} chips. How much longer is the communication of its backward pass than necessary?"""
     return (L - 1) * reduce_scatter_time(2 * B * D, N, chip)

@@ -66,16 +66,16 @@ exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2)
 
 @exercise.task(
     hints=[
-        "What would one device divide by? When is that number known, and to whom?",
-        "Count the real rows of all devices first, divide by that, and add up what is left. Fold the device's number into the key.",
+        "By which number would one device divide? Which devices know it, and when?",
+        "Count the real rows of all devices first, divide by that number, and add up losses and gradients. Fold the device's number into the key.",
         "n = psum(real.sum(), 'dp'); loss_of = lambda params: sum(where(real[:, None], error**2, 0)) / n; psum((loss, grads), 'dp')",
     ]
 )
 def ddp_step(params, x, y, real, key, *, mesh):
-    """One step of data-parallel gradient descent: (params, kept, loss).
+    """Make one step of data-parallel gradient descent and return (params, kept, loss).
 
     Args: params {"a": float32[D, F], "b": float32[F, K]}, whole on every device; x float32[B, D], y float32[B, K] and real bool[B]
-        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, another in each step; mesh may have more axes than dp.
+        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, new in each step; mesh may have more axes than dp.
     Returns: params, whole on every device; kept bool[B, F] sharded P('dp'); the loss before the step.
     """
 
@@ -109,8 +109,8 @@ def ddp_step(params, x, y, real, key, *, mesh):
     ],
 )
 def ddp_loss(A, B, a, b):
-    """Two devices have 512 tokens each. On one {{ A }} are real and have the mean loss {{ a }}, on the other {{ B }} are, with the mean
-    loss {{ b }}; the rest is padding. What is the loss of the batch?"""
+    """Two devices have 512 tokens each. On the first, {{ A }} tokens are real and have the mean loss {{ a }}. On the second, {{ B }} tokens are
+    real and have the mean loss {{ b }}. The others are padding. What is the loss of the batch?"""
     return (A * a + B * b) / (A + B)
 
 
@@ -126,6 +126,7 @@ def ddp_loss(A, B, a, b):
     ],
 )
 def ddp_unhidden(chip, M, T, N):
-    """{{ M }} million parameters are trained by data parallelism on a ring of {{ N }} {{ chip }} chips, {{ T }} tokens on each. The bfloat16 gradients are
-    all-reduced when the backward pass is over. How long do forward, backward and all-reduce take together?"""
+    """A model of {{ M }} million parameters trains by data parallelism on a ring of {{ N }} {{ chip }} chips, with {{ T }} tokens on each. The
+    all-reduce of the bfloat16 gradients starts after the backward pass. How long do forward pass, backward pass and all-reduce take
+    together?"""
     return matmul_time(6e6 * M * T, chip) + all_reduce_time(2e6 * M, N, chip)

@@ -1,15 +1,15 @@
 """# H2 Gradients in buckets
 
-A gradient can be sent as soon as it is computed, while earlier layers still compute. One all-reduce per tensor pays
-an overhead for each. One for all waits for the end. So tensors go into *buckets* in the order in which they become
-ready, and each bucket is sent as one flat array.
+A gradient can be sent while earlier layers still compute. One all-reduce per tensor pays an overhead for each; one
+for all waits for the end. So tensors go into *buckets* in the order in which they become ready. Each bucket is sent
+as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
    ready:     w2, w1, embed      not: embed, w2, w1, embed
 ```
 
-**Write** a function and a body.
+**Write** a function and a body. The grader wraps the body in `jax.shard_map` with `check_vma=False`.
 
 | | |
 |---|---|
@@ -18,17 +18,17 @@ ready, and each bucket is sent as one flat array.
 | `bucketed_grads(ws, x, y, *, plan)` | returns gradients as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
-| plan | lists of layer numbers: one all-reduce for each list |
+| plan | lists of layer numbers: the buckets |
 
-A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready once the backward pass
-has passed the first of them. `bucketed_grads` starts with h = x and computes h ← tanh(h·w) for each w. It
-differentiates the sum of (h − y)² over all devices' rows.
+A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready after the backward pass
+of the first use. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and differentiates the sum
+of (h − y)² over all devices' rows.
 
 **What is checked**
 
 | check | rule |
 |---|---|
-| `buckets_order` | every gradient is sent once, as soon as those before it are ready |
+| `buckets_order` | every gradient once, in the order in which they become ready |
 | `buckets_size` | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
 | `bucketed_value`, `bucketed_narrow` | the gradients of all rows, in float32 and bfloat16 |
 | `bucketed_budget` | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
@@ -37,17 +37,17 @@ differentiates the sum of (h − y)² over all devices' rows.
 
 Allowed: a smaller first bucket, to start early.
 
-**Symbols.** B rows, N devices along dp, L layers, D_l widths; s bytes of all gradients, n buckets, o overhead of
-one bucket; V bytes of an array, W both-way bandwidth of a link, w = W/2 bytes/s that a ring all-reduces.
+**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of one; V bytes of an array, W
+both-way bandwidth of a link.
 
 **Small case.** Trainable tensors become ready as w2 (20 bytes), w1 (30), embed (40). The cap is 50: [w2, w1] and
 [embed].
 
 ## Going further
 
-**How large.** Gradients of s bytes come just as fast as the ring takes them, at w bytes/s. Each bucket costs o
-more. With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass
-takes s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
+**How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes come just as fast. Each bucket costs o more.
+With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass takes
+s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
 therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass is
 faster, T < s/w, the first bucket starts after T/n. If it is much slower, only the last bucket is exposed.
 
@@ -64,7 +64,7 @@ link dp-                                                R···all_reduce·R··
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. By v5e's own profile an all-reduce
-occupies the core, and nothing of it is hidden.
+occupies the core, and is fully exposed.
 
 **In real systems.** `DistributedDataParallel` with buckets of 25 MB after a first one of 1 MB.
 
@@ -85,12 +85,12 @@ exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=T
 @exercise.function(
     hints=[
         "Walk through the tensors as the backward pass does. Where does it meet the first use of a tied one?",
-        "Keep each trainable name where it stands first, then go backwards; begin a bucket when the next tensor does not fit.",
+        "Keep each trainable name at its first place, then go backwards. Begin a new bucket when the next tensor does not fit.",
         "placed = {name: size for name, size, trainable in tensors if trainable} has first uses; for name in reversed(placed): ...",
     ]
 )
 def buckets(tensors, cap):
-    """Lists of names in the order of sending.
+    """Return lists of names, in the order of sending.
 
     Args: tensors: [name, bytes, trainable] of each use, in the order of the forward pass; cap: bytes of a bucket.
     """
@@ -109,13 +109,13 @@ def buckets(tensors, cap):
     out_specs=P(),
     check_vma=False,
     hints=[
-        "Which gradients must have been made before the first bucket can go?",
-        "Join only the gradients of one bucket; cut what comes back, and give each part its own shape again.",
+        "Which gradients must be ready before the program can send the first bucket?",
+        "Join only the gradients of one bucket. Split the sum, and give each part its own shape again.",
         "flat = psum(concatenate([grads[i].ravel() for i in bucket]), 'dp'); then split, reshape and put back into grads.",
     ],
 )
 def bucketed_grads(ws, x, y, *, plan):
-    """The gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
+    """Return the gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
 
     Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; the axis is 'dp'.
     """
@@ -134,7 +134,7 @@ def bucketed_grads(ws, x, y, *, plan):
     return grads
 
 
-MODEL = "gradients come as fast as the link takes them; each bucket is bare for its overhead, and one of them for its transfer; a ring takes 2 V / W, W both directions of one link"
+MODEL = "gradients come as fast as the ring takes them; exposed are the overhead of each bucket, and the transfer of one bucket; a ring takes 2 V / W, W both directions of one link"
 
 
 @exercise.number(
@@ -147,8 +147,8 @@ MODEL = "gradients come as fast as the link takes them; each bucket is bare for 
     ],
 )  # fmt: skip
 def best_bucket(chip, M, o):
-    """{{ M }} million bfloat16 gradients are all-reduced on a ring of {{ chip }} chips, in equal buckets that cost {{ o }} us each beside their
-    transfer. How large are the buckets that leave the least time bare?"""
+    """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in equal buckets. Each bucket costs {{ o }} us beside its
+    transfer. How large are the buckets that leave the least time exposed?"""
     return (2e6 * M * CHIPS[chip].ici * o * 1e-6) ** 0.5
 
 
@@ -162,6 +162,6 @@ def best_bucket(chip, M, o):
     ],
 )  # fmt: skip
 def bare_time(chip, M, o, n):
-    """{{ M }} million bfloat16 gradients are all-reduced on a ring of {{ chip }} chips, in {{ n }} equal buckets that cost {{ o }} us each beside
-    their transfer. How much longer than the backward pass does the step take?"""
+    """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in {{ n }} equal buckets. Each bucket costs {{ o }} us beside its
+    transfer. How much longer than the backward pass does the step take?"""
     return 2e6 * M / n / CHIPS[chip].ici + n * o * 1e-6

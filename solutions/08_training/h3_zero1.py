@@ -1,8 +1,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them. ZeRO's
-first stage cuts them: a device keeps the moments of 1/N of the *elements* and updates those elements. Then all
-devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
+Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them.
+With ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices
+gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
 
 ```
         one device of four                      all devices
@@ -27,7 +27,7 @@ y)²` over all rows and columns. With g the gradient of all parameters together,
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
 | returns | (params, opt, loss before the step) | as they came; loss whole |
 
-S is at least the number of parameters, and a multiple of N. You choose which element of m and v belongs to which
+S is a multiple of N and at least the number of parameters. You choose which element of m and v belongs to which
 parameter.
 
 **What is checked**
@@ -41,8 +41,8 @@ parameter.
 **Symbols.** N devices along dp, ‖g‖ the norm over all parameters, V bytes of a whole array, W both-way bandwidth of
 a link.
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of each moment,
-264 bytes instead of 1056. It sends 3/4 · 528 = 396 bytes in the reduce-scatter and 396 in the all-gather.
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of m and v, 264
+bytes, not 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
 
 ## Going further
 
@@ -67,13 +67,13 @@ OPT = exercise.given({"m": P("dp"), "v": P("dp"), "t": P()})
 
 @exercise.task(
     hints=[
-        "Which numbers of the summed gradient does a device need that updates 1/N of the elements? Who has the others' squares?",
-        "Ravel gradients and parameters, pad to S. psum_scatter the one, slice your part of the other, update it, all_gather.",
+        "A device updates 1/N of the elements. Which numbers of the summed gradient does it need? Which devices hold the rest of the norm?",
+        "Ravel gradients and parameters, and pad both to S. psum_scatter the gradients, slice your part of the parameters, update it, all_gather.",
         "g = psum_scatter(pad(ravel_pytree(grads)[0]), 'dp', tiled=True); g /= maximum(1, sqrt(psum(sum(g**2), 'dp')))",
     ]
 )
 def zero1_step(params, opt, x, y, *, mesh):
-    """One step of AdamW with its moments cut over dp: (params, opt, loss).
+    """Make one step of AdamW with its moments cut over dp, and return (params, opt, loss).
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
@@ -117,7 +117,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 )
 def zero1_held(V, D, L, N):
     """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters. It trains with ZeRO-1 on {{ N }} chips. How
-    much memory do weights and moments take on the chip that holds most?"""
+    much memory do weights and moments take on each chip?"""
     parameters = V * D + L * 12 * D**2
     return 2 * parameters + 2 * 4 * parameters / N
 
@@ -134,6 +134,6 @@ def zero1_held(V, D, L, N):
     ],
 )
 def zero1_sending(chip, M, N):
-    """{{ M }} million parameters train with ZeRO-1 on a ring of {{ N }} {{ chip }} chips: gradients are reduce-scattered in float32, new weights
-    gathered in bfloat16. How long does a step send?"""
+    """A model of {{ M }} million parameters trains with ZeRO-1 on a ring of {{ N }} {{ chip }} chips. It reduce-scatters gradients in float32 and
+    gathers new weights in bfloat16. How long does the communication of a step take?"""
     return reduce_scatter_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)

@@ -4,9 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Cut `w1` and `w3` by columns and `w2` by rows, all over tp. A device then has its own hidden units from the first
-matmul to the last, and ends with a partial sum of y. In the backward pass dy is whole, so each device computes the
-gradients of its own units alone. The gradient of x is the sum of what comes back through all devices' units.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own hidden units from the first matmul to
+the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units alone,
+because dy is whole. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -17,7 +17,8 @@ gradients of its own units alone. The gradient of x is the sum of what comes bac
                                                      +-------+
 ```
 
-**Write** two bodies for `shard_map` and a function. Shapes are in their docstrings.
+**Write** two bodies and a function; docstrings have shapes. The grader wraps bodies in `jax.shard_map` with
+`check_vma=False`.
 
 | | returns |
 |---|---|
@@ -32,7 +33,7 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 | check | rule | small case |
 |---|---|---|
 | `gated_forward`, `gated_weights`, `gated_dx` | y and gradients of one device; those of x and b are whole | |
-| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather in its place | 720 bytes |
+| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
 | `init_spread` | each device draws its part, variance as above, nothing is sent | |
 | `init_independent` | devices, weights and seeds share no numbers | |
 | `fused_order` | the order; `ValueError` where N does not divide F | |
@@ -66,15 +67,15 @@ CUT = exercise.given({"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")})
     check_vma=False,
     hints=[
         "Which arrays are whole on a device, which are cut, and which two are parts of a sum?",
-        "Add b when y has been summed. Backwards: dh = dy @ w2.T, split it over gate and up, and sum both parts of dx at once.",
+        "Add b after the sum of y. Backward pass: dh = dy @ w2.T, split it over gate and up, and sum both parts of dx at once.",
         "dx = psum(dg @ w1.T + du @ w3.T, 'tp') with du = dh * silu(g), dg = dh * u * s * (1 + g * (1 - s)), s = sigmoid(g)",
     ],
 )
 def gated_mlp(x, w1, w3, w2, b, dy):
-    """The block forward and backward.
+    """Return y and the gradients of sum(y * dy).
 
     Args: x, dy float32[B, D] and b float32[D], whole on each device; w1, w3 float32[D, F/N]; w2 float32[F/N, D]; the axis is 'tp'.
-    Returns: (y, {"x", "w1", "w3", "w2", "b"}), the gradients shaped as what they are of.
+    Returns: (y, {"x", "w1", "w3", "w2", "b"}); each gradient has the shape of its array.
     """
     gate, up = x @ w1, x @ w3
     open_ = jax.nn.sigmoid(gate)
@@ -96,9 +97,9 @@ def gated_mlp(x, w1, w3, w2, b, dy):
     ],
 )
 def init(seed, *, D, F):
-    """New weights, of which this device draws its own part.
+    """Return new weights; each device draws its own part.
 
-    Args: seed, an int32, the same on each device; D and F, the whole dimensions; the mesh axis is 'tp'.
+    Args: seed, an int32, equal on all devices; D and F, the whole dimensions; the mesh axis is 'tp'.
     Returns: {"w1": float32[D, F/N], "w3": float32[D, F/N], "w2": float32[F/N, D]}.
     """
     units = F // jax.lax.axis_size("tp")
@@ -109,13 +110,16 @@ def init(seed, *, D, F):
 
 @exercise.function(
     hints=[
-        "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 do those of w3 stand that belong to them?",
+        "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 are the columns of w3 that belong to them?",
         "For each device, for each half of w13, that device's F/N columns of that half.",
         "[half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]",
     ]
 )
 def fused_columns(F, N):
-    """Places in [w1 | w3] of the 2F columns, in the order in which N equal pieces are [piece of w1 | piece of w3]."""
+    """Return the places in w13 = [w1 | w3] of 2F columns, in an order whose N equal pieces are [piece of w1 | piece of w3].
+
+    Returns: a list of 2F ints. Raises ValueError if N does not divide F.
+    """
     if F % N:
         raise ValueError(f"{F} columns do not make {N} equal pieces")
     units = F // N
@@ -134,8 +138,8 @@ def fused_columns(F, N):
     ],
 )
 def gated_mlp_bytes(B, D, F, N):
-    """`gated_mlp` with B={{ B }}, D={{ D }}, F={{ F }}, in bfloat16 on tp={{ N }}. How many MB does each device send, forward and backward
-    together?"""
+    """`gated_mlp` runs with B={{ B }}, D={{ D }}, F={{ F }}, in bfloat16 on tp={{ N }}. How many MB does each device send, in the forward and
+    backward pass together?"""
     return 2 * 2 * 2 * B * D * (N - 1) / N
 
 
@@ -151,6 +155,6 @@ def gated_mlp_bytes(B, D, F, N):
     ],
 )
 def gated_mlp_time(chip, B, D, F, N):
-    """`gated_mlp` in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. The all-reduces wait for the products and all
-    that follows for them. How long does the block take, forward and backward together?"""
+    """`gated_mlp` runs in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. Each all-reduce waits for the matmuls before
+    it, and all later matmuls wait for it. How long does the block take, forward and backward pass together?"""
     return matmul_time(9 * 2 * B * D * F / N, chip) + 2 * all_reduce_time(2 * B * D, N, chip)

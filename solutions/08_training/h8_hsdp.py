@@ -62,13 +62,13 @@ ROWS = exercise.given(P(None, ("rep", "shard")))
 
 @exercise.task(
     hints=[
-        "Of which part of the sum must a device learn more than its own node knows?",
-        "Reduce-scatter over shard first. What is left on a device is V/S: that is all that goes over rep.",
+        "Which part of the whole sum does a device return? How many bytes of its node's sum does that part need?",
+        "Reduce-scatter over shard first. A device then holds V/S bytes: only these go over rep.",
         "g = psum(psum_scatter(g, 'shard', tiled=True), 'rep') / every; norm = sqrt(psum(sum(g**2), 'shard'))",
     ]
 )
 def hsdp_grads(w, x, y, *, mesh):
-    """The gradient of the mean squared error over all micro-batches, and its norm.
+    """Return the gradient of the mean squared error over all micro-batches, and its norm.
 
     Args: w float32[D, K] sharded P('shard'); x float32[M, B, D], y float32[M, B, K] sharded ROWS.
     Returns: (float32[D, K] sharded P('shard'), a number).
@@ -99,8 +99,8 @@ def hsdp_grads(w, x, y, *, mesh):
     ],
 )
 def hsdp_far_bytes(M, R, kept):
-    """A model of {{ M }} billion parameters trains with HSDP on {{ R }} nodes of 8 GPUs, sharded within a node. How many bytes of {{ kept }} gradients
-    does each GPU send to other nodes?"""
+    """A model of {{ M }} billion parameters trains with HSDP on {{ R }} nodes of 8 GPUs, sharded within a node. How many GB of {{ kept }} gradients
+    does each GPU send to other nodes in a step?"""
     return 2 * (R - 1) / R * (4 if kept == "float32" else 2) * M * 1e9 / 8
 
 
@@ -116,7 +116,7 @@ def hsdp_far_bytes(M, R, kept):
     ],
 )
 def hsdp_time(chip, M, R):
-    """{{ M }} billion bfloat16 gradients on {{ R }} nodes of 8 {{ chip }}, sharded within a node: first the reduce-scatter in the node, then the
-    all-reduce between nodes, both bound by bandwidth. How long do the two take?"""
+    """{{ R }} nodes of 8 {{ chip }} sum {{ M }} billion bfloat16 gradients, sharded within a node. First comes the reduce-scatter in the node, then
+    the all-reduce between nodes; bandwidth bounds both. How long do the two take?"""
     row, size = GPUS[chip], 2e9 * M
     return size * 7 / 8 / row.egress + 2 * (R - 1) / R * (size / 8) / (row.node_egress / 8)

@@ -1,7 +1,7 @@
 """# H9 Seven layouts of one layer, and what overlaps with what
 
-A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each result C is laid out as A, and is the next layer's
-A. Two mesh axes allow seven layouts:
+A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each C is laid out as A, and is the next layer's A.
+Seven layouts:
 
 | | A[B, E] | W[E, E] | called | moves, per layer |
 |--|---|---|---|---|
@@ -68,7 +68,7 @@ link x-         reduce_scatter·        S·············        reduc
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
-beside it, and no reduce-scatter. Scheme 5 hides nothing either way.
+beside it, and no reduce-scatter. By both profiles scheme 5 is fully exposed.
 
 **What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
 each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So
@@ -104,16 +104,16 @@ SCHEMES = exercise.given(
 
 @exercise.task(
     hints=[
-        "Of each axis ask: does it cut the rows of A, the columns of A, the rows of W, the columns of W? What is missing on a device?",
-        "An axis that cuts the batch and W: gather W. One that cuts the columns of A and the rows of W leaves partial sums. One that cuts the columns of A alone, or of C alone: gather that.",
+        "Ask for each axis: does it cut the rows of A, the columns of A, the rows of W, the columns of W? What is missing on a device?",
+        "If an axis cuts the batch and W, gather W. If it cuts the columns of A and the rows of W, it leaves partial sums. If it cuts the columns of A alone, or of C alone, gather that array.",
         "scheme 6: a = jax.lax.all_gather(a, 'x', axis=1, tiled=True) @ w; scheme 5: a = jax.lax.psum_scatter(a @ w, 'x', scatter_dimension=1, tiled=True)",
     ]
 )
 def stack(a, ws, *, mesh, scheme):
-    """A · ws[0] · ws[1] · ..., the result of each layer laid out as A is.
+    """Return A · ws[0] · ws[1] · ..., with the result of each layer laid out as A.
 
     Args: a float32[B, E] and ws float32[L, E, E], sharded as SCHEMES[scheme] says: (A, each W); scheme is 1 to 7.
-    Returns: float32[B, E], sharded as a is. In 4 JAX cannot see that what was gathered is equal along y: check_vma=False.
+    Returns: float32[B, E], sharded as a. In 4 JAX cannot see that the gathered array is equal along y: use check_vma=False.
     """
     act, weight = SCHEMES[scheme]
 
@@ -136,20 +136,21 @@ def stack(a, ws, *, mesh, scheme):
 
 @exercise.function(
     hints=[
-        "Take one axis after the other: is what it cuts the batch, and then W has to come together; or the dimension that is summed; or the columns of the result?",
+        "Take one axis after the other. Does it cut the batch and W, so that W must be gathered? Or the dimension that the matmul sums over? Or the columns of the result?",
         "W: beside 'other layers', whole or in hops. A and C: beside 'nothing' if whole, beside 'own product' in hops.",
         "between = 'own product' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
     ]
 )
 def hides_behind(act, weight, hops):
-    """The collectives of one layer, in the order in which they happen, each with what can run beside it.
+    """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:
-        act, weight: how A (and C) and W are cut: pairs of an axis's name or None, as (None, "x").
-            An axis of the batch may cut either dimension of W, another one is used as in 4 to 7.
+        act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, as (None, "x"). The axis that cuts the
+            batch may cut either dimension of W. Every other axis cuts A and W as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
-        "other layers", "own product" or "nothing". W comes first; [] if there is no collective.
+        "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
+        there is no collective.
     """
     rows, cols = act
     found, between = [], "own product" if hops else "nothing"
@@ -175,7 +176,7 @@ def hides_behind(act, weight, hops):
     ],
 )
 def exchange_layer_time(chip, scheme, B, E, X):
-    """Scheme {{ scheme }} in bfloat16 with whole collectives: B={{ B }}, E={{ E }} on a ring of {{ X }} {{ chip }} chips. How long does a layer in the
+    """Scheme {{ scheme }} runs in bfloat16 with whole collectives: B={{ B }}, E={{ E }} on a ring of {{ X }} {{ chip }} chips. How long does a layer in the
     middle of a deep stack take?"""
     return matmul_time(2 * B * E * E / X, chip) + all_gather_time(2 * B * E, X, chip)
 
@@ -194,8 +195,8 @@ def exchange_layer_time(chip, scheme, B, E, X):
     ],
 )  # fmt: skip
 def mixed_layer_time(chip, B, L, E, X, Y):
-    """Scheme 7 in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. How long does a layer in the middle of a
-    deep stack take with a batch of {{ B }} rows, and with one of {{ L }}? Add the two."""
+    """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. How long does a layer in the middle of a
+    deep stack take with a batch of {{ B }} rows, and with a batch of {{ L }} rows? Add the two times."""
     gather = all_gather_time(2 * E * E / Y, X, chip)
 
     def scatter(rows):

@@ -13,8 +13,8 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
 
 In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Write** `gpipe_step(ws, x, y, *, rate)`, one training step as a body for `shard_map` with `check_vma=False`.
-`stage` is given. The loss is the mean of `(output − y)²` over all M micro-batches together.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. The grader wraps it in `jax.shard_map` with
+`check_vma=False`. `stage` is given. The loss is the mean of `(output − y)²` over all M micro-batches together.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -71,14 +71,14 @@ def stage(ws, a):
     out_specs=(P(), P("pp")),
     check_vma=False,
     hints=[
-        "Which micro-batch is where in tick t, on the way there and on the way back? What must be kept in between?",
-        "There: device s has t - s, and keeps what enters its stage. Back: the last device begins; device s has "
+        "Which micro-batch does each device have in tick t, in the forward and in the backward pass? What must it keep in between?",
+        "Forward: device s has t - s, and keeps the input of its stage. Backward: the last device begins; device s has "
         "t - (P - 1 - s), takes the input from its stash and adds to one sum of gradients.",
         "out, pull = jax.vjp(stage, ws, stash[mine]); dws, da = pull(jnp.where(me == n - 1, 2 * (out - y[mine]) / y.size, came))",
     ],
 )
 def gpipe_step(ws, x, y, *, rate):
-    """One step of gradient descent.
+    """Make one step of gradient descent.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches; rate a number.
     Returns: (loss, ws after the step).
@@ -134,8 +134,8 @@ call = exercise.call(
     ],
 )
 def gpipe_stash(M, P, L, T, D):
-    """{{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, bfloat16[{{ T }}, {{ D }}] between stages. How many
-    MiB is the stash of one device when the way there is done?"""
+    """A pipeline has {{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, and bfloat16[{{ T }}, {{ D }}] between
+    stages. How many MiB is the stash of one device at the end of the forward pass?"""
     return M * 2 * T * D
 
 
@@ -151,6 +151,6 @@ def gpipe_stash(M, P, L, T, D):
     ],
 )
 def gpipe_step_time(chip, M, P, T, D):
-    """`gpipe_step` on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage three layers whose `w` is
+    """`gpipe_step` runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens. Each stage has three layers whose `w` is
     bfloat16[{{ D }}, {{ D }}]. How long does a step take?"""
     return (M + P - 1) * 4 * matmul_time(3 * 2 * T * D**2, chip)

@@ -59,14 +59,14 @@ exercise = Exercise(stars=3)
 
 @exercise.function(
     hints=[
-        "How many forwards does device s do before its first backward comes in? And from then on?",
-        "Each device has its list: min(P - s, M) forwards, then a backward and a forward in turn while there are any, then the "
-        "backwards that are left. Let the ticks run: whose next thing has what it needs does it.",
+        "How many forwards does device s run before its first backward? And from then on?",
+        "Each device has a list: min(P - s, M) forwards, then a backward and a forward in turn while there are any, then the "
+        "other backwards. Go tick by tick: a device runs its next cell if that cell has what it needs.",
         "Or find the ticks: F of micro-batch i on device s at s + 2 * i, B at 2 * P - 1 - s + 2 * i. They never meet. Why?",
     ]
 )
 def schedule_1f1b(P, M):
-    """The schedule of a pipeline step.
+    """Return the schedule of a pipeline step.
 
     Args: P devices, M micro-batches.
     Returns: a list of P lists of "F0", "B0", "F1", ... or "", one entry for each tick.
@@ -108,8 +108,8 @@ def schedule_1f1b(P, M):
     ],
 )
 def in_flight_memory(P, M, T, D):
-    """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens; bfloat16[{{ T }}, {{ D }}] goes from one device to the
-    next. How many MiB of inputs do all devices keep, each at its worst moment, added up?"""
+    """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }}, {{ D }}] to the next.
+    Take the most inputs that each device ever keeps, and add these up over all devices. How many MiB is that?"""
     return sum(min(P - s, M) for s in range(P)) * 2 * T * D
 
 
@@ -125,6 +125,6 @@ def in_flight_memory(P, M, T, D):
     ],
 )
 def time_of_1f1b(chip, P, M, T, D):
-    """1F1B on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage four products with a bfloat16[{{ D }}, {{ D }}].
-    How long does a step take?"""
+    """1F1B runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens. The forward of a stage has four matmuls with a
+    bfloat16[{{ D }}, {{ D }}]. How long does a step take?"""
     return (M + P - 1) * 3 * matmul_time(4 * 2 * T * D**2, chip)

@@ -1,8 +1,8 @@
 """# I4 Ranks that wait for ever
 
 In JAX all devices run one program, and the compiler matches their communication. Pipelines on GPUs are often
-written rank by rank, with sends, receives and collectives that nothing matches. A rank that waits for a message
-that never comes raises no error: it hangs. Here you write a program that finds such ranks.
+written rank by rank, and nothing matches sends with receives. A rank whose message never comes raises no error: it
+hangs. Here you find such ranks.
 
 ```
    rank 0   send to 1   recv from 1        both wait for ever: each send
@@ -39,13 +39,13 @@ A rank runs its operations one after the other. The next begins when one has end
 | `ranks_groups` | with all_reduce in groups |
 | `ranks_mixed` | with all of them together |
 
-A `recv` ignores names: the sender's name for a message may differ. Messages of one pair of ranks keep their order,
-sent by `send` or `isend`. Operations that end together, or that do not wait for each other, may be in any order.
+A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
+end together, or that do not wait for each other, have no fixed order.
 
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
-`([], [0, 1])`. If rank 2 sent to rank 0 instead, it would be stuck, too: rank 0 never receives.
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
+If rank 2 sent to rank 0, it would be stuck, too: rank 0 never receives.
 
 ## Going further
 
@@ -65,15 +65,15 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "What does each rank wait for, the one operation that it is at? Go round until no rank can go on.",
-        "Keep a queue of messages for every pair. A send puts its message in when its rank comes to it, not when it ends; who "
-        "takes a message of a send lets both ranks go on.",
+        "Which operation is each rank at, and what does that operation wait for? Go round the ranks until none can go on.",
+        "Keep a queue of messages for every pair. A send puts its message in when its rank comes to it, not when it ends. A recv "
+        "that takes the message of a send lets both ranks go on.",
         "For a recv: queue = queues[source, rank]; if queue: message = queue.pop(0), then end(rank), and end(source) if the "
         "source is still at that message, so that it was a send.",
     ]
 )
 def run_ranks(programs):
-    """Run programs of ranks as far as they get.
+    """Run the programs of all ranks as far as possible.
 
     Args: programs: for each rank a list of operations, such as [("isend", 1, "a"), ("recv", 1, "b"), ("wait", "a")].
     Returns: (order, stuck): a list of (rank, number of an operation), and a list of ranks.
@@ -125,8 +125,8 @@ def run_ranks(programs):
     ],
 )
 def blocking_ring_time(gpu, X, V):
-    """{{ X }} {{ gpu }} in one node pass arrays of {{ V }} GB round a ring, each to the next rank, by `send` and `recv`. Rank 0 receives
-    first, all others send first. How long does it take until everybody is done?"""
+    """{{ X }} {{ gpu }} in one node send arrays of {{ V }} GB round a ring, each to the next rank, by `send` and `recv`. Rank 0 receives
+    first, all others send first. How long does it take until all ranks are done?"""
     return X * V * 1e9 / GPUS[gpu].egress
 
 
@@ -142,6 +142,6 @@ def blocking_ring_time(gpu, X, V):
     ],
 )
 def alternating_ring_time(gpu, X, Y, V):
-    """The same, but all even ranks send first and all odd ones receive first. It is done on {{ X }} {{ gpu }}, and when they are
-    through on {{ Y }} of them, with {{ V }} GB each time. How long do the two take together?"""
+    """Here all even ranks of such a ring send first, and all odd ranks receive first. {{ X }} {{ gpu }} do this, and after them {{ Y }}
+    {{ gpu }}, with arrays of {{ V }} GB each time. How long do the two rings take together?"""
     return (2 + 3) * V * 1e9 / GPUS[gpu].egress

@@ -1,7 +1,7 @@
 """# J2 Ring attention
 
 A text is so long that axis cp cuts its positions, in attention, too. Queries stay on their devices. Blocks of keys
-and values go round a ring, and no device ever holds all of them. Each round folds one block into a running softmax.
+and values go round a ring, and each round adds one block to a running softmax.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head
@@ -10,9 +10,9 @@ and values go round a ring, and no device ever holds all of them. Each round fol
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
-not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
-before it.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. The grader wraps it in `jax.shard_map` with
+`check_vma=False`. For each head: the softmax of q · k over the positions, not scaled, and the mean of the rows of v
+with these weights. With `causal` a query sees its own position and those before it.
 
 | | whole shape | layout |
 |---|---|---|
@@ -27,19 +27,18 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 | `ring_value`, `ring_whole`, `ring_stripes` | blocks, causal and not; stripes | |
 | `ring_gradients` | gradients of q, k and v | |
 | `ring_sent` | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
-| `ring_held` | forward pass, cp=8: only what one round needs; K and V of all devices are too much | |
+| `ring_held` | forward pass, cp=8: what one round needs, not K and V of all devices | |
 | `ring_back` | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
 | `ring_kept` | with gradients, cp=8: no scores or weights of a finished round | |
 
 A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
-keep each round's K and V. Your own backward pass can keep neither, and send K, V and the sums of their gradients
-round.
+keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
 
-**Symbols.** T positions, N devices along cp, H (Q) query heads, d numbers per head; mass: Σ e^(score − max). W1
-one-way bandwidth of a link, C a chip's FLOP/s.
+**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max). W1 one-way
+bandwidth of a link, C a chip's FLOP/s.
 
-**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4. The old mass is
-multiplied by e^(2 − 4) = 0.135: 1.368 · 0.135 + 1 = 1.185. Without that factor it would be 2.368.
+**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
+e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
 
 ## Going further
 
@@ -120,16 +119,17 @@ def backward(kept, d_out, causal, striped):
 @exercise.body(
     out_specs=ROWS,
     hints=[
-        "Two sums over the positions, Σ e^s and Σ e^s v, can be made block by block. Of what is the largest score, while you are on the way?",
+        "You can compute two sums over the positions, Σ e^s and Σ e^s v, block by block. What changes when a later block has a larger score?",
         "Carry the largest score, the mass and the sum. A new maximum multiplies both sums by exp(old - new). Mask by the position in the text.",
         "mass = mass * jnp.exp(top - largest) + jnp.exp(scores - largest[..., None]).sum(-1); whose block is it? (me - hop) % n.",
     ],
 )
 def ring_attn(q, k, v, *, causal, striped):
-    """Attention of a text whose positions are cut over cp, in blocks or in stripes, and its heads over tp.
+    """Return the attention of a text; cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
 
-    Args: blocks of q, k and v float32[T, H, d] (cp, tp, -). causal: a query sees positions up to its own.
-    Returns: a block of float32[T, H, d] (cp, tp, -).
+    Args: one device's q, k and v, blocks of float32[T, H, d] sharded P('cp', 'tp'). causal: a query sees positions up to its own.
+        striped: device i has every N-th position, from i on.
+    Returns: one device's block of float32[T, H, d] sharded P('cp', 'tp').
     """
     how = {"causal": causal, "striped": striped}
     attention = jax.custom_vjp(lambda q, k, v: attend(q, k, v, **how)[0])
@@ -146,14 +146,14 @@ HOPS = "a hop takes its bytes / W1, one direction of a link; products take FLOPs
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "Q": [32, 48, 64]},
     model=HOPS,
     hints=[
-        "What a hop takes grows with T/N, what a round's products take with its square.",
-        "Keys and values of 8 heads are sent; each of Q heads has two products, q · k and weights · v.",
+        "How does a hop's time grow with T/N, and how does the time of a round's matmuls?",
+        "A hop sends keys and values of 8 heads. Each of Q query heads has two matmuls, q · k and weights · v.",
         "2 * 2 * (T/N) * 8 * d / W1 = 2 * 2 * (T/N)**2 * Q * d / C",
     ],
 )
 def ring_hides_from(chip, N, Q):
-    """Attention in bfloat16, not causal, on a ring of {{ N }} {{ chip }} chips: {{ Q }} query heads, and 8 key heads that are sent round as 8.
-    How many positions must a text have, over all chips, that no round's hop takes longer than its products?"""
+    """Attention runs in bfloat16, not causal, on a ring of {{ N }} {{ chip }} chips. It has {{ Q }} query heads and 8 key heads, and sends keys and
+    values of these 8 heads round the ring. From how many positions of the whole text on does no round's hop take longer than its matmuls?"""
     return N * 8 / Q * CHIPS[chip].bf16 / CHIPS[chip].ici
 
 
@@ -169,8 +169,8 @@ def ring_hides_from(chip, N, Q):
     ],
 )
 def stripes_save(chip, T, N, H):
-    """Causal attention of {{ T }} positions with {{ H }} heads of d=128, bfloat16, on a ring of {{ N }} {{ chip }} chips; hops are hidden. How many ms
-    do the rounds take less with stripes than with blocks?"""
+    """Causal attention of {{ T }} positions with {{ H }} heads of d=128 runs in bfloat16 on a ring of {{ N }} {{ chip }} chips; all hops are overlapped.
+    How many ms shorter are all rounds together with stripes than with blocks?"""
     rows = T // N
     half = rows * (rows + 1) / 2
     blocks, stripes = half + (N - 1) * rows**2, N * half

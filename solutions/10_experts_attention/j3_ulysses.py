@@ -13,9 +13,9 @@ positions of my heads". Another one turns the result back.
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
-the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
-and K.
+**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. The grader wraps it in
+`jax.shard_map` with `check_vma=False`. First turn queries and keys with the given `rotate`, by their position *in
+the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q and K.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -72,15 +72,15 @@ def rotate(a, position):
     out_specs=P(None, "x", None, None),
     hints=[
         "Which dimension is cut before attention, and which may be cut during it?",
-        "jax.lax.all_to_all cuts one dimension and joins another; on the way back the two change places.",
+        "jax.lax.all_to_all cuts one dimension and joins another. For the result the two change places.",
         "swap = lambda a: jax.lax.all_to_all(a, 'x', split_axis=2, concat_axis=1, tiled=True); afterwards T is whole: jnp.arange(T).",
     ],
 )
 def ulysses(q, k, v):
-    """Causal attention with rotated queries and keys.
+    """Return causal attention with rotated queries and keys.
 
-    Args: blocks of q float32[B, T, Q, d], of k and v float32[B, T, K, d], all (-, x, -, -).
-    Returns: a block of float32[B, T, Q, d] (-, x, -, -).
+    Args: one device's blocks of q float32[B, T, Q, d] and of k and v float32[B, T, K, d], all sharded P(None, 'x').
+    Returns: one device's block of float32[B, T, Q, d] sharded P(None, 'x').
     """
     q, k, v = (jax.lax.all_to_all(a, "x", split_axis=2, concat_axis=1, tiled=True) for a in (q, k, v))
     position = jnp.arange(q.shape[1])
@@ -141,8 +141,8 @@ def ulysses_traffic(seen):
     ],
 )
 def ulysses_bytes(B, T, N):
-    """{{ B }} texts of {{ T }} positions on {{ N }} devices; 48 query heads and 16 key heads of 128 bfloat16 numbers. How many MB does
-    each device send in `ulysses`?"""
+    """`ulysses` runs on {{ B }} texts of {{ T }} positions and {{ N }} devices, with 48 query heads and 16 key heads of 128 bfloat16 numbers. How
+    many MB does each device send?"""
     return 2 * B * T * 128 * (2 * 48 + 2 * 16) / N * (N - 1) / N
 
 
@@ -158,6 +158,6 @@ def ulysses_bytes(B, T, N):
     ],
 )
 def ulysses_time(chip, B, T, N):
-    """{{ B }} texts of {{ T }} positions on a ring of {{ N }} {{ chip }} chips; 48 query heads and 16 key heads of 128 bfloat16
-    numbers. How long do the all-to-alls of `ulysses` take, one after the other?"""
+    """`ulysses` runs on {{ B }} texts of {{ T }} positions and a ring of {{ N }} {{ chip }} chips, with 48 query heads and 16 key heads of 128
+    bfloat16 numbers. How long do its all-to-alls take, one after the other?"""
     return all_to_all_time(2 * B * T * 128 * (2 * 48 + 2 * 16), N, chip)

@@ -1,8 +1,8 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. For long texts
-the cache is larger than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax is a
-ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they cannot average ratios.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. It can be larger
+than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax mean is a ratio of two sums
+over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -12,8 +12,9 @@ ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they 
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
-`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
+**Write** the body `decode(q, k, v, length)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. For
+each sequence and head: the softmax of q · k over the first `length` positions, and the mean of the rows of v with
+these weights. `q` is scaled already.
 
 | | whole shape | layout |
 |---|---|---|
@@ -32,12 +33,12 @@ ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add sums; they 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
 from all scores of a head the largest score on any device.
 
-**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of the mesh axes; s score, mass Σ e^(s −
-max); V bytes of one device's array, W both-way bandwidth of a link.
+**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
+max); V bytes, W both-way bandwidth of a link.
 
 **Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
-alone, and (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass, not half. Traffic with B=6, K=2, H=5 on z=x=y=2: 1 ·
-3 · 1 · 7 numbers, 84 bytes.
+alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
+7 numbers, 84 bytes.
 
 ## Going further
 
@@ -64,16 +65,17 @@ exercise = Exercise(
 @exercise.body(
     out_specs=P("z", "y", None),
     hints=[
-        "Which two sums does a softmax-weighted mean divide? Both can be taken over pieces.",
-        "Agree on the largest score with pmax. Then every device's masses and sums are on one scale, and psum adds them.",
+        "A mean weighted by a softmax is a ratio of two sums. Which? Each device can compute its piece of both.",
+        "Find the largest score of all devices with pmax. Then every device's masses and sums have one scale, and psum adds them.",
         "top = jax.lax.pmax(scores.max(-1), 'x'); weights = jnp.exp(scores - top[..., None]); position = axis_index('x') * rows + ...",
     ],
 )
 def decode(q, k, v, length):
-    """Attention of one new token to a cache.
+    """Return the attention of one new token to a cache.
 
-    Args: blocks of q float32[B, K, H] (z, y, -), of k and v float32[B, S, K, H] (z, x, y, -), of length int32[B] (z).
-    Returns: a block of float32[B, K, H] (z, y, -).
+    Args: one device's blocks of q float32[B, K, H] sharded P('z', 'y'), of k and v float32[B, S, K, H] sharded P('z', 'x', 'y'), and
+        of length int32[B] sharded P('z').
+    Returns: one device's block of float32[B, K, H] sharded P('z', 'y').
     """
     rows = k.shape[1]
     position = jax.lax.axis_index("x") * rows + jnp.arange(rows)
@@ -146,8 +148,8 @@ def decode_traffic(seen):
     ],
 )
 def cache_read_time(chip, B, S, X):
-    """A layer's cache has 8 heads of 128 bfloat16 numbers. {{ B }} sequences of {{ S }} positions are cut over x={{ X }}, y=2 and z=2
-    {{ chip }} chips as above. How long does a chip take to read its part of the layer's cache in a step?"""
+    """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=2, z=2 of {{ chip }} chips
+    cuts it as above. How long does a chip take to read its part of the layer's cache in a step?"""
     return hbm_time(2 * 2 * B / 2 * S / X * 8 / 2 * 128, chip)
 
 
@@ -163,6 +165,6 @@ def cache_read_time(chip, B, S, X):
     ],
 )
 def merge_time(chip, B, X):
-    """The positions are cut over a ring of {{ X }} {{ chip }} chips, nothing else is. How long does `decode` take to add masses
-    and sums of {{ B }} sequences with 16 heads of 128, in float32?"""
+    """A ring of {{ X }} {{ chip }} chips cuts the positions, and nothing else. How long does `decode` take to add the masses and the sums
+    of v of {{ B }} sequences with 16 heads of 128 numbers, in float32?"""
     return all_reduce_time(4 * B * 16 * 129, X, chip)

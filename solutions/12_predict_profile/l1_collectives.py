@@ -102,7 +102,7 @@ def computations(hlo):
     ]
 )
 def device_groups(text):
-    """The groups that ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)`` stands for, as lists of devices in the order of the text."""
+    """Return the groups of ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)``, as lists of devices in the order of the text."""
     if text.startswith("{"):
         return [[int(n) for n in group.split(",")] for group in re.findall(r"\{([\d,]+)\}", text)]
     shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
@@ -113,13 +113,13 @@ def device_groups(text):
 
 @exercise.function(
     hints=[
-        "Begin with the first computation. Which lines send something, which run other computations, and how often?",
-        "Visit a computation with the number of times that it runs: a while visits its body that often times its own rounds, a fusion what it calls.",
+        "Begin with the first computation. Which lines send data, which run other computations, and how often?",
+        "Visit each computation with the number of times that it runs. A while visits its body with that number times its own rounds, a fusion visits the computation that it calls.",
         "kind = opcode.removesuffix('-start'); bytes: sum over operands of the shape that this computation gave each; skip a chain_id elsewhere.",
     ]
 )
 def collectives(hlo):
-    """Every collective that the program runs, as (kind, bytes, groups, trips), sorted; twice where two lines send alike."""
+    """Return every collective that the program runs, as (kind, bytes, groups, trips), sorted; two equal lines give two entries."""
     parts, entry = computations(hlo)
     found = []
 
@@ -146,7 +146,7 @@ def collectives(hlo):
 
 @exercise.given
 def size(shape):
-    """Bytes of a shape such as bf16[8,4]{1,0}, or of all in a tuple."""
+    """Return the bytes of a shape such as bf16[8,4]{1,0}, or of all shapes in a tuple."""
     arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
     return sum(ITEMSIZE[dtype] * prod(int(n) for n in dims.split(",") if n) for dtype, dims in arrays)
 
@@ -162,7 +162,7 @@ def size(shape):
     ],
 )  # fmt: skip
 def sent_by_loops(M, L, A, B, G, N):
-    """In the body of a loop of {{ L }} rounds, inside of a loop of {{ M }} rounds, stands
+    """The body of a loop of {{ L }} rounds, inside a loop of {{ M }} rounds, has the line
     `%all-gather-start.1 = (bf16[{{ A }},{{ B }}], bf16[{{ A * N }},{{ B }}]) all-gather-start(%w), replica_groups=[{{ G }},{{ N }}]<=[{{ N }},{{ G }}]T(1,0), dimensions={0}`,
     and further down its `all-gather-done`. How many bytes does one device send for it while the program runs?"""
     return M * L * (N - 1) * 2 * A * B

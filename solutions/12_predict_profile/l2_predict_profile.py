@@ -29,7 +29,7 @@ An all-gather one way round a ring takes
 
 | check | rule |
 |---|---|
-| `timed_after_compiling` | the first call with a new size or a new `cut` compiles: leave it out |
+| `timed_after_compiling` | the first call with a new pair of `bytes` and `cut` compiles: leave it out |
 | `timed_alone` | a device runs calls one after the other: leave out a call made before the previous one was ready |
 | `timed_while_moving` | an array that is whole already moves nothing: leave out calls with `cut` False |
 | `fitted` | least squares over all sizes, within 5 % |
@@ -77,7 +77,12 @@ exercise = Exercise(stars=2)
     ]
 )
 def durations(log):
-    """[(bytes, [seconds, ...]), ...]: sizes ascending, the seconds of each in the log's order; sizes of which no call counts are left out."""
+    """Return the seconds of the calls that count, for each size.
+
+    Args: log, a list of dicts with bytes, cut, called, returned and ready, one for each call.
+    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each in the log's order. A size without a call that
+        counts is left out.
+    """
     found, compiled, free = {}, set(), float("-inf")
     for call in log:
         key = call["bytes"], call["cut"]
@@ -90,16 +95,18 @@ def durations(log):
 
 @exercise.function(
     hints=[
-        "What is on the line's x axis, so that its slope is the time of a byte on a link?",
-        "x = (N-1)/N · V, y = a typical time of that size. Slope 1/β, start (N-1)·α. Now and then something else on the machine holds a call up.",
+        "What must be on the line's x axis, so that its slope is the time of a byte on a link?",
+        "x = (N-1)/N · V, y = a typical time of that size. The slope is 1/β, the value at 0 is (N-1)·α. Now and then the machine holds a call up.",
         "slope, start = np.polyfit([V * (devices - 1) / devices for V, _ in measured], [median(s) for _, s in measured], 1)",
     ]
 )
 def fit(measured, devices):
-    """(alpha, beta), seconds of a hop and bytes/s of a link, by least squares over all sizes; ValueError for fewer than two sizes.
+    """Return (alpha, beta), the seconds of a hop and the bytes/s of a link, by least squares over all sizes.
 
-    Some calls are held up by something else and take several times as long: take what resists that, such as the median or the least.
-    Up to 5 % off is right.
+    Some calls take several times as long, because something else held them up. Use the median or the minimum of each size. Both
+    numbers may be up to 5 % off.
+
+    Raises ValueError for fewer than two sizes.
     """
     if len(measured) < 2:
         raise ValueError("one size says nothing of a slope")

@@ -61,7 +61,7 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.given
 def parameters(hlo):
-    """(local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
+    """Return (local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
     line = r"%\S+ = \w+\[([\d,]*)\]\S* parameter\((\d+)\), sharding=(\{[^}]*\})"
     found = {int(number): (shape, sharding) for shape, number, sharding in re.findall(line, hlo)}
     return [([int(n) for n in found[i][0].split(",") if n], found[i][1]) for i in sorted(found)]
@@ -75,7 +75,7 @@ def parameters(hlo):
     ]
 )
 def axes(groups, mesh):
-    """The names of the axes over which these groups talk, in the mesh's order; an empty list where nobody does."""
+    """Return the names of the axes along which these groups communicate, in the mesh's order; [] for groups of one device."""
     group, *_ = groups
     places = np.unravel_index(group, tuple(mesh.values()))
     return [axis for axis, along in zip(mesh, places, strict=True) if len(set(along.tolist())) > 1]
@@ -83,15 +83,15 @@ def axes(groups, mesh):
 
 @exercise.function(
     hints=[
-        "Your `device_groups` of L1 makes the grid, but for its last step. Go along one dimension of it: which axis do neighbours differ in?",
+        "Your `device_groups` of L1 makes the grid, except for its last step. Go along one dimension of the grid: in which axis do neighbours differ?",
         "From place 0 to place 1 the innermost axis changes. If it has s devices, the next axis out changes at place s.",
         "step = 1; while step < len(line): [a] = axes([[line[0], line[step]]], mesh); names.insert(0, a); step *= mesh[a].",
     ]
 )
 def global_shapes(hlo, mesh):
-    """(whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
+    """Return (whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
 
-    Where two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that nothing cuts has [].
+    If two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that no axis cuts has [].
     """
     found = []
     for local, sharding in parameters(hlo):
@@ -129,5 +129,5 @@ def grid(text):
 def whole_product(B, K, F, X, Y, Z):
     """On a mesh x={{ X }}, y={{ Y }}, z={{ Z }} a profile shows `%d = bf16[{{ B }},{{ F }}] dot(%h, %w)`, where `%h` is `bf16[{{ B }},{{ K }}]` with
     `sharding={devices=[{{ X }},{{ Y }},{{ Z }}]<=[{{ X * Y * Z }}] last_tile_dim_replicate}`, `%w` is `bf16[{{ K }},{{ F }}]` with `F` whole, and
-    `all-reduce(%d)` over y follows. How many FLOPs has the product of the whole arrays?"""
+    `all-reduce(%d)` over y follows. How many FLOPs does the matmul of the whole arrays take?"""
     return 2 * B * X * K * Y * F

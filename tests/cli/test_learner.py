@@ -172,8 +172,7 @@ def test_show_of_a_module_is_its_page_and_its_exercises() -> None:
 def test_more_is_what_goes_further(small: Path) -> None:
     path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
     text = path.read_text()
-    before, after = text.split('\n"""\n', 1)
-    before = before.split("\n\n## Going further")[0]
+    before, after = text.split("\n## Going further\n")[0], text.split('\n"""\n', 1)[1]
     path.write_text(f'{before}\n\n## Going further\n\nOnly a few read this.\n"""\n{after}')
     shown = shardlings("show", "c1", cwd=small).stdout
     assert "a few read" not in shown and shown.endswith("More: shardlings show c1_no_communication --more\n")

@@ -10,7 +10,8 @@ gradient of x comes in parts, because every device used x.
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Write** four bodies for `shard_map`. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
+**Write** four bodies; the grader wraps each in `jax.shard_map`. Use `jax.custom_vjp` in `f` and `g`;
+`with_gradients` is given.
 
 | | forward pass | backward pass | `check_vma` |
 |---|---|---|---|
@@ -72,7 +73,7 @@ OUT = (P(), P(), P(None, "tp"), P("tp"))
 
 @exercise.given
 def with_gradients(block, x, w_in, w_out, dy):
-    """(y, dx, dw_in, dw_out) for y = block(x, w_in, w_out), dy being the gradient that comes back to y."""
+    """Return (y, dx, dw_in, dw_out) for y = block(x, w_in, w_out); dy is the gradient of y."""
     y, back = jax.vjp(block, x, w_in, w_out)
     return (y, *back(dy))
 
@@ -80,26 +81,34 @@ def with_gradients(block, x, w_in, w_out, dy):
 @exercise.body(
     out_specs=P("tp"),
     hints=[
-        "Forwards nothing happens. What does JAX do backwards unless you say otherwise?",
-        "Give a function that returns x its own rule: forwards (x, None), backwards the psum of the cotangent.",
+        "In the forward pass nothing happens. What does JAX do in the backward pass unless you write a rule?",
+        "Give a function that returns x its own rule: forward (x, None), backward the psum of the cotangent.",
         "same = jax.custom_vjp(lambda x: x); same.defvjp(lambda x: (x, None), lambda _, ct: (jax.lax.psum(ct, 'tp'),))",
     ],
 )
 def f(x):
-    """Forwards x itself; backwards the sum over 'tp' of the devices' cotangents. One device's block in, one out."""
+    """Return x. In the backward pass return the sum over 'tp' of the devices' cotangents.
+
+    Args: x, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
     raise NotImplementedError()
 
 
 @exercise.body(
     out_specs=P("tp"),
     hints=[
-        "The result is the same on all devices, and so is its cotangent: it is whole already.",
-        "The rule of f turned round: psum forwards, the cotangent as it is backwards.",
+        "The result is equal on all devices, and so is its cotangent. Is there anything left to sum in the backward pass?",
+        "The rule of f, the other way round: psum in the forward pass, the unchanged cotangent in the backward pass.",
         "summed.defvjp(lambda y: (jax.lax.psum(y, 'tp'), None), lambda _, ct: (ct,))",
     ],
 )
 def g(y):
-    """Forwards the sum over 'tp' of the devices' blocks; backwards the cotangent itself. One device's block in, one out."""
+    """Return the sum over 'tp' of the devices' blocks. In the backward pass return the cotangent.
+
+    Args: y, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
     raise NotImplementedError()
 
 
@@ -113,10 +122,10 @@ def g(y):
     ],
 )
 def block_by_hand(x, w_in, w_out, dy):
-    """y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
+    """Return y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
 
-    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/tp]; w_out float32[F/tp, D].
-    Returns: (y, dx, dw_in, dw_out), each as large as what it is of.
+    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/N]; w_out float32[F/N, D].
+    Returns: (y, dx, dw_in, dw_out); each gradient has the shape of its array.
     """
     raise NotImplementedError()
 
@@ -125,13 +134,13 @@ def block_by_hand(x, w_in, w_out, dy):
     out_specs=OUT,
     check_vma=True,
     hints=[
-        "Which types have x and x @ w_in: the same everywhere, or varying over tp?",
+        "Which types do x and x @ w_in have: equal on all devices, or varying over tp?",
         "jax.lax.pcast(x, 'tp', to='varying') is f, and jax.lax.psum is g.",
         "y = jax.lax.psum(jnp.tanh(jax.lax.pcast(x, 'tp', to='varying') @ w_in) @ w_out, 'tp')",
     ],
 )
 def block_by_types(x, w_in, w_out, dy):
-    """The same, with check_vma=True: no custom_vjp."""
+    """Return the same as block_by_hand, with check_vma=True and no custom_vjp."""
     raise NotImplementedError()
 
 
@@ -147,9 +156,9 @@ def block_by_types(x, w_in, w_out, dy):
     ],
 )
 def gated_bytes(T, D, X):
-    """A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, over {{ X }} devices with `check_vma=True`; x is
-    bfloat16[{{ T }}, {{ D }}], the same on all of them, and nobody wrote a cast. Only its output and the gradients of x and the
-    weights are asked. How many MB does each device send, forwards and backwards together?"""
+    """A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, runs on {{ X }} devices with `check_vma=True`. x is
+    bfloat16[{{ T }}, {{ D }}], equal on all devices, and the program has no cast. It computes the output and the gradients of x and of
+    the weights. How many MB does each device send, in the forward and backward pass together?"""
     raise NotImplementedError()
 
 
@@ -165,8 +174,9 @@ def gated_bytes(T, D, X):
     ],
 )
 def layers_time(chip, L, T, D, X):
-    """{{ L }} layers, each with an attention block and a block as above, both with f and g, on a ring of {{ X }} {{ chip }} chips.
-    Activations and their gradients are bfloat16[{{ T }}, {{ D }}]. How many ms do the all-reduces of a training step take?"""
+    """A model has {{ L }} layers on a ring of {{ X }} {{ chip }} chips. Each layer has an attention block and a block as above, both
+    with f and g. Activations and their gradients are bfloat16[{{ T }}, {{ D }}]. How many ms do the all-reduces of a training step
+    take?"""
     raise NotImplementedError()
 
 

@@ -22,8 +22,8 @@ Row 2 follows from the types. JAX casts w where it meets rows that vary, and the
                         3                   what is asked
 ```
 
-**Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
-it gets.
+**Write** the gradient of the mean loss over all rows, three times. The grader wraps each body in `jax.shard_map`.
+`loss` is given; it is a mean over the rows that it gets.
 
 | body | `check_vma` |
 |---|---|
@@ -71,7 +71,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 3}], stars=2, hidden_points=
 
 @exercise.given
 def loss(w, rows, targets):
-    """The mean squared error of tanh(rows @ w), over the rows that it gets."""
+    """Return the mean squared error of tanh(rows @ w) over these rows."""
     return jnp.mean((jnp.tanh(rows @ w) - targets) ** 2)
 
 
@@ -79,16 +79,16 @@ def loss(w, rows, targets):
     out_specs=P(),
     check_vma=False,
     hints=[
-        "Whose rows does this gradient know?",
-        "Differentiate the loss of your own rows, and reduce the gradients afterwards: all devices have as many rows.",
+        "Which rows does this gradient depend on?",
+        "Differentiate the loss of your own rows, and average the gradients afterwards: all devices have the same number of rows.",
         "jax.lax.pmean(jax.grad(loss)(w, rows, targets), 'x')",
     ],
 )
 def grad_vma_off(w, rows, targets):
-    """The gradient of the mean loss over all rows, with check_vma=False.
+    """Return the gradient of the mean loss over all rows, with check_vma=False.
 
-    Args: w float32[D, K], whole; one device's rows float32[B/x, D] and targets float32[B/x, K].
-    Returns: float32[D, K], the same on all devices.
+    Args: w float32[D, K], whole; one device's rows float32[B/N, D] and targets float32[B/N, K].
+    Returns: float32[D, K], equal on all devices.
     """
     raise NotImplementedError()
 
@@ -98,12 +98,12 @@ def grad_vma_off(w, rows, targets):
     check_vma=True,
     hints=[
         "Look at the type of the gradient, jax.typeof(...): does it vary over x?",
-        "It has been summed over the devices. What is a mean of N means?",
+        "JAX has summed it over the devices. How do you get the mean of N gradients from their sum?",
         "jax.grad(loss)(w, rows, targets) / jax.lax.axis_size('x')",
     ],
 )
 def grad_vma_on(w, rows, targets):
-    """The same, with check_vma=True."""
+    """Return the same as grad_vma_off, with check_vma=True."""
     raise NotImplementedError()
 
 
@@ -111,13 +111,13 @@ def grad_vma_on(w, rows, targets):
     out_specs=P(),
     check_vma="both",
     hints=[
-        "In which type of w do both modes do the same?",
-        "With w cast to varying a gradient is each device's own in both; without types the cast does nothing.",
+        "With which type of w do both modes give the same gradient?",
+        "If you cast w to varying, both modes give each device its own gradient. Without types the cast does nothing.",
         "own = jax.grad(loss)(jax.lax.pcast(w, 'x', to='varying'), rows, targets), then the mean over devices.",
     ],
 )
 def grad_in_both(w, rows, targets):
-    """The same, right with check_vma=True and with check_vma=False."""
+    """Return the same, with check_vma=True and with check_vma=False."""
     raise NotImplementedError()
 
 
@@ -128,14 +128,14 @@ def grad_in_both(w, rows, targets):
     model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
     hints=[
         "At which operation does w meet something that varies, and what is its dtype there?",
-        "The cast to varying stands behind the conversion, so its transpose is an all-reduce of bfloat16.",
+        "JAX casts to varying after the conversion, so the transpose of the cast is an all-reduce of bfloat16.",
         "2 * (X - 1) / X * 2 * D * F",
     ],
 )
 def inner_grad_bytes(D, F, X):
-    """`w` is float32[{{ D }}, {{ F }}], the same on all {{ X }} devices of axis x, and `check_vma=True`. The loss uses it in one place,
-    `rows @ w.astype(jnp.bfloat16)`, with bfloat16 rows that vary over x. Nobody wrote a cast to varying or a psum. How many MB
-    does each device send for the gradient of w?"""
+    """`w` is float32[{{ D }}, {{ F }}], equal on all {{ X }} devices of axis x, and `check_vma=True`. The loss uses w in one place,
+    `rows @ w.astype(jnp.bfloat16)`, with bfloat16 rows that vary over x. The program has no cast to varying and no psum. How many
+    MB does each device send for the gradient of w?"""
     raise NotImplementedError()
 
 

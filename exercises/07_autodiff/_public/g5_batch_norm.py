@@ -67,13 +67,13 @@ EPS = exercise.given(0.1)
 
 @exercise.task(
     hints=[
-        "Which sums over the rows of the batch say both its mean and its variance?",
+        "Which sums over the rows of the batch give both its mean and its variance?",
         "The sums of x and of x**2, stacked, in one psum. Divide by the number of all rows.",
         "mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), 'dp') / rows; variance = square - mean**2",
     ]
 )
 def batch_norm(x, *, mesh):
-    """(x - mean) / sqrt(variance + EPS), mean and variance of each column over all rows.
+    """Return (x - mean) / sqrt(variance + EPS), with mean and variance of each column over all rows.
 
     Args: x is float32[B, D] sharded P('dp').
     Returns: float32[B, D] sharded P('dp').
@@ -87,15 +87,16 @@ def batch_norm(x, *, mesh):
     params={"L": [20, 53, 72], "X": [4, 8, 16], "D": [256, 512, 1024]},
     model="rings of v5p; these all-reduces are so small that only their hops count: 1 us each, X/2 for each of two phases",
     hints=[
-        "How many all-reduces does a layer have forwards, and how many backwards?",
-        "The mean first, then the deviations from it: two that wait for one another, and as many backwards.",
+        "How many all-reduces does a layer have in the forward pass, and how many in the backward pass?",
+        "The mean first, then the deviations from it: two all-reduces in a row, and two more in the backward pass.",
         "Two more in each layer, of X us each.",
     ],
 )
 def two_pass_cost(L, X, D):
-    """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. Within a layer written as above no all-reduce
-    waits for another, so they take as long as one, forwards and again backwards. Somebody takes the mean by one, then the
-    variance around it by a second; backwards two wait for one another, too. How many us longer is a step's communication?"""
+    """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. In a layer written as above no all-reduce waits for
+    another, so each pass takes the time of one all-reduce. Another program computes the mean with one all-reduce, then the variance
+    around it with a second. In its backward pass, too, one all-reduce waits for another. How many us longer is the communication of
+    its step?"""
     raise NotImplementedError()
 
 

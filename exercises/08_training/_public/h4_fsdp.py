@@ -100,12 +100,12 @@ def layers(rng, shape):
 @exercise.task(
     hints=[
         "What does JAX keep for the backward pass when you gather a layer and multiply by it?",
-        "`jax.checkpoint` keeps what goes into a function and nothing that is made in it: put the gather into the function.",
+        "`jax.checkpoint` keeps the inputs of a function and none of its intermediate values: put the gather into the function.",
         "layer = jax.checkpoint(lambda x, w: jnp.tanh(x @ jax.lax.all_gather(w, 'dp', tiled=True)))",
     ]
 )
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are.
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer.
 
     Args: ws is float32[L, D, D] sharded P(None, 'dp'); x is float32[B, D] sharded P('dp'); mesh has the axis 'dp'.
     Returns: the loss, float32[], whole on every device.
@@ -132,9 +132,9 @@ step = exercise.call(fsdp_loss, ws=array("L", "D", "D", spec=P(None, "dp"), draw
     ],
 )
 def fsdp_forward_times(chip, L, D, X, small, large):
-    """A forward pass through {{ L }} layers, bfloat16[{{ D }}, {{ D }}] each, cut over {{ X }} {{ chip }} chips. How long does it take with a batch of
-    {{ small }} rows in all, and of {{ large }}, when each gather waits for the product before it (waiting), and when a chip gathers the
-    next layer while it multiplies (ahead)?"""
+    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. How long does it take with a batch of
+    {{ small }} rows in all, and with {{ large }} rows? *waiting*: each gather waits for the matmul before it. *ahead*: a chip gathers the
+    next layer during a matmul."""
     raise NotImplementedError()
 
 
@@ -150,8 +150,8 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     ],
 )
 def fsdp_step_bytes(L, D, X):
-    """{{ L }} layers of [{{ D }}, {{ D }}] weights are cut over {{ X }} chips, gathered in bfloat16, and their gradients are scattered in float32. How many
-    MB does a chip send in one step, forward and backward?"""
+    """{{ L }} layers of [{{ D }}, {{ D }}] weights are cut over {{ X }} chips. The chips gather them in bfloat16 and scatter their gradients in float32. How
+    many MB does a chip send in one step, in the forward and backward pass together?"""
     raise NotImplementedError()
 
 

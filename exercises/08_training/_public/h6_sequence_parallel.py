@@ -12,7 +12,8 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
                norm(x) ──AG──> for the gradient of w1
 ```
 
-**Write** two bodies for `shard_map`, with `check_vma=False`. `norm` and `norm_back` are given.
+**Write** two bodies. The grader wraps them in `jax.shard_map` with `check_vma=False`. `norm` and `norm_back` are
+given.
 
     train:  x ← x + tanh(norm(x, scale) @ w1) @ w2 + bias, layer after layer
 
@@ -30,7 +31,8 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | check | rule, per device | small case |
 |---|---|---|
 | `train_forward`, `train_dx`, `train_gradients` | those of one device | |
-| `train_traffic` | per layer 3 all-gathers, 2 reduce-scatters of [S, D]; all-reduces of 2D numbers | 81,000 + 1080 bytes |
+| `train_traffic` | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
+| | and all-reduces of 2D numbers | 1080 bytes |
 | `train_norms` | a device norms its own rows; hidden units may be computed twice, other matmuls once | |
 | `train_memory` | on tp=8: of each layer only a device's rows and hidden units are kept, no gathered [S, D] | |
 | `drop_value` | the share of zeros, equal on copies, nothing sent | |
@@ -85,13 +87,13 @@ LAYERS = 6
 
 @exercise.given
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True)) * scale
 
 
 @exercise.given
 def norm_back(x, scale, dn):
-    """The gradients for x and scale, from those for norm(x, scale): of these rows."""
+    """Return the gradients of x and scale that these rows give, from dn, the gradient of norm(x, scale)."""
     over = jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True))
     unit, du = x * over, dn * scale
     return (du - unit * jnp.mean(du * unit, axis=1, keepdims=True)) * over, jnp.sum(dn * unit, axis=0)
@@ -101,17 +103,17 @@ def norm_back(x, scale, dn):
     out_specs=(ROWS, ROWS, [LAYER] * LAYERS),
     check_vma=False,
     hints=[
-        "Backwards, a gather becomes a reduce-scatter and a reduce-scatter a gather. Which products need whole rows of what?",
-        "Keep (x, hidden) of each layer. Backwards gather dy, and norm(x) once more; psum what the norm and the bias found.",
+        "In the backward pass a gather becomes a reduce-scatter, and a reduce-scatter a gather. Which matmuls need all rows of which array?",
+        "Keep (x, hidden) of each layer. In the backward pass gather dy, and norm(x) once more; psum the gradients of scale and bias.",
         "whole = gather(dy); back = (whole @ w2.T) * (1 - hidden**2); dx, dscale = norm_back(x, scale, scatter(back @ w1.T))",
     ],
 )
 def train(x, layers, dy):
-    """The layers forward and backward.
+    """Return the last x, and the gradients of sum(y * dy) for the first x and for all layers.
 
     Args: x, dy float32[S/N, D], a device's rows; layers, a list of {"scale": float32[D], "w1": float32[D, F/N],
     "w2": float32[F/N, D], "bias": float32[D]}; the mesh axis is 'tp'.
-    Returns: (y, dx, grads), as x, as x, and as layers.
+    Returns: (y, dx, grads): y and dx shaped as x, grads as layers.
     """
     raise NotImplementedError()
 
@@ -119,13 +121,17 @@ def train(x, layers, dy):
 @exercise.body(
     out_specs=ROWS,
     hints=[
-        "All devices are given one seed. What may differ between rows, and must not between copies of a row?",
-        "A key of each device's own: fold its place along tp into the key of the seed.",
+        "All devices get one seed. What must differ between rows, and be equal on copies of a row?",
+        "Each device needs its own key: fold its place along tp into the key of the seed.",
         "key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index('tp')); jax.random.bernoulli(key, 1 - rate, x.shape)",
     ],
 )
 def drop(x, seed, *, rate):
-    """float32[S/N, D], a device's rows, and an int32 -> the same rows with some numbers dropped, the others / (1 - rate)."""
+    """Return a device's rows with some numbers set to 0, and the others divided by 1 - rate.
+
+    Args: x float32[S/N, D], a device's rows; seed, an int32, equal on all devices; rate, the probability of a 0.
+    Returns: float32[S/N, D].
+    """
     raise NotImplementedError()
 
 
@@ -141,8 +147,8 @@ def drop(x, seed, *, rate):
     ],
 )
 def block_bytes(S, D, N):
-    """One layer of `train`, with S={{ S }} rows, D={{ D }}, in bfloat16 on tp={{ N }}. How many MB does each device send, forward
-    and backward together?"""
+    """One layer of `train` has S={{ S }} rows and D={{ D }}, in bfloat16 on tp={{ N }}. How many MB does each device send, in the
+    forward and backward pass together?"""
     raise NotImplementedError()
 
 
@@ -158,8 +164,8 @@ def block_bytes(S, D, N):
     ],
 )
 def kept_bytes(S, D, F, L, N):
-    """{{ L }} layers with S={{ S }}, D={{ D }}, F={{ F }} on tp={{ N }}. How many GB does a device keep from the forward pass for the
-    backward pass?"""
+    """A model has {{ L }} layers with S={{ S }}, D={{ D }}, F={{ F }} on tp={{ N }}. How many GB does a device keep from the forward
+    pass for the backward pass?"""
     raise NotImplementedError()
 
 

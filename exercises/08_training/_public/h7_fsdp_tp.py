@@ -72,13 +72,13 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=3, hidden
 
 @exercise.task(
     hints=[
-        "Which dimension does each product sum over, and by which axis is it cut in each operand?",
-        "Gather D of everything, over the axis that cuts it: A over y, the weights over x. The second product sums over F_Y, so its result is partial over y.",
+        "Which dimension does each matmul sum over, and which axis cuts it in each operand?",
+        "Gather D of everything, over the axis that cuts it: A over y, the weights over x. The second matmul sums over F_Y, so its result is partial over y.",
         "jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, 'y', scatter_dimension=1, tiled=True)",
     ]
 )
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """tanh(A · W_in) · W_out, whose operands and result are cut by both axes.
+    """Return tanh(A · W_in) · W_out; both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').
@@ -104,8 +104,8 @@ layer = exercise.call(mlp_2d, a=normal("B", "D", spec=P("x", "y")), w_in=normal(
     ],
 )
 def mlp_2d_bytes(B, D, F, X, Y):
-    """B={{ B }}, D={{ D }}, F={{ F }} in bfloat16, on a mesh of x={{ X }}, y={{ Y }}. How many MB does a chip send along each axis in one
-    forward pass of `mlp_2d`?"""
+    """`mlp_2d` runs with B={{ B }}, D={{ D }}, F={{ F }} in bfloat16, on a mesh of x={{ X }}, y={{ Y }}. How many MB does a chip send along
+    each axis in one forward pass?"""
     raise NotImplementedError()
 
 
@@ -122,8 +122,8 @@ def mlp_2d_bytes(B, D, F, X, Y):
     ],
 )
 def mlp_balance(F, X, Y):
-    """The hidden dimension is F={{ F }}, the mesh x={{ X }}, y={{ Y }}. From how many tokens B in the whole batch on do the activations' collectives
-    of a forward pass take longer than the weights'?"""
+    """The hidden dimension is F={{ F }}, the mesh x={{ X }}, y={{ Y }}. In a forward pass, for which number B of tokens in the whole batch do the
+    collectives of activations take as long as those of weights?"""
     raise NotImplementedError()
 
 

@@ -15,8 +15,8 @@ different micro-batch, and sends its result to the next device.
 
 The dots are the *bubble*. All devices run one program, so in the bubble they compute on junk.
 
-**Write** `gpipe_forward(ws, x)`, a body for `shard_map` with `check_vma=False`. `stage(ws, a)`, the layers of one
-device, is given.
+**Write** the body `gpipe_forward(ws, x)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage(ws,
+a)`, the layers of one device, is given.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -92,14 +92,14 @@ def stage(ws, a):
     out_specs=P("pp"),
     check_vma=False,
     hints=[
-        "In tick t, which micro-batch does device s have? What does device 0 take, what do the others, and when does the first output come?",
-        "Each tick: device 0 takes x[t], the others what was handed on; compute the stage; hand on to s + 1. The output of tick t is "
-        "micro-batch t - (P - 1). Begin with something that has a length, such as ones.",
+        "In tick t, which micro-batch does device s have? What is the input of device 0, and of the others? When does the first output come?",
+        "Each tick: device 0 takes x[t], the others what they received; compute the stage; send the result to s + 1. The output of "
+        "tick t is micro-batch t - (P - 1). Begin with rows that have a length, such as ones.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],
 )
 def gpipe_forward(ws, x):
-    """All micro-batches through all layers.
+    """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
     Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
@@ -131,8 +131,8 @@ learns = exercise.call(gpipe_forward, **arrays, wrt=("ws", "x"), cotangent=norma
     ],
 )
 def pipeline_time(chip, P, M, T, D):
-    """{{ M }} micro-batches of {{ T }} tokens go through {{ P }} {{ chip }} chips in a row, each with two layers whose `w` is
-    bfloat16[{{ D }}, {{ D }}]. How long does the way there take, until the last output is made?"""
+    """{{ M }} micro-batches of {{ T }} tokens go through {{ P }} {{ chip }} chips in a row. Each chip has two layers whose `w` is
+    bfloat16[{{ D }}, {{ D }}]. How long does the forward pass take, until the last chip has computed the last output?"""
     raise NotImplementedError()
 
 
@@ -148,8 +148,8 @@ def pipeline_time(chip, P, M, T, D):
     ],
 )
 def bubble_flops(P, M, T, D):
-    """{{ P }} devices with three layers each (`w` is bfloat16[{{ D }}, {{ D }}]), {{ M }} micro-batches of {{ T }} tokens. How many TFLOP do
-    all devices together spend on junk?"""
+    """{{ P }} devices have three layers each (`w` is bfloat16[{{ D }}, {{ D }}]). {{ M }} micro-batches of {{ T }} tokens go through. How many
+    TFLOP do all devices together spend on junk?"""
     raise NotImplementedError()
 
 

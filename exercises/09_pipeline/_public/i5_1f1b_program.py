@@ -12,11 +12,11 @@ one forward (F) or one backward (B), and sends one array.
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i. One kind is in even ticks, the
-other in odd ticks. In a dot this i is below 0 or above M − 1; the device then computes junk.
+Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
+other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
-**Write** `grad_1f1b(ws, x, y)`, a body for `shard_map` with `check_vma=False`. `stage` and the loss are those of
-I2.
+**Write** the body `grad_1f1b(ws, x, y)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage` and
+the loss are those of I2.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -33,8 +33,8 @@ I2.
 | `program_budget` | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
 | `program_memory` | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
-On pp=4 the clock counts ticks, too: arrays are so small that a tick takes the 1 us of its hop. Write the ticks as a
-loop: the grader cannot follow a program with all of them written out.
+On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
+loop: the grader cannot follow them written out.
 
 Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
 each tick.
@@ -87,15 +87,15 @@ def stage(ws, a):
     out_specs=(P(), P("pp")),
     check_vma=False,
     hints=[
-        "Write two functions, for a tick of each kind, that take and return the same things. A device chooses by the tick's parity.",
-        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. Who goes there sends to s + 1, who goes back to s - 1: in a "
-        "tick two neighbours swap, in the next each with the other one. So two ticks make a round of a loop.",
+        "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose by the tick's parity?",
+        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So in each tick "
+        "pairs of neighbours swap, and in the next tick other pairs. Two ticks make a round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
         "jax.vjp(stage, ws, stash[mine % n]), grads + jnp.where((mine >= 0) & (mine < m), dws, 0)",
     ],
 )
 def grad_1f1b(ws, x, y):
-    """The loss and its gradient, one forward, one backward.
+    """Return the loss and its gradient, in the order of one forward, one backward.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches.
     Returns: (loss, gradient of ws).
@@ -118,8 +118,8 @@ call = exercise.call(grad_1f1b, ws=normal("L", "D", "D", spec=P("pp")), x=normal
     ],
 )
 def stash_saved(M, P, T, D):
-    """{{ P }} stages, {{ M }} micro-batches of {{ T }} tokens, a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB smaller than
-    the stash of GPipe is that of your program, on each device?"""
+    """A pipeline has {{ P }} stages and {{ M }} micro-batches of {{ T }} tokens; a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB
+    smaller is your program's stash of P inputs than the stash of GPipe, on each device?"""
     raise NotImplementedError()
 
 
@@ -135,8 +135,8 @@ def stash_saved(M, P, T, D):
     ],
 )
 def lock_step_time(chip, M, P, T, D):
-    """Your program on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage two layers whose `w` is
-    bfloat16[{{ D }}, {{ D }}]. How long does it take?"""
+    """Your program runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens, in the order of the grid above. Each stage has
+    two layers whose `w` is bfloat16[{{ D }}, {{ D }}]. How long does it take?"""
     raise NotImplementedError()
 
 

@@ -14,13 +14,13 @@ the result back.
    c's second choice finds no room: dropped
 ```
 
-**Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
-tanh(token · W of the expert).
+**Write** the body `moe(x, route, w, *, k, cap)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. A
+token's gates are the softmax of its row of `route` over all E experts. It chooses the k experts with the largest
+gates. Its result is the sum over these choices of gate · tanh(token · W of the expert).
 
 **Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
-on; among equals the earlier token comes first. A choice without a slot is dropped: it adds nothing, and the other
-gates do not change.
+on, each in the order of tokens. A choice without a slot is dropped: it adds nothing, and the other gates do not
+change.
 
 | | whole shape | layout |
 |---|---|---|
@@ -76,13 +76,13 @@ EXPERTS = exercise.given(P("ep", None, None))
 @exercise.body(
     out_specs=TOKENS,
     hints=[
-        "Give each choice a place (expert, slot). Which slot? As many as the choices of that expert that are served before.",
+        "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this one?",
         "Put tokens into zeros of [E, cap, D] at their places; send; multiply; send back; read the same places.",
         "slot = jnp.cumsum(chosen, 0)[jnp.arange(len(expert)), expert] - 1; zeros.at[expert, slot].set(rows, mode='drop') leaves out slots beyond cap.",
     ],
 )
 def moe(x, route, w, *, k, cap):
-    """Each token through its k experts, weighted by its gates.
+    """Return each token's results from its k experts, weighted by its gates and added.
 
     Args: blocks of x float32[S, D] ((dp, ep), -), of route float32[S, E] ((dp, ep), -), of w float32[E, D, F] (ep, -, -).
     Returns: a block of float32[S, F] ((dp, ep), -).
@@ -96,14 +96,15 @@ def moe(x, route, w, *, k, cap):
     params={"S": [3072, 6144], "D": [5120, 7168], "k": [4, 6, 8], "room": [125, 150], "N": [4, 8, 16]},
     model="1 MB is 10^6 bytes",
     hints=[
-        "How many rows has a device room for, in all?",
-        "A capacity of 125 % is room for 1.25 · k rows for each token.",
+        "How many slots does a device have, in all?",
+        "A device has room / 100 · k slots for each token, and sends (N - 1)/N of them.",
         "forward there and back: 2 · 2 bytes · S · k · (room / 100) · D, of which (N − 1) / N leaves the device",
     ],
 )
 def moe_bytes(S, D, k, room, N):
-    """Each of {{ N }} devices has {{ S }} tokens of {{ D }} bfloat16 numbers, each of which chooses {{ k }} experts. Devices have room for {{ room }} %
-    of their choices, spread evenly over all experts; results are as wide as tokens. How many MB does a device send forward, there and back?"""
+    """Each of {{ N }} devices has {{ S }} tokens of {{ D }} bfloat16 numbers. Each token chooses {{ k }} experts. All slots of a device together are
+    {{ room }} % of its choices, and every expert has as many. Results are as wide as tokens. How many MB does a device send in the forward pass,
+    to the experts and back?"""
     raise NotImplementedError()
 
 
@@ -114,14 +115,14 @@ def moe_bytes(S, D, k, room, N):
     model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; products take FLOPs / C; hops and drops left out",
     hints=[
         "Write both times for r rows on each of N devices. What cancels?",
-        "V is what all devices send together, N · r · D numbers, there and again back.",
+        "V counts all devices: N · r · D numbers to the experts, and as many back.",
         "2 * 2 * N * r * D / (4 * W) = 2 * matrices * r * D * F / C",
     ],
 )
 def moe_hides_from(chip, N, matrices):
-    """Experts have {{ matrices }} matrices between D and F numbers (D·F parameters each), and results have D numbers again. Tokens are bfloat16 and
-    go to experts on a ring of {{ N }} {{ chip }} chips, all of which have as many. How large must F be that the two all-to-alls take no longer
-    than the products?"""
+    """An expert has {{ matrices }} matrices of D·F parameters each; its results have D numbers, as its tokens. Tokens are bfloat16 and go to experts
+    on a ring of {{ N }} {{ chip }} chips. Every chip gets the same number of tokens. From which F on do the two all-to-alls take no longer than
+    the matmuls?"""
     raise NotImplementedError()
 
 
@@ -197,9 +198,9 @@ def moe_traffic(seen):
     """moe: all-to-alls only, of E · cap rows there and back, forward and backward"""
     n = seen.mesh["ep"]
     forward, backward = seen.only(backward=False), seen.only(backward=True)
+    expect_traffic(forward, at_most=0, axis="dp")
     expect_only(forward, "all_to_all")
     expect_only(backward.only(axis="ep"), "all_to_all")
     numbers = seen.dims["E"] * seen.cap * (seen.dims["D"] + seen.dims["F"] + 2)
     for half in (forward, backward):
         expect_traffic(half, at_most=4 * numbers * (n - 1) / n, axis="ep")
-    expect_traffic(forward, at_most=0, axis="dp")

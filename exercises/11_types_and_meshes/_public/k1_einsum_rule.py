@@ -9,8 +9,8 @@ Along one mesh axis an array has a *placement*: what each device holds, and whic
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results stand for the right array by
-one of these placements, then placements are types. A program can be checked before it runs.
+Every device applies one function to its parts, without communication. If the results have one of these placements,
+too, a program can be checked before it runs: placements are types.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -20,8 +20,8 @@ one of these placements, then placements are types. A program can be checked bef
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays:
-then somebody must slice, gather or reduce first.
+**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays.
+Such a program must slice, gather or reduce first.
 
 | | arguments |
 |---|---|
@@ -65,13 +65,13 @@ exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(
     hints=[
-        "Which letter is cut? Who else has it, and is it in the output? Sums are another matter: when is an einsum linear in them?",
-        "No P: all operands that have the cut letter must be cut along it, and no other letter. With P: the rest must be R.",
+        "Which letter is cut? Which other operands have it, and is it in the output? And when is an einsum linear in a partial sum?",
+        "Without P: every operand with the cut letter must be cut along it, and along no other letter. With P: the other operands must be R.",
         "letter = the cut one; return f'S({out.index(letter)})' if letter in out else 'P'",
     ]
 )
 def einsum_rule(equation, placements):
-    """The placement of an einsum that every device computes from its own parts.
+    """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
@@ -81,13 +81,13 @@ def einsum_rule(equation, placements):
 
 @exercise.function(
     hints=[
-        "Take two devices and small numbers, one of them negative, as in the small case. What comes out, what is due?",
-        "Whole and cut arrays may go through any of the four, if x and y lie alike. Which ops have f(a + b) = f(a) + f(b)?",
+        "Take two devices and small numbers, one of them negative, as in the small case. What is the result, and what should it be?",
+        "All four take whole and cut arrays, if x and y have one placement. Which ops have f(a + b) = f(a) + f(b)?",
         "if len(set(placements)) > 1 or ('P' in placements and op in ('relu', 'add_one')): raise ValueError",
     ]
 )
 def elementwise_rule(op, placements):
-    """The placement of an elementwise function that every device computes from its own parts.
+    """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.

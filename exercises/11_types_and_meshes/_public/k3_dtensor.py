@@ -74,16 +74,16 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "One placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
+        "The list has one placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
         "Start with R everywhere. For each dimension look at the order of its axes and at its size; then write S(d) at each of them.",
         "order = [list(mesh).index(axis) for axis in axes]; raise ValueError if order != sorted(order) or shape[dim] % parts",
     ]
 )
 def to_dtensor(spec, shape, mesh):
-    """The placements that say what a PartitionSpec says.
+    """Return the placements of the layout that a PartitionSpec describes.
 
     Args: spec, perhaps with unreduced axes; shape of the whole array; mesh is a dict from axis to size, in the mesh's order.
-    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list says it.
+    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list describes it.
     """
     raise NotImplementedError()
 
@@ -96,7 +96,11 @@ def to_dtensor(spec, shape, mesh):
     ]
 )
 def to_spec(placements, shape, mesh):
-    """The PartitionSpec that says what a list of placements says; arguments as in to_dtensor. Raises ValueError if there is none."""
+    """Return the PartitionSpec of the layout that a list of placements describes.
+
+    Args: placements, one for each axis of the mesh; shape and mesh as in to_dtensor.
+    Returns: a PartitionSpec. Raises ValueError if no spec describes it.
+    """
     raise NotImplementedError()
 
 
@@ -112,8 +116,8 @@ def to_spec(placements, shape, mesh):
     ],
 )
 def specs_without_a_list(r, k):
-    """An array of rank {{ r }} lies on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, or is unreduced, or leaves copies. How
-    many of the PartitionSpecs for it can no list of `"R"`, `"S(d)"`, `"P"` say?"""
+    """An array of rank {{ r }} is on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, or is unreduced, or leaves copies.
+    Count the PartitionSpecs that describe such layouts. How many of them can no list of `"R"`, `"S(d)"`, `"P"` describe?"""
     raise NotImplementedError()
 
 
@@ -129,8 +133,8 @@ def specs_without_a_list(r, k):
 )
 def scattered_gradient(rows, dim):
     """On a mesh dp=2, fsdp=3, tp=4 the gradient of a weight of shape (48, 96) is `P("{{ rows }}", "{{ "tp" if rows == "fsdp" else "fsdp" }}",
-    unreduced={"dp"})`. In `shard_map` each device calls `jax.lax.psum_scatter(g, "dp", scatter_dimension={{ dim }}, tiled=True)` on what it
-    holds. How does the gradient lie then?"""
+    unreduced={"dp"})`. In `shard_map` each device calls `jax.lax.psum_scatter(g, "dp", scatter_dimension={{ dim }}, tiled=True)` on its part
+    `g`. Which PartitionSpec does the gradient have then?"""
     raise NotImplementedError()
 
 

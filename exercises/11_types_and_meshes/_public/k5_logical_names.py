@@ -27,7 +27,7 @@ as it is.
 
 | check | rule |
 |---|---|
-| `by_name` | the first rule for a name that is not skipped applies; if there is none, the dimension stays whole |
+| `by_name` | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
 | `each_axis_once` | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
 | `rules_in_order` | the rules are tried from first to last, in whatever order the dimensions are |
 | `axes_of_the_mesh` | a rule with an axis that the mesh lacks is skipped as a whole |
@@ -66,13 +66,13 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Who goes first, dimensions or rules? Make the outer loop accordingly.",
-        "Keep two things while you go through the rules: what each name has got (None counts), and which axes are taken.",
+        "What decides the order, dimensions or rules? Write the outer loop over that.",
+        "Keep two things while you go through the rules: the entry of each name so far (None counts), and the axes that are taken.",
         "if name in names and name not in served and all(axis in mesh and axis not in taken for axis in axes_of(entry)): ...",
     ]
 )
 def spec_of(names, rules, mesh):
-    """The PartitionSpec of an array whose dimensions have these names.
+    """Return the PartitionSpec of an array whose dimensions have these names.
 
     Args:
         names: a tuple with a name or None for each dimension.
@@ -98,7 +98,7 @@ def spec_of(names, rules, mesh):
     ],
 )
 def bytes_by_rules(B, S, E, F, mesh):
-    """The rules, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has dp={{ mesh[0] }}, fsdp={{ mesh[1] }},
+    """The rules are, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has dp={{ mesh[0] }}, fsdp={{ mesh[1] }},
     tp={{ mesh[2] }}. `x` is bfloat16[{{ B }}, {{ S }}, {{ E }}], named (batch, seq, embed), and `w` bfloat16[{{ E }}, {{ F }}], named (embed, mlp). How many MB
     of the two does one device hold?"""
     raise NotImplementedError()
@@ -116,7 +116,7 @@ def bytes_by_rules(B, S, E, F, mesh):
 )
 def spec_by_rules(first, weight, mesh):
     """On a mesh of {{ mesh }}, the rules are, in this order: batch → (dp, fsdp), {{ first }} → tp, {{ "seq" if first == "heads" else "heads" }} → tp,
-    batch → dp, {{ weight }} → fsdp, {{ weight }} → dp. Which PartitionSpec has an array named (seq, batch, heads, {{ weight }})?"""
+    batch → dp, {{ weight }} → fsdp, {{ weight }} → dp. Which PartitionSpec does an array named (seq, batch, heads, {{ weight }}) get?"""
     raise NotImplementedError()
 
 

@@ -22,33 +22,32 @@ given.
 | `block(params, x, *, mesh)` | x ← x + attention(norm(x)); then x + MLP(norm(x)) |
 | `train_step(params, x, y, *, mesh)` | (p − RATE · g · min(1, LIMIT/‖g‖) for each parameter, loss, ‖g‖) |
 
-Attention is causal, with scores q · k / √d; the MLP is `silu(n @ up) @ down`. x, y and the block's result are
-float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all B·T·D
-numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. The grader differentiates `block`:
-leave `check_vma` on.
+Attention is causal by positions of the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. Arrays
+are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all
+numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. JAX differentiates `block`: leave
+`check_vma` on.
 
-**What is checked**: bytes that a device sends; single numbers and padding are free
+**What is checked** (single numbers and padding are free)
 
 | check | rule |
 |---|---|
-| `block_value`, `block_gradients`, `block_long` | those of one device, laid out as above |
-| `step_value`, `step_slab`, `step_narrow` | those of one device, also in bfloat16 |
-| `block_forward` | tp: two all-reduces of its rows; sp: gather K and V of its heads once; dp: nothing |
+| `block_value`, `block_gradients`, `block_long`, | those of one device, |
+| `step_value`, `step_slab`, `step_narrow` | also in bfloat16 |
+| `block_forward` | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
 | `block_backward` | tp: as much, and the scales' gradients; sp: twice as much |
-| | dp and sp: one all-reduce of its parameters over both |
+| | dp and sp: one all-reduce of a device's parameters over both |
 | `step_traffic` | both together |
-| `step_same` | at real sizes the same program; at most one more forward pass of matmuls |
-| `step_memory` | parameters, rows, scores and their softmax in the dtype of x; no float32 copy of them |
-| `step_time` | clock, v5p:2x2x2, *ideal*: at most twice its matmuls and all its collectives |
+| `step_same` | the same program at real sizes; at most one more forward pass of matmuls |
+| `step_memory` | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
+| `step_time` | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
 
 So you may gather K and V again in the backward pass.
 
-**Symbols.** T positions, H heads of d, F hidden units; a place along dp has b texts, a place along sp T/sp
-positions; V bytes, W both-way bandwidth of a link, C FLOP/s. In the questions F = 4·D, H·d = D, bfloat16; each mesh
-axis is a ring.
+**Symbols.** T positions, H heads of d, F hidden units; b texts and T/sp positions on a device; V bytes, W both-way
+bandwidth, C FLOP/s. In questions F = 4·D, H·d = D, bfloat16; mesh axes are rings.
 
-**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2, float32. Rows are [3, 6, 10], 720 bytes; an all-reduce
-sends 720, the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
+**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. Rows are [3, 6, 10], 720 bytes; an all-reduce sends 720,
+the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
 
 ## Going further
 
@@ -73,7 +72,7 @@ link sp-    G     G                                               SS    RRRR
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. By v5p's own profile only permutes do.
-There 0 % of these all-reduces, gathers and scatters is hidden.
+There these all-reduces, gathers and scatters are fully exposed: 0 % of their time is hidden.
 
 **The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
 sizes above. To take part, set `leaderboard_name`; you are shown by that name alone. It has letters, digits, blanks,
@@ -136,19 +135,19 @@ leaderboard_name = exercise.given("")
 
 @exercise.given
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
 @exercise.task(
     hints=[
-        "Walk through it for one device: which of its products are parts of a sum, and what does a query need that is elsewhere?",
-        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp behind `out` and behind `down`, and nowhere else.",
+        "Follow one device: which of its matmuls give parts of a sum, and which arrays of other devices does a query need?",
+        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp after `out` and after `down`, and nowhere else.",
         "x += psum(einsum('bthk,hkd->btd', attention(q, k, v), params['out']), 'tp'); x + psum(silu(norm(x, ...) @ up) @ down, 'tp')",
     ]
 )
 def block(params, x, *, mesh):
-    """The block's result, in layout ROWS.
+    """Return the block's result, in layout ROWS.
 
     Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
     Returns: float32[B, T, D] in layout ROWS.
@@ -158,16 +157,16 @@ def block(params, x, *, mesh):
 
 @exercise.task(
     hints=[
-        "Who has copies of a gradient, who has other parts of it, and who has other rows? With check_vma on, which sums are done for you?",
-        "Divide by all numbers, not by a device's. Of what is cut over tp, squares are summed over tp; copies are counted once.",
+        "Which devices have copies of a gradient, which have other parts of it, and which have other rows? With check_vma on, which sums does JAX make?",
+        "Divide by all numbers, not by a device's. Sum the squares of arrays that are cut over tp over tp; count copies once.",
         "norm = sqrt(psum(squares of qkv, out, up and down, 'tp') + squares of before and between); psum(loss, ('dp', 'sp'))",
     ]
 )
 def train_step(params, x, y, *, mesh):
-    """One step on the mean squared error, with its gradient clipped.
+    """Make one step on the mean squared error, with its gradient clipped.
 
     Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are those of the whole batch.
     """
     raise NotImplementedError()
 
@@ -192,15 +191,15 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
-        "For each: which array, how large is it where it is whole along the axis that talks, and how often does it go?",
+        "For each part: which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
         "Rows [b, T/sp, D], four all-reduces. K and V [b, T, D/tp], two gathers and two reduce-scatters. Parameters 12·D²/tp, once.",
         "n numbers of parameters take 3 · 2 · n FLOPs for each position; scores and sums of V 3 · 4 · T · D/tp.",
     ],
 )
 def block_times(chip, dp, sp, tp, b, T, D):
-    """How long does each part of a block take on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}? Forward and
-    backward: a chip's products, all that goes over tp (`rows`), K and V and their gradients over sp (`keys`), the parameters'
-    gradients over dp and sp (`gradients`)."""
+    """How long does each part of a block take on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the
+    forward and backward pass together? `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once
+    over sp, and their gradients. `gradients`: the parameters' gradients over dp and sp."""
     raise NotImplementedError()
 
 
@@ -217,8 +216,9 @@ def block_times(chip, dp, sp, tp, b, T, D):
     ],
 )
 def block_step(chip, dp, sp, tp, b, T, D):
-    """How long does a block take on {{ chip }}, forward and backward, with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}? Products
-    wait for rows, K and V, and these for products; only the parameters' gradients have time, until the backward products are done."""
+    """How long does a block take on {{ chip }}, forward and backward pass together, with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }},
+    D={{ D }}? Matmuls wait for rows, K and V, and these wait for matmuls. Only the all-reduce of the parameters' gradients overlaps the backward
+    pass's matmuls. K and V are gathered once."""
     raise NotImplementedError()
 
 
@@ -239,8 +239,8 @@ def block_step(chip, dp, sp, tp, b, T, D):
     ],
 )
 def block_bottleneck(chip, dp, sp, tp, b, T, D):
-    """What is the bottleneck on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, when all runs beside all? That is,
-    which of these would have to be faster for the step to be?"""
+    """What is the bottleneck on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, if all four parts overlap completely?
+    That is, which of them takes the longest, so that the step is faster only if it is faster?"""
     raise NotImplementedError()
 
 
@@ -250,14 +250,14 @@ def block_bottleneck(chip, dp, sp, tp, b, T, D):
     params={"chip": ["v5p"], "T": [4096, 16384, 32768, 40960], "D": [2048, 5120, 6144, 8192]},
     model=BOOK,
     hints=[
-        "Both the gradients and the products are cut by tp, so it cancels. Which of the two grows with the positions?",
+        "tp cuts both the gradients and the matmuls, so it cancels. Which of the two grows with the positions?",
         "2 · 2 · 12·D² bytes over 2 W against two thirds of all FLOPs over C.",
         "24·D² / W = t · (48·D² + 8·T·D) / C",
     ],
 )
 def block_hides_from(chip, T, D):
-    """On {{ chip }}, how many positions must each place along dp and sp have (b·T/sp), for the parameters' gradients to take no longer than
-    the backward products, with T={{ T }} and D={{ D }}?"""
+    """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must each place along dp and sp have, so that the all-reduce of the
+    parameters' gradients takes no longer than the matmuls of the backward pass?"""
     raise NotImplementedError()
 
 
@@ -422,13 +422,15 @@ def due_over(seen, itemsize, gathers, reduces, sums):
 
 @exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
-    """No more than that, and single numbers."""
+    """No more than that over each axis and in all, besides single numbers and padding."""
     tp, sp, both = due_over(seen, 4, gathers, reduces, sums)
-    few = 256
+    few, dp = 128, seen.mesh["dp"]
     expect_traffic(seen, at_most=tp + few, axis="tp")
-    expect_traffic(seen, at_most=both + few, axis="dp")
+    if dp > 1:
+        expect_traffic(seen, at_most=both + few if sums else 0, axis="dp")
     expect_traffic(seen, at_most=sp + both + few, axis="sp")
-    expect_traffic(seen, at_most=tp + sp + both + few)
+    if dp > 1 and sums:
+        expect_traffic(seen, at_most=tp + sp + both + 2 * few)
 
 
 @exercise.check(there_and_back, points=0.75, public=True, after=block_value)
@@ -479,10 +481,12 @@ def step_narrow(seen):
 @exercise.check([narrow, timed], points=0.25, public=True, after=step_value)
 def step_same(small, large):
     """train_step: with arrays of real sizes it is the same program, all in shard_map, and does and sends what is needed"""
+    work, devices = sum(work_of(large)), math.prod(large.mesh.values())
+    expect_flops(large, at_most=between(3 * work, devices * 3 * work, at=4 * work))
     for seen in (small, large):
         dense, scored = work_of(seen)
         last = 1 - 1 / (2 * seen.mesh["sp"])
-        expect_flops(seen, at_least=3 * (dense + scored * (1 - last)), at_most=4 * (dense + scored))
+        expect_flops(seen, at_least=3 * (dense + scored * (1 - last)))
         if seen.dot_flops.most < 3 * (dense + last * scored):
             raise Failure("queries do not meet all positions before them")
         sent = sum(c.sent.most * c.count.least for c in seen.collectives)
