@@ -112,6 +112,11 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     unit="MB",
     params={"I": [6144, 12288], "J": [8192, 20480], "X": [3, 6, 8], "Y": [4, 16]},
     model="bytes as in the table of steps; 1 MB is 10^6 bytes",
+    hints=[
+        "Which step is cheapest while arrays are large, and which costs nothing?",
+        "A slice of copies is free. Slice along y first, then reduce-scatter along x what is left.",
+        "the array after the slice has 4 · I · J / Y bytes; a reduce-scatter sends (X − 1) / X of it",
+    ],
 )
 def reshard_bytes(I, J, X, Y):
     """`C[I, J]{U_X}` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}: every device holds a partial sum of all of `C`,
