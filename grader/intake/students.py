@@ -143,9 +143,7 @@ def _students_at(
     folders, zips, named = entries.folders, entries.zips, entries.named
     stray = _strays(folders, named, exercises)
     for file in stray:
-        reason = (
-            f"{printable(str(file))} lies beside students' folders and is nobody's; put it into a folder of its own"
-        )
+        reason = f"{printable(str(file))} is beside the students' folders and is in none of them; move it into one"
         _set_aside(aside, file.name, reason)
     named = [file for file in named if file not in stray]
     if _is_one_student(folders, zips, named, exercises):

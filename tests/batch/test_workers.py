@@ -272,7 +272,7 @@ def test_a_child_can_only_answer_for_itself(workers: Workers) -> None:
 def test_garbage_on_the_wire_is_the_learners(workers: Workers) -> None:
     text = "import os\ndef a():\n    os.write(11, b'\\x04\\0\\0\\0abcd')\n    os._exit(0)\ndef b(): return 2\n"
     first, second = findings(workers, text, cases("a"), cases("b"))
-    assert first == Fault("crashed", "it ended the process: sent back what nobody can read")
+    assert first == Fault("crashed", "it ended the process: sent back unreadable bytes")
     assert values(second) == [2]
 
 
