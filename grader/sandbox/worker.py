@@ -88,6 +88,9 @@ class Worker:
         """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
         how}``.
 
+        Args:
+            source: ``{"name": ..., "chunks": [[name, text], ...]}``.
+
         Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
         on. The child gets ``asks`` when its source is loaded, and ``secret`` when all ``asks`` are answered.
         """
@@ -127,7 +130,10 @@ class Worker:
         }
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
-        self.send(b"!" + frames.pack(request, [frames.pack(source), *stages]))
+        names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
+        # Texts are blobs: as JSON, a header could take six bytes for one of the file, and exceed its limit.
+        packed = frames.pack({"name": source["name"], "chunks": names}, [t.encode("utf-8", "replace") for t in texts])
+        self.send(b"!" + frames.pack(request, [packed, *stages]))
         while True:
             header, blobs = self.receive(deadline)
             if header.get("from") == "child":
