@@ -29,11 +29,12 @@ class WorkerDied(Exception):
         phase: ``starting``; with a submission, ``asked`` (not touched yet) or ``traced`` (learner code was running);
             with a program, ``asked`` (being read), ``compiling`` or ``executing``.
         ours: whether the grader's own program fails too; True until it is tried (``Runner.run_or_try_again``).
+        out_of_time: whether it used up the CPU time of its request. A timeout alone may be a busy machine's.
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.stderr, self.phase, self.ours = reason, stderr, phase, True
+        self.reason, self.stderr, self.phase, self.ours, self.out_of_time = reason, stderr, phase, True, False
 
 
 class Worker:
@@ -166,6 +167,12 @@ class Worker:
                 return header, blobs
             self._phase = header["phase"]
 
+    def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
+        """Return what the process that parses submissions answers, within ``request["seconds"]`` of CPU time."""
+        self.await_ready()
+        self.send(b"!" + frames.pack(request, [*data]))
+        return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))
+
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
         """Return the devices that the worker finds, or the ``problem`` in finding them. Raises WorkerDied.
 
@@ -226,8 +233,10 @@ class Worker:
                     self.process.wait(GONE_SECONDS)
             words = self.last_words()
             kinds = {TimeoutError: "timeout", EOFError: "died", frames.BadFrame: "garbage"}
-            reason = "timeout" if self.kill() == signal.SIGPROF else kinds[type(error)]
-            raise WorkerDied(reason, words, self._phase) from None
+            out_of_time = self.kill() == signal.SIGPROF
+            died = WorkerDied("timeout" if out_of_time else kinds[type(error)], words, self._phase)
+            died.out_of_time = out_of_time
+            raise died from None
 
     def last_words(self) -> str:
         """Return the end of the worker's standard error."""
