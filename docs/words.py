@@ -40,7 +40,9 @@ def main() -> int:
         for name in listed.stdout.split("\0")[:-1]
         for number, words in found((ROOT / name).read_text(encoding="utf-8"), options["avoid"])
     ]
-    print("\n".join([*places, f"{len(places)} places to write anew; see docs/style-guide.md"]) if places else "words: ok")
+    print(
+        "\n".join([*places, f"{len(places)} places to write anew; see docs/style-guide.md"]) if places else "words: ok"
+    )
     return bool(places)
 
 

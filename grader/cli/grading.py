@@ -14,6 +14,7 @@ import typer
 from grader import wing
 from grader.batch import store
 from grader.batch import why as appeals
+from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.batch.overrides import read_overrides
 from grader.batch.suspicions import Suspicions
@@ -47,6 +48,7 @@ from grader.common.files import write_atomic
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
 from grader.intake.submission import Place
@@ -90,12 +92,12 @@ class RunOutcome:
     broken: bool
 
 
-def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) -> HandedIn:
+def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
     """Read all submissions."""
-    found, notes, not_graded = find_submissions(paths, course.module_of, login)
+    found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)
-    submissions, failures = store.read_all(list(places), lambda s: read(places[s], s, course.module_of, given))
+    submissions, failures = store.read_all(list(places), lambda s: read(places[s], s, course.module_of, given, parsers))
     unread = {student: str(error) for student, error in failures.items()}
     return HandedIn(places, submissions, not_graded | unread, notes)
 
@@ -105,17 +107,17 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     known = rosters(to, roster_in(options.roster))
-    with grader_for(course, options) as (grader, where):
+    with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
             grader.warm()  # while the class is read; a first run needs them
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading what was handed in", quiet=options.as_json):
-            work = handed_in(course, [*options.paths], login)
+            work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
         if course.seed_problem and options.as_json:  # otherwise the summary begins with it
             tell("warning", course.seed_problem)
-        adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names)
+        adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
         with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
             done = run_in(folder, grader, course, work, names, known, quiet=options.as_json)
@@ -295,12 +297,13 @@ def decide_again(options: GradeOptions) -> int:
         raise CourseError(f"there is no folder {html.parent} to write {html.name} into; make it first")
     known = rosters(to, roster_in(options.roster)).named
     login = known.login if known else str
-    students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login)
-    if student not in (there := dict(students)):
-        raise CourseError(
-            f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
-        )
-    submission = read(there[student], student, found.module_of, found.handed_out)
+    with parsing(options.isolation) as parsers:
+        students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login, parsers)
+        if student not in (there := dict(students)):
+            raise CourseError(
+                f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
+            )
+        submission = read(there[student], student, found.module_of, found.handed_out, parsers)
     kept = store.on_file(to, student) if to else None
     tier = best_tier(options.isolation)
 
