@@ -56,20 +56,42 @@ def _time_of(place: Path, name: str) -> tuple[datetime, str] | None:
 
 def _in_zip(path: Path, name: str) -> tuple[datetime, str] | None:
     try:
-        data = bytes_of(path, limits.MAX_READ)
-        if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
-            return None
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            if MANIFEST in archive.namelist():
-                with archive.open(MANIFEST) as file:
-                    if stamp := _stamped(file.read(MAX_MANIFEST)):
-                        return stamp
+        with _archive(path) as archive:
+            if stamp := _stamped(_manifest_of(archive)):
+                return stamp
             times = [i.date_time for i in archive.infolist() if i.filename.replace("\\", "/") == name]
         return (datetime(*times[-1]).astimezone(), ZIPPED) if times and times[-1][0] > NO_TIME else None
-    except (Refused, Unreadable):
-        return None
     except Exception:  # zipfile raises half a dozen types for damaged archives; dates in one may be invalid
         return None
+
+
+def student_in(path: Path) -> str:
+    """Return the student that the stamp in a folder or zip names; '' without one."""
+    try:
+        if path.is_dir():
+            manifest = _manifest_bytes(path / MANIFEST)
+        else:
+            with _archive(path) as archive:
+                manifest = _manifest_of(archive)
+        name = json.loads(manifest)["student"]
+        return name if isinstance(name, str) else ""
+    except Exception:  # see _in_zip
+        return ""
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    """Open an archive in memory. Raises Refused and half a dozen other errors."""
+    data = bytes_of(path, limits.MAX_READ)
+    if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
+        raise Refused("holds too many files")
+    return zipfile.ZipFile(BytesIO(data))
+
+
+def _manifest_of(archive: zipfile.ZipFile) -> bytes:
+    if MANIFEST not in archive.namelist():
+        return b""
+    with archive.open(MANIFEST) as file:
+        return file.read(MAX_MANIFEST)
 
 
 def _manifest_bytes(path: Path) -> bytes:
