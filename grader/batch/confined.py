@@ -11,7 +11,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from itertools import count
 from threading import Lock
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from grader.common.text import printable
 from grader.intake.archives import Archive
-from grader.intake.parsers import Cell, Parsers, Python
+from grader.intake.parsers import Cell, Parsers, Python, Stamp
 from grader.intake.submission import Chunk, Refused, Source, Unreadable
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import NOTHING, Extra, NoIsolation, best_tier
@@ -44,7 +43,7 @@ class _Python(_Chunks):
 
 # The forms of the records. Building one takes longer than reading a file.
 SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapter(Archive)
-CELLS, TIME, FLAG = TypeAdapter(list[Cell]), TypeAdapter(datetime | None), TypeAdapter(bool)
+CELLS, STAMP, FLAG = TypeAdapter(list[Cell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 
 
@@ -100,7 +99,7 @@ class ParsingProcess:
     def _works(self) -> bool:
         """Return whether a new process reads a file of the grader's own."""
         self._worker.kill()
-        request = {"parse": "time", "about": {}, "submission": -1, "seconds": READ_SECONDS}
+        request = {"parse": "stamp", "about": {}, "submission": -1, "seconds": READ_SECONDS}
         try:
             _, (record, *_) = self._worker.parse(request, [b'{"submitted": "2026-01-01T00:00:00+00:00"}'])
         except (WorkerDied, ValueError):
@@ -137,8 +136,8 @@ class Confined(Parsers):
             _, out = self._ask("member", about, [data], FLAG)
         return out[0]
 
-    def time(self, manifest: bytes) -> datetime | None:
-        return self._ask("time", {}, [manifest], TIME)[0]
+    def stamp(self, manifest: bytes) -> Stamp:
+        return self._ask("stamp", {}, [manifest], STAMP)[0]
 
     def cells(
         self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]

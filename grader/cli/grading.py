@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -33,6 +33,7 @@ from grader.cli.console import (
     tell_unusable,
 )
 from grader.cli.grade_options import GradeOptions
+from grader.cli.handed_in import HandedIn, handed_in, names_of_others
 from grader.cli.options import has_reports, need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
@@ -48,10 +49,8 @@ from grader.common.files import write_atomic
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
-from grader.intake.submission import Place
 from grader.integrations.roster import Roster
 from grader.reports.appeal import render_appeal
 from grader.reports.attention import Attention
@@ -59,23 +58,6 @@ from grader.reports.summary import Counts, Summary
 from grader.reports.terminal import print_attention, print_summary, print_warnings
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
-
-
-@dataclass(frozen=True)
-class HandedIn:
-    """The submissions of a batch.
-
-    Attributes:
-        places: location of each submission that was found, by student.
-        submissions: readable submissions, by student.
-        not_graded: by student, why the submission cannot be graded.
-        notes: notes for the staff.
-    """
-
-    places: dict[str, Place]
-    submissions: store.Works
-    not_graded: dict[str, str]
-    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -90,16 +72,6 @@ class RunOutcome:
     summary: Summary
     not_graded: Mapping[str, str]
     broken: bool
-
-
-def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
-    """Read all submissions."""
-    found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
-    given = course.handed_out
-    places = dict(found)
-    submissions, failures = store.read_all(list(places), lambda s: read(places[s], s, course.module_of, given, parsers))
-    unread = {student: str(error) for student, error in failures.items()}
-    return HandedIn(places, submissions, not_graded | unread, notes)
 
 
 def grade_batch(course: Course, options: GradeOptions) -> int:
@@ -170,7 +142,7 @@ def run_in(
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
     if unusable is None:  # after grading, which loading every exercise would delay
         unusable = others_unusable(course)
-    return finish(course, folder, graded, not_graded, unusable, known)
+    return finish(course, folder, graded, not_graded, unusable, known, work.signed)
 
 
 def spreading() -> ModuleType:
@@ -234,7 +206,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
 
 def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
-    unusable: Mapping[str, str], known: Rosters,
+    unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, list[tuple[str, str]]],
 ) -> RunOutcome:  # fmt: skip
     """Write the class files, including students graded in earlier runs. Each report is read once."""
     students = folder.database.students()
@@ -245,12 +217,16 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
+    others = {student: names_of_others(files) for student, files in signed.items() if files}
     missing = known.plain.without([*students, *not_graded]) if known.plain else []
     summary = counts.summary(
         not_graded=not_graded,
         warnings=[course.seed_problem] if course.seed_problem else [],
         suspicions=folder.suspicions,
-        also=notes.attention(folder.adjust.problems),
+        also=[
+            *((student, f"whose submission is it? {files}") for student, files in others.items()),
+            *notes.attention(folder.adjust.problems),
+        ],
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None

@@ -51,6 +51,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Stamp:
+    """What the manifest of ``shardlings submit`` states: the time, None without a time zone; the student, or ''."""
+
+    time: datetime | None = None
+    student: str = ""
+
+
+@dataclass(frozen=True)
 class Python:
     """A cell's text as Python, and the lines that were left out."""
 
@@ -104,13 +112,21 @@ class Parsers:
         self._open = [*self._open[1 - limits.MAX_ZIPS :], (data, OpenArchive(data))]
         return self._open[-1][1]
 
-    def time(self, manifest: bytes) -> datetime | None:
-        """Return the time that a manifest states; None if it states none with a time zone."""
+    def stamp(self, manifest: bytes) -> Stamp:
+        """Return what a manifest states."""
         try:
-            time = datetime.fromisoformat(json.loads(manifest)["submitted"])
-            return time.astimezone(UTC) if time.tzinfo else None
-        except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
-            return None
+            found = json.loads(manifest)
+        except (ValueError, RecursionError):
+            return Stamp()
+        if not isinstance(found, dict):
+            return Stamp()
+        student = found.get("student")
+        try:
+            time = datetime.fromisoformat(found["submitted"])
+            time = time.astimezone(UTC) if time.tzinfo else None
+        except (ValueError, LookupError, TypeError, OverflowError):
+            time = None
+        return Stamp(time, student[: limits.MAX_NAME] if isinstance(student, str) else "")
 
     def cells(
         self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]

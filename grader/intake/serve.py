@@ -75,9 +75,9 @@ def _hold(number: int, archive: bytes) -> None:
     _Submission.archives = dict([*held[1 - MAX_ZIPS :], (number, archive)])
 
 
-def _time(about: Any, blobs: list[bytes]) -> Answer:
-    found = _Submission.parsers.time(blobs[0])
-    return found and found.isoformat(), ()
+def _stamp(about: Any, blobs: list[bytes]) -> Answer:
+    found = _Submission.parsers.stamp(blobs[0])
+    return {"time": found.time and found.time.isoformat(), "student": found.student}, ()
 
 
 def _cells(about: Any, blobs: list[bytes]) -> Answer:
@@ -105,7 +105,7 @@ OPERATIONS: Mapping[str, Callable[[Any, list[bytes]], Answer]] = {
     "source": _source,
     "archive": _archive,
     "member": _member,
-    "time": _time,
+    "stamp": _stamp,
     "cells": _cells,
     "python": _python,
 }

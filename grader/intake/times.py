@@ -64,6 +64,18 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
         return None
 
 
+def student_in(path: Path, parsers: Parsers) -> str:
+    """Return the student that the stamp in a folder or zip names; '' without one."""
+    try:
+        if path.is_dir():
+            manifest = _manifest_bytes(path / MANIFEST)
+        else:
+            manifest = parsers.archive(bytes_of(path, limits.MAX_READ), path.name).manifest.encode()
+        return parsers.stamp(manifest).student if manifest else ""
+    except (Refused, Unreadable):
+        return ""
+
+
 def _manifest_bytes(path: Path) -> bytes:
     try:
         return bytes_of(path, MAX_MANIFEST)
@@ -73,7 +85,7 @@ def _manifest_bytes(path: Path) -> bytes:
 
 def _stamped(manifest: bytes, parsers: Parsers) -> tuple[datetime, str] | None:
     try:
-        time = parsers.time(manifest) if manifest else None
+        time = parsers.stamp(manifest).time if manifest else None
     except (Refused, Unreadable):
         return None
     return (time, STAMP) if time else None

@@ -13,7 +13,7 @@ import pytest
 from grader.batch import confined
 from grader.batch.confined import Confined, ParsingProcess, parsing
 from grader.batch.grade import Grader
-from grader.intake.parsers import Parsers
+from grader.intake.parsers import Parsers, Stamp
 from grader.intake.submission import Refused, Submission, Unreadable
 from grader.intake.times import ZIPPED, handed_in_at
 from grader.sandbox.tiers import available
@@ -93,7 +93,9 @@ def test_cells_and_python_are_alike(parsers: Confined) -> None:
     assert parsers.python({"cell 1": "!ls\nf = 1", "cell 2": "é"}) == Parsers().python(
         {"cell 1": "!ls\nf = 1", "cell 2": "é"}
     )
-    assert parsers.time(b'{"submitted": "2026-01-01T00:00:00+01:00"}') and parsers.time(b"[" * 99_999) is None
+    assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time
+    assert parsers.stamp(b'{"student": "ada"}').student == "ada"
+    assert parsers.stamp(b"[" * 99_999) == Stamp()
 
 
 # -- within limits -----------------------------------------------------------------------------
@@ -136,7 +138,7 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
         assert read_(tmp_path, parsers=parsers).notes == (
             "03_matmuls.ipynb needs more than 1024 MiB of memory to read; make it smaller",
         )
-        assert parsers.time(b'{"submitted": "2026-01-01T00:00:00+01:00"}')  # by a new process
+        assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # by a new process
 
 
 def test_a_process_that_ends_is_started_anew(tmp_path: Path, process: ParsingProcess, parsers: Confined) -> None:

@@ -65,7 +65,7 @@ def test_a_stamp_beside_unpacked_files_counts_too(tmp_path: Path) -> None:
      b'{"submitted": "0001-01-01T00:00:00+14:00"}', b'{"submitted": "9999-12-31T23:59:59-14:00"}'],
 )  # fmt: skip
 def test_a_stamp_that_is_none_is_passed_over(manifest: bytes) -> None:
-    assert Parsers().time(manifest) is None
+    assert Parsers().stamp(manifest).time is None
 
 
 @given(st.binary(max_size=200), st.text(max_size=20))
