@@ -52,6 +52,9 @@ MENDED = {
     "e3_ring_all_reduce",
     "e4_bidirectional",
     "e5_ring_all_to_all",
+    "f1_ag_matmul",
+    "f2_matmul_rs",
+    "f3_both_ways",
     "g1_repair",
     "g4_accumulation",
     "g5_batch_norm",
@@ -63,7 +66,11 @@ MENDED = {
     "c4_same_axis_twice",
     "g3_inner_grad",
     "h1_ddp",
+    "h2_buckets",
     "h3_zero1",
+    "h5_tensor_parallel",
+    "h8_hsdp",
+    "h10_gather_tp",
 }
 """Exercises that are held to the rules for plain numbers."""
 SHOWN: Mapping[str, Callable[[float], str]] = {
