@@ -6,10 +6,10 @@ Only inputs that are not secret count: amounts depend on sizes, and secret input
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from grader.common.budget import Budget, BudgetUse
 from grader.common.layout import show_device
@@ -17,13 +17,28 @@ from grader.common.observation import Observation, Seen
 from grader.exercise import Check, Exercise
 from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
+from grader.judging.plan import Ask
 from grader.judging.seen import Answered
 
 ROOM = 1.1
 ROUNDING = 1e-9
-COUNT = "expect_at_most"
 SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
 """The ``expect`` functions with amounts that differ between styles; their budgets are ``between(right, wrong)``."""
+EXACT = "expect_collectives"
+"""Right programs have this number of collectives, so a number that is less is wrong too."""
+COUNTS = (EXACT, "expect_at_most")
+MENDED = {
+    "x1_gather",
+    "i1_gpipe_forward",
+    "i2_gpipe_backward",
+    "i5_1f1b_program",
+    "j1_moe",
+    "j3_ulysses",
+    "j4_decode",
+    "j2_ring_attention",
+    "m1_block",
+}
+"""Exercises that are held to the rules for plain numbers."""
 SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_memory": show_bytes,
     "expect_traffic": show_bytes,
@@ -38,47 +53,60 @@ Uses = Mapping[str, BudgetUse]
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget of a check: its position among the check's budgets, with the mesh and sizes."""
+    """One budget of a check: how many budgets for the same thing came before it. Calls of a task share budgets."""
 
-    sizes: str
+    task: str
+    word: str
+    what: str
     number: int
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.what})" if self.what else self.word
+
+
+Places = Mapping[str, Uses]
+"""The uses of one budget, by mesh and sizes."""
 
 
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
     """Yield a problem for each budget that does not separate right programs from wrong ones.
 
-    On every mesh with every size, at least one misconception that names the check must exceed a ``between``, and those
-    that exceed it must keep the margin. A plain number of ``expect_at_most`` must be exceeded once, with some mesh and
-    sizes. Here misconceptions that name an earlier check count too, as the later check never judges them.
+    A ``between``: on every mesh with every size, at least one misconception that names the check must exceed it, and
+    those that exceed it must keep the margin.
+
+    A plain number: it is what right programs need, so on every mesh with every size at least one of them must come
+    within the margin of it. At least one misconception must exceed it by the margin on some mesh with some sizes, or
+    differ from it if the number is exact. Here misconceptions that name an earlier check count too, as the later
+    check never judges them; and so do those that exceed an earlier budget of the check.
 
     Args:
         right: findings of the reference and the alternatives, by the name that problems use.
         wrong: findings of each misconception, by its name.
     """
     for check in exercise.checks.values():
-        below = _by_place(check, right)
+        below = _by_budget(check, right)
         if not below:
             continue
-        named = _by_place(check, _failing(exercise, wrong, {check.name}))
-        plain = [place for place, uses in below.items() if not _separates(uses)]
-        for place, uses in below.items():
-            if place not in plain:
-                yield from (f"{check.name} {place.sizes}: {p}" for p in _problems(uses, named.get(place, {})))
-        if _counts(below, plain):
-            earlier = _by_place(check, _failing(exercise, wrong, set(_before(exercise, check))))
-            if not any(_is_beyond(use) for use in [*_counts(named, plain), *_counts(earlier, plain)]):
-                yield f"{check.name}: no misconception has more collectives than {COUNT} allows"
+        named = _by_budget(check, _failing(exercise, wrong, {check.name}))
+        plain = {key: places for key, places in below.items() if not _separates(places)}
+        for key, sizes, uses in ((k, s, u) for k, places in below.items() for s, u in places.items()):
+            if key not in plain:
+                found = _problems(uses, named.get(key, {}).get(sizes, {}))
+                yield from (f"{check.name} {sizes}: {problem}" for problem in found)
+        if plain and exercise.id in MENDED:
+            known = _by_budget(
+                check, _failing(exercise, wrong, {check.name, *_before(exercise, check)}), measuring=True
+            )
+            for key, places in plain.items():
+                found = [*_loose(key, places), *_never_exceeded(key, places, known.get(key, {}))]
+                yield from (f"{check.name} {problem}" for problem in found)
 
 
-def _counts(found: Mapping[BudgetKey, Uses], places: Sequence[BudgetKey]) -> list[BudgetUse]:
-    """Return the uses of ``expect_at_most`` at these places."""
-    return [use for place in places for use in found.get(place, {}).values() if use.word == COUNT]
-
-
-def _separates(right: Uses) -> bool:
+def _separates(places: Places) -> bool:
     """Return True if the budget is a ``between``, or has to be one."""
-    use = next(iter(right.values()))
-    return isinstance(use.budget, Budget) or use.word in SEPARATED
+    return any(
+        isinstance(use.budget, Budget) or use.word in SEPARATED for uses in places.values() for use in uses.values()
+    )
 
 
 def _before(exercise: Exercise, check: Check) -> Iterator[str]:
@@ -93,17 +121,59 @@ def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 
-def _by_place(check: Check, amounts: Amounts) -> dict[BudgetKey, Uses]:
-    found: dict[BudgetKey, dict[str, BudgetUse]] = {}
+def _by_budget(
+    check: Check, amounts: Amounts, measuring: bool = False
+) -> dict[BudgetKey, dict[str, dict[str, BudgetUse]]]:
+    found: dict[BudgetKey, dict[str, dict[str, BudgetUse]]] = {}
     for who, answered in amounts.items():
-        for place, use in uses_of(check, answered):
-            found.setdefault(place, {})[who] = use
-    return dict(found)
+        for sizes, key, use in uses_of(check, answered, measuring):
+            found.setdefault(key, {}).setdefault(sizes, {})[who] = use
+    return found
+
+
+def _loose(key: BudgetKey, places: Places) -> Iterator[str]:
+    """Yield a problem for each mesh and sizes where no right program comes near the number."""
+    show = _shown(key.word)
+    for sizes, uses in places.items():
+        who, use = max(uses.items(), key=lambda one: one[1].amount)
+        if key.word != EXACT and use.amount * ROOM < use.budget * (1 - ROUNDING):
+            yield (
+                f"{sizes}: {key} allows {show(use.budget)}, and no right program needs more than {show(use.amount)} "
+                f"({who}); lower the number, or write between(right, wrong)"
+            )
+
+
+def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[str]:
+    """Yield a problem if no wrong program exceeds the number, by the margin, on any mesh with any sizes."""
+    uses = _uses(wrong)
+    if any(_is_far(use) for _, _, use in uses):
+        return
+    sizes, who, use = max(uses or _uses(right), key=lambda one: (one[2].amount - one[2].budget) / (one[2].budget or 1))
+    show = _shown(key.word)
+    if key.word == EXACT:
+        asked, differs = "asks for", "has another number"
+    else:
+        asked, differs = "allows", "has more" if key.word in COUNTS else "needs a tenth more"
+    yield (
+        f"{sizes}: {key} {asked} {show(use.budget)}, and no misconception {differs}: {who} takes {show(use.amount)}; "
+        "add a misconception that differs, or choose sizes where one does"
+    )
+
+
+def _uses(places: Places) -> list[tuple[str, str, BudgetUse]]:
+    return [(sizes, who, use) for sizes, uses in places.items() for who, use in uses.items()]
+
+
+def _is_far(use: BudgetUse) -> bool:
+    """Return True if a wrong program differs enough from a plain number."""
+    if use.word == EXACT:
+        return use.amount != use.budget
+    return _is_beyond(use) and (use.word in COUNTS or use.amount >= use.budget * ROOM * (1 - ROUNDING))
 
 
 def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
     use = next(iter(right.values()))
-    budget, show = use.budget, SHOWN.get(use.word, _count)
+    budget, show = use.budget, _shown(use.word)
     if not isinstance(budget, Budget):
         what = SEPARATED[use.word]
         yield f"a {what} budget is between(right, wrong), the least that a right and the wrong program need"
@@ -125,7 +195,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
 
 def _room(word: str, budget: Budget) -> Callable[[float], float]:
     """Return the room that a budget must have above a right amount and below a wrong one."""
-    if word == COUNT:
+    if word in COUNTS:
         return lambda amount: 0.0
     if budget.unit:
         return lambda amount: budget.unit / 2
@@ -135,7 +205,7 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
     """Yield a problem if the least amount of these programs differs from the claimed one by more than ROOM."""
     who = min(found, key=lambda name: found[name].amount)
-    least, show = found[who].amount, SHOWN.get(found[who].word, _count)
+    least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:
         yield (
             f"between says that a {what} program needs {show(claim)} at least; "
@@ -147,35 +217,46 @@ def _is_beyond(use: BudgetUse) -> bool:
     return use.amount > use.budget
 
 
-def _count(n: float) -> str:
-    return f"{n:g}"
+def _shown(word: str) -> Callable[[float], str]:
+    return SHOWN.get(word, lambda n: f"{n:g}")
 
 
-def uses_of(check: Check, answered: Sequence[Answered]) -> Iterator[tuple[BudgetKey, BudgetUse]]:
-    """Yield what each budget of this check was compared with."""
+def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iterator[tuple[str, BudgetKey, BudgetUse]]:
+    """Yield what each budget of this check was compared with, and with which mesh and sizes.
+
+    Args:
+        measuring: go on after a budget that is exceeded, to what is compared next.
+    """
     for group in together(check, list(answered)):
         if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
             continue
-        for number, use in enumerate(_uses_in(group)):
-            yield BudgetKey(_sizes(group), number), use
+        before: Counter[tuple[str, ...]] = Counter()
+        for ask, seen in _compared(group, measuring):
+            sizes = _sizes(ask)
+            for use in seen.spent:
+                place = (sizes, ask.task, use.word, use.what)
+                yield sizes, BudgetKey(*place[1:], before[place]), use
+                before[place] += 1
 
 
-def _uses_in(group: Together) -> list[BudgetUse]:
-    """Return what the check compares in its first run, as all runs share one program."""
-    given = next(iter(group.seen(public=False)))
+def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
+    """Return what the check saw in its first run, as all runs share one program."""
+    given = tuple(
+        replace(of_call, measuring=measuring)
+        if isinstance(of_call, Seen)
+        else [replace(seen, measuring=measuring) for seen in of_call]
+        for of_call in next(iter(group.seen(public=False)))
+    )
     with suppress(Exception):  # amounts compared before an error count; another proof reports the error
         group.judged(given)
-    return [use for seen in _seens(given) for use in seen.spent]
+    return [
+        (answer.ask, seen)
+        for answers, of_call in zip(group.answers, given, strict=True)
+        for answer, seen in zip(answers, [of_call] if isinstance(of_call, Seen) else of_call, strict=True)
+    ]
 
 
-def _seens(given: Any) -> Iterator[Seen]:
-    if isinstance(given, Seen):
-        yield given
-    else:
-        for one in given:
-            yield from _seens(one)
-
-
-def _sizes(group: Together) -> str:
-    mesh = show_device(group.ask.mesh) if group.ask.mesh else ""
-    return f"on {mesh} with {', '.join(f'{d}={n}' for d, n in group.ask.dims.items())}"
+def _sizes(ask: Ask) -> str:
+    mesh = show_device(ask.mesh) if ask.mesh else ""
+    sizes = ", ".join(f"{d}={n}" for d, n in ask.dims.items())
+    return f"on {mesh} with {sizes}" if sizes else f"on {mesh}"

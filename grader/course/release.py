@@ -63,5 +63,7 @@ def _sources(made: dict[str, str]) -> Iterator[Source]:
 
 
 def _public_config(course: Course, handed_out: list[str]) -> str:
-    data = course.config.model_dump(mode="json", exclude={"seed"}, exclude_defaults=True) | {"handed_out": handed_out}
+    data = course.config.model_dump(mode="json", exclude={"seed", "statement_words"}, exclude_defaults=True) | {
+        "handed_out": handed_out
+    }
     return HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)

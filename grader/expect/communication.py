@@ -26,6 +26,11 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     axes: groups of some of them, such as pairs, are another collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
+    _record(seen, "expect_collectives", wanted, found)
+    if not wanted:
+        seen.spent.append(BudgetUse("expect_collectives", sum(n.most for n in found.values()), 0))
+    if seen.measuring:
+        return
     _no_more(seen, want, found)
     for key, count in want.items():
         if not found.get(key, NOTHING).least >= count:
@@ -45,9 +50,9 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     ``between(right, wrong, at=count)``.
     """
     want, found = _wanted(seen, allowed), _found(seen)
-    for key, count in want.items():
-        seen.spent.append(BudgetUse("expect_at_most", found.get(key, NOTHING).most, count))
-    _no_more(seen, {key: int(count) for key, count in want.items()}, found)
+    _record(seen, "expect_at_most", allowed, found)
+    if not seen.measuring:
+        _no_more(seen, {key: int(count) for key, count in want.items()}, found)
 
 
 def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]]) -> dict[Key, Count]:
@@ -57,6 +62,19 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
         for names, count in budget.items()
         if count and (axes := _real_axes((names,) if isinstance(names, str) else names, seen))
     }
+
+
+def _record(
+    seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
+) -> None:
+    """Record how often each of these collectives runs: the most, or the least if only that differs from the budget."""
+    for kind, budget in budgets.items():
+        for names, count in budget.items():
+            axes = (names,) if isinstance(names, str) else names
+            if count and (real := _real_axes(axes, seen)):
+                runs = found.get((kind, real, False), NOTHING)
+                amount = runs.least if runs.most == count else runs.most
+                seen.spent.append(BudgetUse(word, amount, count, f"{kind} over {over(axes, False)}{_part(seen)}"))
 
 
 def _found(seen: Seen) -> dict[Key, Interval]:
@@ -136,14 +154,13 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
     sent = seen.sends(counted)
     if not sent.known:
         raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
-    seen.spent.append(BudgetUse("expect_traffic", sent.most, at_most))
-    if not sent.most <= at_most:
+    along = f" over {axis}" if axis else ""
+    if not seen.keeps(BudgetUse("expect_traffic", sent.most, at_most, f"{along}{_part(seen)}".strip())):
         worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
         who = "each device sends" if sent.exact else "a device sends up to"
-        over = f" over {axis}" if axis else ""
         most, budget = told_apart(show_bytes, sent.most, at_most)
         raise Failure(
-            f"{who} {most}{over}{_part(seen)}, the budget is {budget}"
+            f"{who} {most}{along}{_part(seen)}, the budget is {budget}"
             + (f"; most of it by {_line(worst)}{worst.kind} over {worst.over}" if worst else ""),
             expected=at_most,
             actual=sent.most,

@@ -129,14 +129,34 @@ def matmul_manual(a, b, *, mesh):
 question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288], "X": [4, 8], "Y": [3, 6]}}
 
 
-@exercise.number(points=0.5, unit="MB", model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes", **question)
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes",
+    **question,
+    hints=[
+        "How large is the block that travels, and how often does a device send one?",
+        "A block of C on both axes has 4 · I · K / (X · Y) bytes. A one-way ring sends one block in each step.",
+        "bytes of the block, times Y − 1 steps",
+    ],
+)
 def gather_of_c_bytes(I, J, K, X, Y):
     """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
     `C[I_X, K_Y] → C[I_X, K]`?"""
     return 4 * I * K / (X * Y) * (Y - 1)
 
 
-@exercise.number(points=0.25, unit="GFLOP", model="2 FLOPs per term", **question)
+@exercise.number(
+    points=0.25,
+    unit="GFLOP",
+    model="2 FLOPs per term",
+    **question,
+    hints=[
+        "Which shapes does each device multiply after the gather?",
+        "`B` is whole after the gather. Only x cuts the rows of the result.",
+        "2 · (rows of a device) · J · K, with I / X rows",
+    ],
+)
 def flops_of_one_constraint(I, J, K, X, Y):
     """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, the program asks only for `C[I_X, K]`. The compiler gathers
     `B`, then multiplies. How many GFLOP does each device spend?"""

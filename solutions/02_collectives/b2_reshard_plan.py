@@ -1,7 +1,7 @@
 """# B2 From one layout to another
 
-Devices change an array's layout by a short program of collectives. Several programs end in one layout, and send
-different amounts: a step costs more when the block is larger.
+Devices change an array's layout by a short program of collectives. Several programs end in one layout, but a step costs
+more when the block is larger.
 
 ```
     A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first
@@ -128,6 +128,11 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     unit="MB",
     params={"I": [6144, 12288], "J": [8192, 20480], "X": [3, 6, 8], "Y": [4, 16]},
     model="bytes as in the table of steps; 1 MB is 10^6 bytes",
+    hints=[
+        "Which step is cheapest while arrays are large, and which costs nothing?",
+        "A slice of copies is free. Slice along y first, then reduce-scatter along x what is left.",
+        "the array after the slice has 4 · I · J / Y bytes; a reduce-scatter sends (X − 1) / X of it",
+    ],
 )
 def reshard_bytes(I, J, X, Y):
     """`C[I, J]{U_X}` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}: every device holds a partial sum of all of `C`,

@@ -129,6 +129,11 @@ def shift_t(y):
     unit="MB",
     params={"D": [4096, 6144, 8192], "F": [14336, 20480, 28672], "X": [4, 8, 32]},
     model="one-way ring: X - 1 steps; 1 MB is 10^6 bytes",
+    hints=[
+        "Which collective is the transpose of an all-gather?",
+        "It is a reduce-scatter of the whole cotangent, which has 4 bytes a number.",
+        "bytes of the float32 cotangent, times (X − 1) / X",
+    ],
 )
 def fsdp_backward_bytes(D, F, X):
     """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. Its cotangent is kept in

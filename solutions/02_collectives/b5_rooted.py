@@ -117,6 +117,11 @@ def rooted_reduce(a, *, root):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 10240, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "What does the masked all-reduce send, although all blocks but one are zeros?",
+        "It costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
+        "2 · V / W with V = 2 · I · K bytes",
+    ],
 )
 def rooted_broadcast_time(chip, I, K, X):
     """The root's block is bfloat16[{{ I }}, {{ K }}], on a ring of {{ X }} {{ chip }} chips. How long does
@@ -129,6 +134,11 @@ def rooted_broadcast_time(chip, I, K, X):
     unit="MB",
     params={"I": [4096, 8192], "K": [3072, 5120], "X": [4, 8, 16]},
     model="one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does one device make, and with how many bytes?",
+        "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of its bytes.",
+        "X devices · (X − 1) hops · 4 · I · K / X bytes",
+    ],
 )
 def rooted_scatter_bytes(I, K, X):
     """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send

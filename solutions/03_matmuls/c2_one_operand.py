@@ -144,14 +144,28 @@ question = {
 }
 
 
-@exercise.number(**question)
+@exercise.number(
+    **question,
+    hints=[
+        "Which array does the collective move, and how large is it when it is whole?",
+        "It all-gathers `A`, bfloat16[I, J].",
+        "V / W with V = 2 · I · J bytes and W both ways",
+    ],
+)
 def gather_first_time(chip, I, J, K, X):
     """In bfloat16, with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips: how long does the
     communication of `matmul_gather_first` take?"""
     return all_gather_time(2 * I * J, X, chip)
 
 
-@exercise.number(**question)
+@exercise.number(
+    **question,
+    hints=[
+        "Which array does the collective move now?",
+        "It all-reduces `C`, bfloat16[I, K]: a reduce-scatter and an all-gather.",
+        "2 · V / W with V the bytes of `C` in bfloat16",
+    ],
+)
 def slice_first_time(chip, I, J, K, X):
     """On the same ring ({{ X }} {{ chip }} chips, bfloat16, I={{ I }}, J={{ J }}, K={{ K }}): how long does the
     communication of `matmul_slice_first` take?"""

@@ -147,6 +147,11 @@ def keep_columns_budget(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 12288], "J": [4096, 7168], "K": [3072, 10240], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Which two operands can you gather?",
+        "Gathering `A` moves I · J numbers, gathering `B` moves J · K. Take the smaller one.",
+        "V / W with V = 2 bytes · J · (the smaller of I and K)",
+    ],
 )
 def cheaper_gather_time(chip, I, J, K, X):
     """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.

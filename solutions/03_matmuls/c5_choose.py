@@ -122,6 +122,11 @@ MODEL = "each matmul takes the longer of arithmetic and communication; on a ring
 @exercise.number(
     points=1.5, unit="us", model=MODEL,
     params={"chip": ["v4p", "v5p"], "B": [384, 640], "L": [6144, 10240], "D": [4096, 7168], "F": [16384, 28672], "X": [4, 8]},
+    hints=[
+        "For each batch: does arithmetic or communication take longer?",
+        "The gather of `W` takes the same time for both batches. The matmul of whole arrays grows with the batch: 2 · B · D · F FLOPs.",
+        "add up the longer of (FLOPs / peak rate) and (2 · D · F bytes / W), once for each batch",
+    ],
 )  # fmt: skip
 def gather_first_total(chip, B, L, D, F, X):
     """D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. Strategy 1 serves a batch of B={{ B }}, then one
@@ -132,6 +137,11 @@ def gather_first_total(chip, B, L, D, F, X):
 @exercise.number(
     points=1.5, unit="us", model=MODEL, where=lambda chip, B, D, F, X: F > 7000 * X,
     params={"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [32768, 73728], "X": [4, 8]},
+    hints=[
+        "For each layer: which array is all-reduced, and how wide is it?",
+        "The first layer all-reduces [B, F], the second [B, D]. Each device computes 1 / X of both matmuls.",
+        "for each layer the longer of 2 · B · D · F / X FLOPs at the peak rate and 2 · (2 · B · width) / W; then add",
+    ],
 )  # fmt: skip
 def reduce_last_total(chip, B, D, F, X):
     """Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B={{ B }}, D={{ D }}, F={{ F }} on a ring of

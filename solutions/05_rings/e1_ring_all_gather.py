@@ -118,6 +118,11 @@ def ring_gather_traffic(seen):
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does a device make, and with what?",
+        "X − 1 hops, each with one shard of 4 · I · J / X bytes.",
+        "(X − 1) · (bytes of a shard)",
+    ],
 )
 def ring_gather_bytes(I, J, X):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_X, J]` over {{ X }} devices. How many MB does each device send in
@@ -130,6 +135,11 @@ def ring_gather_bytes(I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
+    hints=[
+        "Which bandwidth does a one-way ring have?",
+        "Only one direction of each link works: W1, half of W. There are X − 1 hops of a shard.",
+        "(X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_gather_one_way_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does your one-way

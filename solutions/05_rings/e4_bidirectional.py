@@ -139,6 +139,11 @@ def bidi_gather_rounds(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
+    hints=[
+        "How many rounds are needed if shards travel both ways?",
+        "⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
+        "⌊X / 2⌋ · (2 · I · J / X) / W1",
+    ],
 )
 def bidi_gather_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `bidi_all_gather` take?"""
@@ -151,6 +156,11 @@ def bidi_gather_time(chip, I, J, X):
     params={"chip": ["v4p", "v5p"], "I": [96, 192], "L": [1536, 2304], "J": [256, 384], "X": [8, 12, 16]},
     where=lambda chip, I, L, J, X: 1.3 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="a round takes the longer of 1 us and the bytes of a shard / W1",
+    hints=[
+        "How many rounds does each of the two programs have?",
+        "One way: X − 1 rounds. Both ways: ⌊X / 2⌋ rounds. A round of the same array takes equally long in both.",
+        "for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+    ],
 )
 def bidi_time_saved(chip, I, L, J, X):
     """On a ring of {{ X }} {{ chip }} chips two arrays are gathered, one as small as bfloat16[{{ I }}, {{ J }}] and one of bfloat16[{{ L }}, {{ J }}].

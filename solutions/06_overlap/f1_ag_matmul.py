@@ -140,6 +140,11 @@ narrow = exercise.timing(
     unit="MB",
     params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    hints=[
+        "Which block travels, and how many hops does it make?",
+        "The shard of A: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
+        "(Y − 1) · 2 bytes · (B / X) · (D / Y)",
+    ],
 )
 def ag_matmul_bytes(B, D, X, Y):
     """`A` is bfloat16[{{ B }}, {{ D }}], sharded `A[B_X, D_Y]` with X={{ X }} and Y={{ Y }}. How many MB does each device send in
@@ -154,7 +159,7 @@ HOPS = (
 
 @exercise.number(
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
-    hints=["Write both times with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C"],
+    hints=["Write both times with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C", "F = Y · C / W1"],
 )  # fmt: skip
 def ag_matmul_hides_from(chip, Y):
     """`ag_matmul` in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns
@@ -171,6 +176,11 @@ def hop_and_product(chip, B, D, F, Y):
     points=0.5, unit="us", model=HOPS,
     where=lambda chip, F, G, Y, **_: 0.8 * Y * link_intensity(chip) > F and 2.6 < G / (Y * link_intensity(chip)) < 3,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 12288], "G": [28672, 34816, 57344, 69632], "Y": [4, 8]},
+    hints=[
+        "For each W: does a hop or a matmul take longer?",
+        "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and the last matmul runs alone.",
+        "for each W: (Y − 1) times the longer of hop and matmul, plus one matmul; a hop is 2 · B · D / Y bytes over W1",
+    ],
 )  # fmt: skip
 def ag_matmul_time(chip, B, D, F, G, Y):
     """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], each in an `ag_matmul` of its own, in

@@ -137,6 +137,11 @@ narrow = exercise.timing(
     unit="MB",
     params={"B": [4096, 6144], "F": [14336, 28672], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
     model="one-way ring, hops of one block; 1 MB is 10^6 bytes",
+    hints=[
+        "What travels, and in which dtype?",
+        "The running sum of one block of the result: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
+        "(Y − 1) · 4 bytes · (B / X) · (D / Y)",
+    ],
 )
 def matmul_rs_bytes(B, F, D, X, Y):
     """`T` is bfloat16[{{ B }}, {{ F }}] and `W` bfloat16[{{ F }}, {{ D }}], with X={{ X }} and Y={{ Y }}; the running sums are float32.
@@ -151,7 +156,7 @@ HOPS = (
 
 @exercise.number(
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
-    hints=["Write both times with B, D, F, X and Y. What cancels?", "4·(B/X)(D/Y)/W1 against 2·(B/X)(F/Y)(D/Y)/C"],
+    hints=["Write both times with B, D, F, X and Y. What cancels?", "4·(B/X)(D/Y)/W1 against 2·(B/X)(F/Y)(D/Y)/C", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )  # fmt: skip
 def matmul_rs_hides_from(chip, Y):
     """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. No hop may take longer than
@@ -170,6 +175,11 @@ def hop_and_product(chip, B, F, D, Y):
     where=lambda chip, F, G, Y, **_: 1.2 < F / (Y * link_intensity(chip)) < 1.4 and 3.1 < G / (Y * link_intensity(chip)) < 3.6,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "F": [13312, 16384, 26624, 32768], "G": [32768, 40960, 65536, 81920],
             "D": [8192, 12288], "Y": [4, 8]},
+    hints=[
+        "How long does each of the two programs take for one product?",
+        "One after the other: Y block matmuls, then (Y − 1) / Y · V / W. Overlapped: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
+        "subtract the second from the first for both products, and add the two differences",
+    ],
 )  # fmt: skip
 def matmul_rs_time_saved(chip, B, F, G, D, Y):
     """Two matmuls on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}] · W[{{ F }}, {{ D }}], then

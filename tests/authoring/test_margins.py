@@ -102,6 +102,20 @@ def four_gathers(a, *, mesh):
 
 
 '''
+SENT_ON = '''\
+@exercise.misconception(fails=[traffic, gathers])
+def sent_on(a, *, mesh):
+    """You sent the parts round once more."""
+    def local(a):
+        n = jax.lax.axis_size("x")
+        return secret_helper(jax.lax.ppermute(jax.lax.ppermute(a, "x", [(i, (i + 1) % n) for i in range(n)]),
+                                              "x", [((i + 1) % n, i) for i in range(n)]))
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+'''
+MEND = "add a misconception that differs, or choose sizes where one does"
+ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]
 
 
@@ -235,7 +249,61 @@ def test_a_right_program_beyond_the_budget_is_named(declared: Problems) -> None:
 
 def test_a_plain_number_of_collectives_needs_a_misconception_beyond_it(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="1") == []
-    assert declared(TIMES, BUDGET="1") == ["gathers: no misconception has more collectives than expect_at_most allows"]
+    assert declared(TIMES, BUDGET="1") == [
+        "gathers on (x=4) with I=8, J=3: expect_at_most (all_gather over x) allows 1, and no misconception has more: "
+        f"zeroed takes 0; {MEND}"
+    ]
+
+
+def test_a_plain_number_that_no_right_program_needs_is_named(declared: Problems) -> None:
+    assert declared(TIMES, SEVERAL, BUDGET="2") == [
+        f"gathers on {sizes}: expect_at_most (all_gather over x) allows 2, and no right program needs more than 1 "
+        "(the reference); lower the number, or write between(right, wrong)"
+        for sizes in ("(x=4) with I=8, J=3", "(x=2) with I=8, J=3", "(x=4) with I=1012, J=5", "(x=2) with I=1012, J=5")
+    ]
+
+
+def test_an_exact_number_of_collectives_needs_a_misconception_with_another(declared: Problems) -> None:
+    exact = TIMES.replace("expect_at_most", "expect_collectives")
+    assert declared(exact, SEVERAL, BUDGET="1") == []
+    assert declared(exact, BUDGET="1") == []  # zeroed, which fails the check before, gathers nothing
+    assert declared(exact.replace("after=value", "after=[]"), BUDGET="1")[-1] == (
+        "gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, and no misconception has "
+        f"another number: the reference takes 1; {MEND}"
+    )
+
+
+def test_a_plain_number_of_bytes_needs_a_right_program_near_it_and_a_wrong_one_beyond(declared: Problems) -> None:
+    assert declared(SENT, SENT_TWICE, BUDGET="needed") == []
+    assert declared(SENT, BUDGET="needed") == []  # gathered_twice, which fails the check before, sends more
+    assert declared(ALONE, BUDGET="needed")[-1] == (
+        "sent on (x=4) with I=8, J=3: expect_traffic allows 72 B, and no misconception needs a tenth more: "
+        f"zeroed takes 0 B; {MEND}"
+    )
+    loose = declared(SENT, SENT_TWICE, BUDGET="1.2 * needed")
+    assert len(loose) == 4
+    assert loose[0] == (
+        "sent on (x=4) with I=8, J=3: expect_traffic allows 86 B, and no right program needs more than 72 B "
+        "(the reference); lower the number, or write between(right, wrong)"
+    )
+
+
+def test_a_number_that_the_wrong_program_hardly_exceeds_is_named(declared: Problems) -> None:
+    found = declared(ALONE, SENT_TWICE, BUDGET="1.85 * needed")  # the wrong program needs twice as much
+    assert found[-1] == (
+        "sent on (x=4) with I=1012, J=5: expect_traffic allows 27.4 KiB, and no misconception needs a tenth more: "
+        f"sent_with_a_copy takes 29.6 KiB; {MEND}"
+    )
+
+
+def test_a_number_of_no_collectives_needs_a_misconception_that_has_one(declared: Problems) -> None:
+    nothing = TIMES.replace('expect_at_most(seen.only(kind="all_gather"), all_gather={"x": BUDGET})', "NONE")
+    none = 'expect_collectives(seen.only(kind="permute"))'
+    assert declared(nothing, NONE=none) == [
+        "gathers on (x=4) with I=8, J=3: expect_collectives asks for 0, and no misconception has another number: "
+        f"zeroed takes 0; {MEND}"
+    ]
+    assert declared(nothing, SENT_ON, NONE=none) == []
 
 
 def test_a_number_of_collectives_has_a_ratio_in_place_of_room(declared: Problems) -> None:

@@ -12,8 +12,10 @@ from grader.expect import (
     Failure,
     between,
     expect_at_most,
+    expect_collectives,
     expect_flops,
     expect_memory,
+    expect_no_collectives,
     expect_traffic,
     show_bytes,
     show_time,
@@ -132,7 +134,16 @@ def test_each_word_records_what_it_compared_with_a_budget() -> None:
     program, count = seen(collective("permute", "x"), flops=4, dot_flops=4), between(1, 2, at=1)
     expect_flops(program, at_most=9)
     expect_at_most(program, permute={"x": count})
-    assert program.spent == [BudgetUse("expect_flops", 4, 9), BudgetUse("expect_at_most", 1, count)]
+    expect_collectives(program, permute={"x": 1})
+    with pytest.raises(Failure):
+        expect_no_collectives(program)
+    over_x = "permute over x"
+    assert program.spent == [
+        BudgetUse("expect_flops", 4, 9),
+        BudgetUse("expect_at_most", 1, count, over_x),
+        BudgetUse("expect_collectives", 1, 1, over_x),
+        BudgetUse("expect_collectives", 1, 0),
+    ]
     with pytest.raises(Failure):
         expect_traffic(program, at_most=0)
     assert (program.spent[-1].word, program.spent[-1].budget) == ("expect_traffic", 0)

@@ -16,7 +16,7 @@ import pytest
 from grader.batch.grade import Grader
 from grader.course.finding import find_course
 from grader.intake.reading import read
-from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Call, Null, OneOf, Own, Without
+from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Null, OneOf, Own, SystemCall, Without
 from grader.sandbox.filters import ARCHITECTURES, filter_program
 from grader.sandbox.worker import Worker
 from grader.wire.frames import decode
@@ -56,7 +56,7 @@ def answer(machine: str, number: int, arguments: list[int], architecture: int | 
             at += yes if held else no
 
 
-def by_number(machine: str) -> dict[int, Call]:
+def by_number(machine: str) -> dict[int, SystemCall]:
     column = ARCHITECTURES[machine][0]
     return {number: call for call in CALLS if (number := call.numbers[column]) is not None}
 
@@ -76,7 +76,7 @@ def test_the_filter_allows_the_calls_of_the_table_and_no_others(machine: str) ->
     assert answer(machine, 0, [0] * 6, architecture=0x40000003) == "killed"
 
 
-def fulfilled(call: Call) -> list[int]:
+def fulfilled(call: SystemCall) -> list[int]:
     arguments = [0] * 6
     for rule in call.rules:
         if isinstance(rule, OneOf):
@@ -88,7 +88,7 @@ def fulfilled(call: Call) -> list[int]:
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 @pytest.mark.parametrize("call", [call for call in CALLS if call.rules], ids=lambda call: call.name)
-def test_arguments_decide_as_the_rules_say(machine: str, call: Call) -> None:
+def test_arguments_decide_as_the_rules_say(machine: str, call: SystemCall) -> None:
     number = call.numbers[ARCHITECTURES[machine][0]]
     if number is None:
         pytest.skip("the architecture lacks the call")

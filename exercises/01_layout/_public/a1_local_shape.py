@@ -90,6 +90,11 @@ def local_shape_uneven(seen):
     params={"chip": ["v5e", "v5p"], "I": [4096, 8192], "J": [2048, 4096], "X": [2, 4], "Y": [4, 8], "Z": [8, 16]},
     where=lambda chip, I, J, X, Y, Z: X * Y * Z <= 256,
     model="HBM bandwidth only: time = bytes / bandwidth",
+    hints=[
+        "Which axes cut the array, and how many parts do they make?",
+        "z cuts nothing. Count the bytes of one block and divide them by the chip's HBM bandwidth.",
+        "bytes of the block = 4 · I · J / (number of blocks), with X · Y blocks",
+    ],
 )
 def local_load_time(chip, I, J, X, Y, Z):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J]` on a mesh of {{ chip }} chips with x={{ X }}, y={{ Y }},

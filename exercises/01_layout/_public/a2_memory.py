@@ -92,6 +92,11 @@ def memory_copies(seen):
     unit="MB",
     params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "How many chips hold the same block?",
+        "y and z cut nothing, so each block has Y · Z copies.",
+        "bytes of the whole array in bfloat16, times the number of copies",
+    ],
 )
 def weights_in_all(I, J, X, Y, Z):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` on a mesh with x={{ X }}, y={{ Y }}, z={{ Z }}.
@@ -104,6 +109,11 @@ def weights_in_all(I, J, X, Y, Z):
     unit="MB",
     params={"I": [8192, 16384, 24576], "J": [5120, 7168], "X": [4, 8], "Y": [3, 6]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "Where does each call put the array?",
+        "`jnp.asarray` uses one device. `P()` on a mesh puts a whole copy on each device of the mesh.",
+        "bytes of one copy, times 1 + the number of chips",
+    ],
 )
 def placed_and_unplaced(I, J, X, Y):
     """`host` is a NumPy array, bfloat16[{{ I }}, {{ J }}], and `mesh` has x={{ X }}, y={{ Y }}: all the chips of a host.

@@ -95,6 +95,11 @@ def owner_tuples(seen):
     unit="",
     params={"I": [3072, 6144, 9216], "X": [4, 8], "Y": [2, 3], "device": [3, 4, 5, 7]},
     where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
+    hints=[
+        "Which coordinates x and y does the device have, and in which order does the tuple count blocks?",
+        'x is the first axis of the mesh, so x, y = divmod(device, Y). The tuple ("y", "x") counts y slowly and x fast.',
+        "block number = y · X + x; each block has I / (X · Y) rows",
+    ],
 )
 def first_row(I, X, Y, device):
     """`A` has {{ I }} rows, numbered from 0, and is sharded `P(("y", "x"), None)` on the mesh x={{ X }}, y={{ Y }} (x is the
@@ -107,6 +112,11 @@ def first_row(I, X, Y, device):
     unit="MB",
     params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
     model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
+    hints=[
+        "Which devices keep their block?",
+        "A device (x, y) holds block x · Y + y before and y · X + x after. Count where the two are equal.",
+        "x · (Y − 1) = y · (X − 1) holds for 1 + gcd(X − 1, Y − 1) devices. The others send a block of 4 · I · J / (X · Y) bytes.",
+    ],
 )
 def reorder_bytes(I, J, X, Y):
     """`A` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}. Devices change `A[I_XY, J]` into `A[I_YX, J]`. How many

@@ -124,6 +124,11 @@ def shard_roll_value(seen):
     unit="KB",
     params={"S": [8192, 16384], "D": [7680, 15360], "X": [8, 16], "Y": [3, 5], "shift": [3, 7]},
     model="1 KB is 1000 bytes",
+    hints=[
+        "Which rows cross a border between devices?",
+        "Only the last rows of each block move to the next device along x, as many as the shift. y cuts the columns.",
+        "4 bytes · shift rows · (columns of a block)",
+    ],
 )
 def global_roll_bytes(S, D, X, Y, shift):
     """`A[S_X, D_Y]` is float32[{{ S }}, {{ D }}] on the mesh x={{ X }}, y={{ Y }}. Suppose that you roll the *whole* array down

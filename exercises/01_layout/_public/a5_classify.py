@@ -92,6 +92,11 @@ def classify(eq, spec_a, spec_b):
     unit="MB",
     params={"I": [8192, 16384], "J": [6144, 12288], "K": [7680, 10240], "X": [4, 16], "Y": [3, 8], "Z": [2, 5]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "Which dimensions does the partial sum have, and which of them are cut?",
+        "J is summed and is no dimension of C any more. The partial sum is C's block: x cuts I, z cuts K.",
+        "4 · (I / X) · (K / Z)",
+    ],
 )
 def partial_sum_bytes(I, J, K, X, Y, Z):
     """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
@@ -104,6 +109,11 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     unit="",
     params={"r": [3, 4, 5, 6], "k": [2, 3, 4]},
     model="an axis cuts one dimension or none; several axes on one dimension are a tuple, and its order matters",
+    hints=[
+        "How many axes are in use, and which dimension does each cut?",
+        "Choose j axes in an order. Then put borders into that row: r dimensions get r pieces, which may be empty.",
+        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to set the borders",
+    ],
 )
 def how_many_shardings(r, k):
     """In how many different ways can an array of {{ r }} dimensions be sharded on a mesh of {{ k }} axes? None of the sizes is 1,

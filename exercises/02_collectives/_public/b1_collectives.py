@@ -109,6 +109,11 @@ def all_to_all_body(a):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [8192, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Does every byte go to every device, as in an all-gather?",
+        "No: each byte goes to one device. On a ring of both directions the mean distance is a quarter of the ring.",
+        "a quarter of the all-gather's V / W, with V = 2 · I · J bytes",
+    ],
 )
 def all_to_all_on_ring(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`

@@ -114,6 +114,11 @@ def stencil_value(seen):
     unit="KB",
     params={"N": [6144, 8192, 24576], "D": [5120, 7168, 9216], "X": [8, 16, 32], "w": [3, 5, 12]},
     model="1 KB is 1000 bytes",
+    hints=[
+        "To how many neighbours does a device send, and how many rows to each?",
+        "Each device sends w rows up and w rows down. The number of devices does not matter.",
+        "2 neighbours · w rows · D numbers · 4 bytes",
+    ],
 )
 def halo_bytes(N, D, X, w):
     """A grid `A[N_X, D]`, float32[{{ N }}, {{ D }}], is cut into rows over a ring of {{ X }} devices. A stencil reaches {{ w }} rows up

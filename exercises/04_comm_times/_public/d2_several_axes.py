@@ -104,21 +104,45 @@ question = {
 }
 
 
-@exercise.number(points=0.25, **question)
+@exercise.number(
+    points=0.25,
+    **question,
+    hints=[
+        "Which part of A do the devices of one ring along x share?",
+        "y cuts the columns, so the gathered array on each ring is A[I, J / Y].",
+        "V / W with V = 2 · I · J / Y bytes",
+    ],
+)
 def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
     """`A` is bfloat16[{{ I }}, {{ J }}], sharded `A[I_X, J_Y]` on a {{ chip }} slice with x={{ X }}, y={{ Y }}, z={{ Z }}.
     How long does the all-gather over x to `A[I, J_Y]` take?"""
     raise NotImplementedError()
 
 
-@exercise.number(points=0.25, **question)
+@exercise.number(
+    points=0.25,
+    **question,
+    hints=[
+        "How many links of a chip work at the same time?",
+        "Two rings, x and y, share the work: V / (2 · W). z cuts the columns.",
+        "V = 4 · I · J / Z bytes, divided by twice the both-way bandwidth",
+    ],
+)
 def gather_two_axes_time(chip, X, Y, Z, I, J):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J_Z]` on a {{ chip }} slice with x={{ X }}, y={{ Y }}, z={{ Z }}.
     How long does the all-gather over x and y to `A[I, J_Z]` take?"""
     raise NotImplementedError()
 
 
-@exercise.number(points=0.5, **question)
+@exercise.number(
+    points=0.5,
+    **question,
+    hints=[
+        "Which block of C does a ring along z add?",
+        "x and y cut C, so each ring adds a block of 4 · I · J / (X · Y) bytes.",
+        "an all-reduce on one ring: 2 · V / W with V that block",
+    ],
+)
 def reduce_cut_elsewhere_time(chip, X, Y, Z, I, J):
     """`C` is float32[{{ I }}, {{ J }}], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a {{ chip }} slice with
     x={{ X }}, y={{ Y }}, z={{ Z }}. How long does the all-reduce over z take?"""

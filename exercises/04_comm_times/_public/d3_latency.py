@@ -102,6 +102,11 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
         0.1 < 2 * R * C / N / latency_bound_bytes(chip) < 0.4 and 2.2 < 2 * L * C / N / latency_bound_bytes(chip) < 4.5
     ),
     model="max(hops · 1 us, bandwidth) for each; a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1",
+    hints=[
+        "For each array: does the number of hops or the number of bytes decide?",
+        "Find out first whether the axis is a ring or a line. Take the longer time for each array, then add.",
+        "a ring: the longer of ⌊N / 2⌋ us and V / W; a line: the longer of N − 1 us and (N − 1) / N · V / W1",
+    ],
 )
 def tiny_gather_time(chip, N, R, L, C):
     """Two arrays are cut over an axis of {{ N }} {{ chip }} chips, bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}]. How long do their
@@ -119,6 +124,11 @@ def tiny_gather_time(chip, N, R, L, C):
         and 1.4 < 2 * L * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 4
     ),
     model="max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
+    hints=[
+        "How far is the farthest chip when two axes are rings?",
+        "The latency is ⌊X / 2⌋ + ⌊Y / 2⌋ hops. The bandwidth of two rings is 2 · W.",
+        "for each array the longer of the hops' time and V / (2 · W); then add",
+    ],
 )
 def two_rings_tiny_time(chip, X, Y, R, L, C):
     """bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}] have their rows cut, `I_XY`, over two wrapping axes of {{ chip }}, x={{ X }} and
@@ -132,6 +142,11 @@ def two_rings_tiny_time(chip, X, Y, R, L, C):
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16, 20, 24, 28]},
     where=lambda chip, N: max(CHIPS[chip].pod) >= N,
     model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
+    hints=[
+        "At which size do the two times become equal?",
+        "Set N / 2 · 1 us equal to V / W and solve for V.",
+        "V = (number of hops) · 1 us · (both-way bandwidth)",
+    ],
 )
 def latency_bound_below(chip, N):
     """An array is all-gathered over a ring of {{ N }} {{ chip }} chips. Up to which size of the *whole* array, in kB, does

@@ -89,6 +89,11 @@ ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
     unit="us",
     params={"chip": ["v4p", "v5p"], "N": [8, 16], **ARRAY},
     model="bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link",
+    hints=[
+        "How far does a byte travel on a ring, on average?",
+        "A quarter of the ring, half as far as the farthest chip. The model's formula contains this already.",
+        "V / (4 · W) with V = 2 · I · J bytes, the whole array",
+    ],
 )
 def ring_exchange_time(chip, N, I, J):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ N }} {{ chip }} chips. How long does the all-to-all
@@ -102,6 +107,11 @@ def ring_exchange_time(chip, N, I, J):
     params={"chip": ["v5e", "v6e"], "X": [4, 8], "Y": [4, 8, 16], **ARRAY},
     where=lambda chip, X, Y, I, J: (X, Y) in {(4, 4), (4, 8), (8, 4), (8, 16)},
     model="bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as pass its middle wire",
+    hints=[
+        "Is the axis of this slice a ring? And which wire carries the most?",
+        "An axis shorter than 16 chips is a line. Each of the X / 2 chips on one side sends a chunk to each of the X / 2 on the other side.",
+        "(X / 2)² chunks of V / X² bytes pass the middle wire one way: divide by W1",
+    ],
 )
 def line_exchange_time(chip, X, Y, I, J):
     """On a {{ X }}x{{ Y }} slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ I }}, {{ J }}], whole along y. How long does
@@ -116,6 +126,11 @@ def line_exchange_time(chip, X, Y, I, J):
             "I": [2304, 4608, 6912], "J": [4608, 9216, 11520]},
     where=lambda chip, N, I, J: (N == 8) == (GPUS[chip].node == 8),
     model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
+    hints=[
+        "How many chunks does a GPU send, and how many of its chunks stay?",
+        "It sends N − 1 chunks of V / N² bytes. All leave by its own egress.",
+        "(N − 1) · V / N² / egress with V = 2 · I · J bytes",
+    ],
 )
 def switch_exchange_time(chip, N, I, J):
     """{{ N }} {{ chip }} GPUs of one node change `A`, bfloat16[{{ I }}, {{ J }}], from `A[I_X, J]` to `A[I, J_X]` with an all-to-all.
@@ -130,6 +145,11 @@ def switch_exchange_time(chip, N, I, J):
             "I": [6144, 9216, 12288], "J": [12288, 15360, 18432]},
     where=lambda chip, X, Y, I, J: X < Y,
     model="two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both directions of one link",
+    hints=[
+        "Which of the two axes is the bottleneck?",
+        "The longer axis. The number of chips in all is N = X · Y.",
+        "V · (longer of X and Y) / (4 · N · W) with V = 2 · I · J bytes",
+    ],
 )
 def torus_exchange_time(chip, X, Y, I, J):
     """`A` is bfloat16[{{ I }}, {{ J }}] on {{ chip }} with two wrapping axes, x={{ X }} and y={{ Y }}. How long does the all-to-all

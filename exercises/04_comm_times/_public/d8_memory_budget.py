@@ -103,6 +103,11 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
     unit="GB",
     params={"P": [13, 34, 70, 405], "N": [64, 128, 512], "kept": ["bf16", "f32"]},
     model="state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes",
+    hints=[
+        "How many bytes does one parameter need?",
+        "bfloat16 weights: 2 + 4 + 4 bytes. All in float32: four numbers of 4 bytes.",
+        "parameters · bytes per parameter / N",
+    ],
 )
 def state_per_chip(P, N, kept):
     """A model of {{ P }} billion parameters trains with FSDP on {{ N }} chips and keeps {% if kept == "bf16" %}bfloat16 weights and two float32 moments{% else
@@ -116,6 +121,11 @@ def state_per_chip(P, N, kept):
     params={"L": [40, 61, 80], "H": [40, 64], "K": [5, 8], "T": [4096, 8192, 32768], "B": [12, 24, 96]},
     where=lambda L, H, K, T, B: H % K == 0,
     model="all chips together; 1 GB is 10^9 bytes",
+    hints=[
+        "What does the cache hold for each token?",
+        "Keys and values, of the KV heads only, in each layer.",
+        "2 (keys and values) · L · K · 128 · 2 bytes, for each token of each sequence",
+    ],
 )
 def cache_of_batch(L, H, K, T, B):
     """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is it for {{ B }} sequences of {{ T }} tokens?"""
@@ -128,6 +138,11 @@ def cache_of_batch(L, H, K, T, B):
     params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [256, 384], "B": [6, 12], "L": [480, 640], "kB": [80, 120]},
     where=lambda chip, P, N, T, B, L, kB: P * 1e9 + kB * 1e3 * L * T < N * CHIPS[chip].hbm,
     model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
+    hints=[
+        "Which parts read memory, and which of them grow with the batch?",
+        "Attention reads the cache: B · T · kB. The weights are read once, beside the arithmetic of 2 · P FLOPs for each sequence.",
+        "for each batch: (cache bytes) / (N · HBM) + the longer of (P bytes) / (N · HBM) and (2 · P · B FLOPs) / (N · C)",
+    ],
 )
 def decode_step(chip, P, N, T, B, L, kB):
     """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, is cut over {{ N }} {{ chip }} chips.

@@ -104,6 +104,11 @@ def ring_scatter_hops(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
+    hints=[
+        "How large is what travels in one hop?",
+        "A chunk of the partial sum: 1 / X of it. There are X − 1 hops, one way.",
+        "(X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_scatter_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a partial sum of bfloat16[{{ I }}, {{ J }}]. How long does your
@@ -117,6 +122,11 @@ def ring_scatter_one_way_time(chip, I, J, X):
     params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [1024, 1536, 2048], "J": [384, 512], "X": [8, 16]},
     where=lambda chip, I, L, J, X: 1.4 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
+    hints=[
+        "For each array: does a hop take 1 us, or longer?",
+        "Compare 1 us with the bytes of a chunk over W1. All hops of one array take equally long.",
+        "for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+    ],
 )
 def ring_scatter_small_time(chip, I, L, J, X):
     """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as bfloat16[{{ I }}, {{ J }}], then for one of

@@ -106,6 +106,11 @@ def ring_reduce_hops(seen):
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does one device make in both halves?",
+        "X − 1 in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
+        "2 · (X − 1) · (bytes of the whole float32 array)",
+    ],
 )
 def ring_reduce_total_bytes(I, J, X):
     """{{ X }} devices hold partial sums of float32[{{ I }}, {{ J }}]. How many MB does `ring_all_reduce` send in total,
@@ -118,6 +123,11 @@ def ring_reduce_total_bytes(I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+    hints=[
+        "Which two collectives follow each other?",
+        "A one-way reduce-scatter and a one-way all-gather: 2 · (X − 1) hops of a chunk.",
+        "2 · (X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_reduce_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a gradient, bfloat16[{{ I }}, {{ J }}]`{U_X}`. How long does your

@@ -105,6 +105,11 @@ def ring_trade_permutes(seen):
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
+    hints=[
+        "How many wires does a chunk pass on its way?",
+        "The chunk for the neighbour passes 1 wire, the next one 2, the last one X − 1. A chunk has 1 / X² of the array.",
+        "(1 + 2 + ... + (X − 1)) chunks for each device",
+    ],
 )
 def ring_trade_bytes(I, J, X):
     """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send in a one-way
@@ -117,6 +122,11 @@ def ring_trade_bytes(I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+    hints=[
+        "How many bytes does each link carry in one direction?",
+        "Each device sends X · (X − 1) / 2 chunks, its own and those that it passes on. A chunk has 2 · I · J / X² bytes.",
+        "X · (X − 1) / 2 chunks, divided by W1",
+    ],
 )
 def ring_trade_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does the one-way `ring_all_to_all` take?"""

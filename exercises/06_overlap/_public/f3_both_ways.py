@@ -125,6 +125,11 @@ HALVES = "half of a block goes each way; a hop takes its bytes / W1, one directi
     unit="MB",
     params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [4, 8], "Y": [4, 16]},
     model="half of each shard goes each way; 1 MB is 10^6 bytes",
+    hints=[
+        "Which part of a shard does one direction carry?",
+        "Half of it, in each of Y − 1 hops.",
+        "(Y − 1) · 2 bytes · (B / X) · (D / Y) / 2",
+    ],
 )
 def both_ways_bytes(B, D, X, Y):
     """`A` is bfloat16[{{ B }}, {{ D }}], sharded `A[B_X, D_Y]` with X={{ X }} and Y={{ Y }}. In `both_ways_ag_matmul`, how many MB does each
@@ -137,6 +142,11 @@ def both_ways_bytes(B, D, X, Y):
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [512, 1024, 2048, 4096, 6144]},
     model=HALVES + "; not rounded",
+    hints=[
+        "Write the time of a hop of half a shard, and the time of the matmuls of a round. What cancels?",
+        "A hop: half of 2 · (B / X) · (D / Y) bytes over W1. The matmuls: 2 · (B / X) · (D / Y) · (F / Y) FLOPs over C.",
+        "Y = F divided by C / W, with W = 2 · W1",
+    ],
 )
 def both_ways_most_chips(chip, N):
     """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. No hop may take longer than the matmuls of a round. Up to how
@@ -149,6 +159,11 @@ def both_ways_most_chips(chip, N):
     where=lambda chip, F, G, Y, **_: 0.55 < F / (Y * link_intensity(chip)) < 0.65 and 1.1 < G / (Y * link_intensity(chip)) < 1.2,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 7168, 12288, 14336],
             "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
+    hints=[
+        "By how much does a round become shorter, for each W?",
+        "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; both ways the hop is half as long.",
+        "for each W: (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
+    ],
 )
 def both_ways_time_saved(chip, B, D, F, G, Y):
     """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much

@@ -29,7 +29,7 @@ class MarkedFile:
 
 
 @dataclass
-class _Run:
+class _Stretch:
     """A stretch of a text that shared passages cover."""
 
     start: int
@@ -56,8 +56,8 @@ def _rare(parts: Iterable[_Found], weights: Mapping[Passage, float]) -> set[Pass
     return {p for found in parts for p, _ in found if weights.get(p, 0) >= RARE}
 
 
-def _runs(found: _Found, shared: Collection[Passage]) -> list[_Run]:
-    runs: list[_Run] = []
+def _runs(found: _Found, shared: Collection[Passage]) -> list[_Stretch]:
+    runs: list[_Stretch] = []
     for passage, at in found:
         if passage not in shared:
             continue
@@ -65,11 +65,11 @@ def _runs(found: _Found, shared: Collection[Passage]) -> list[_Run]:
             runs[-1].end = at[-1].end
             runs[-1].passages.append(passage)
         else:
-            runs.append(_Run(at[0].start, at[-1].end, [passage]))
+            runs.append(_Stretch(at[0].start, at[-1].end, [passage]))
     return runs
 
 
-def _shown(work: StudentCode, runs: Sequence[list[_Run]], numbers: Mapping[Passage, int]) -> list[MarkedFile]:
+def _shown(work: StudentCode, runs: Sequence[list[_Stretch]], numbers: Mapping[Passage, int]) -> list[MarkedFile]:
     shown = []
     for part, of_part in zip(work.parts, runs, strict=True):
         pieces, done = [], 0
