@@ -251,7 +251,8 @@ def finish(
         also=notes.attention(folder.adjust.problems),
         absent=len(missing),
     )
-    folder.finish(summary, missing)
+    people = known.named.people([*students, *not_graded, *missing]) if known.named else None
+    folder.finish(summary, missing, people)
     if text := notes.untimed():
         tell("note", text)
     if missing:
@@ -382,7 +383,7 @@ def grade_nbgrader(options: GradeOptions) -> int:
         needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
         print_attention(needed, out)
     for student in done.pending:
-        tell("shardlings", f"{student} waits for a person: the grader itself failed there")
+        tell("shardlings", f"{student} needs review: the grader itself failed")
     for student, error in done.failures.items():
         tell("shardlings", f"{student} was not graded: {error}")
     return BROKEN if done.failures or done.pending else 0

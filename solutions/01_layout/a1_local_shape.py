@@ -1,8 +1,8 @@
 """# A1 The shape that one device holds
 
-A sharding cuts an array into equal blocks, and each device of the mesh holds one block. In `A[I_X, J]` the subscript says
-that mesh axis `x` cuts the rows; no axis cuts the columns. JAX writes this sharding as `P("x", None)`, with one entry for
-each dimension.
+A sharding cuts an array into equal blocks, and each device of the mesh holds one block. In `A[I_X, J]` the subscript
+says that mesh axis `x` cuts the rows; no axis cuts the columns. JAX writes this sharding as `P("x", None)`, with one
+entry for each dimension.
 
 ```
     A[I_X, J] with 8 rows         y=0          y=1          y=2
@@ -134,6 +134,11 @@ def local_shape_uneven(seen):
     params={"chip": ["v5e", "v5p"], "I": [4096, 8192], "J": [2048, 4096], "X": [2, 4], "Y": [4, 8], "Z": [8, 16]},
     where=lambda chip, I, J, X, Y, Z: X * Y * Z <= 256,
     model="HBM bandwidth only: time = bytes / bandwidth",
+    hints=[
+        "Which axes cut the array, and how many parts do they make?",
+        "z cuts nothing. Count the bytes of one block and divide them by the chip's HBM bandwidth.",
+        "bytes of the block = 4 · I · J / (number of blocks), with X · Y blocks",
+    ],
 )
 def local_load_time(chip, I, J, X, Y, Z):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J]` on a mesh of {{ chip }} chips with x={{ X }}, y={{ Y }},

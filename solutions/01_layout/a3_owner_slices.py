@@ -1,7 +1,8 @@
 """# A3 Who holds what
 
-A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In a
-tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different devices.
+A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
+a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
+devices.
 
 ```
    24 rows on the mesh x=2, y=3
@@ -20,8 +21,8 @@ tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal bl
 | `mesh_shape` | dict | size of each mesh axis, in the order of the mesh |
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
-Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis counts
-slowest. Write both numbers of a slice, also where no axis cuts the dimension.
+Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis
+counts slowest. Write both numbers of a slice, also where no axis cuts the dimension.
 
 **What is checked**
 
@@ -33,8 +34,8 @@ slowest. Write both numbers of a slice, also where no axis cuts the dimension.
 
 **Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
 
-**Small case.** The mesh above is x=2, y=3; device 4 is (x=1, y=1). In `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows 12:16.
-In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
+**Small case.** The mesh above is x=2, y=3; device 4 is (x=1, y=1). In `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows
+12:16. In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
 
 ## Going further
 
@@ -144,6 +145,11 @@ def owner_order(seen):
     unit="",
     params={"I": [3072, 6144, 9216], "X": [4, 8], "Y": [2, 3], "device": [3, 4, 5, 7]},
     where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
+    hints=[
+        "Which coordinates x and y does the device have, and in which order does the tuple count blocks?",
+        'x is the first axis of the mesh, so x, y = divmod(device, Y). The tuple ("y", "x") counts y slowly and x fast.',
+        "block number = y · X + x; each block has I / (X · Y) rows",
+    ],
 )
 def first_row(I, X, Y, device):
     """`A` has {{ I }} rows, numbered from 0, and is sharded `P(("y", "x"), None)` on the mesh x={{ X }}, y={{ Y }} (x is the
@@ -157,6 +163,11 @@ def first_row(I, X, Y, device):
     unit="MB",
     params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
     model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
+    hints=[
+        "Which devices keep their block?",
+        "A device (x, y) holds block x · Y + y before and y · X + x after. Count where the two are equal.",
+        "x · (Y − 1) = y · (X − 1) holds for 1 + gcd(X − 1, Y − 1) devices. The others send a block of 4 · I · J / (X · Y) bytes.",
+    ],
 )
 def reorder_bytes(I, J, X, Y):
     """`A` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}. Devices change `A[I_XY, J]` into `A[I_YX, J]`. How many

@@ -36,16 +36,17 @@ The order is *rolled block minus block*. One mesh has y=1.
 
 **Symbols.** S, D: rows and columns of `A`. X, Y: sizes of the mesh axes. M: the array of means.
 
-**Small case.** A = [1, 2, 3, 4, 5, 9], one dimension, cut over x=2. The means of the two blocks are 2 and 6. With shift=1
-the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
+**Small case.** A = [1, 2, 3, 4, 5, 9], one dimension, cut over x=2. The means of the two blocks are 2 and 6. With
+shift=1 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
 
 ## Going further
 
-In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9 to
-the first block, over a link.
+In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9
+to the first block, over a link.
 
-**In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because no
-device needs the global number. Where you do want the global number, code without the collective gives you these numbers.
+**In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because
+no device needs the global number. Where you do want the global number, code without the collective gives you these
+numbers.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
 """
@@ -152,6 +153,11 @@ def shard_roll_alone(seen):
     unit="KB",
     params={"S": [8192, 16384], "D": [7680, 15360], "X": [8, 16], "Y": [3, 5], "shift": [3, 7]},
     model="1 KB is 1000 bytes",
+    hints=[
+        "Which rows cross a border between devices?",
+        "Only the last rows of each block move to the next device along x, as many as the shift. y cuts the columns.",
+        "4 bytes · shift rows · (columns of a block)",
+    ],
 )
 def global_roll_bytes(S, D, X, Y, shift):
     """`A[S_X, D_Y]` is float32[{{ S }}, {{ D }}] on the mesh x={{ X }}, y={{ Y }}. Suppose that you roll the *whole* array down

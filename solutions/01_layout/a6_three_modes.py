@@ -1,6 +1,7 @@
 """# A6 Auto, Explicit, Manual
 
-JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the collective.
+JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the
+collective.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
@@ -31,24 +32,24 @@ JAX has three modes that say where arrays live. You write the same matmul in eac
 | Auto, Explicit: the compiler puts the all-gather in, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
-In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the compiler
-gathers `B`. So constrain the product to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto axes they
-have no sharding in their types.
+In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
+compiler gathers `B`. So constrain the product to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
+axes they have no sharding in their types.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
-**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B` sends a
-block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B`
+sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
 ## Going further
 
-**JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you get
-an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
-that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
+**JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you
+get an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a
+dimension that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
 `jax.typeof(c)` shows you whether yours has.
 
-**In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive, Manual
-for kernels.
+**In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
+Manual for kernels.
 
 **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
 parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".
@@ -128,14 +129,34 @@ def matmul_manual(a, b, *, mesh):
 question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288], "X": [4, 8], "Y": [3, 6]}}
 
 
-@exercise.number(points=0.5, unit="MB", model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes", **question)
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes",
+    **question,
+    hints=[
+        "How large is the block that travels, and how often does a device send one?",
+        "A block of C on both axes has 4 · I · K / (X · Y) bytes. A one-way ring sends one block in each step.",
+        "bytes of the block, times Y − 1 steps",
+    ],
+)
 def gather_of_c_bytes(I, J, K, X, Y):
     """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
     `C[I_X, K_Y] → C[I_X, K]`?"""
     return 4 * I * K / (X * Y) * (Y - 1)
 
 
-@exercise.number(points=0.25, unit="GFLOP", model="2 FLOPs per term", **question)
+@exercise.number(
+    points=0.25,
+    unit="GFLOP",
+    model="2 FLOPs per term",
+    **question,
+    hints=[
+        "Which shapes does each device multiply after the gather?",
+        "`B` is whole after the gather. Only x cuts the rows of the result.",
+        "2 · (rows of a device) · J · K, with I / X rows",
+    ],
+)
 def flops_of_one_constraint(I, J, K, X, Y):
     """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, the program asks only for `C[I_X, K]`. The compiler gathers
     `B`, then multiplies. How many GFLOP does each device spend?"""

@@ -29,12 +29,12 @@ specs inside. The specs call this dimension whole, unless you name the mesh axis
 
 An all-reduce for each example is refused, although it sends as many bytes.
 
-**Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array that
-a ring gathers. W: both-way bandwidth of a link.
+**Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
+that a ring gathers. W: both-way bandwidth of a link.
 
-**Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 = 240
-bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y, and then
-720 for the means of all 12 examples.
+**Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 =
+240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y,
+and then 720 for the means of all 12 examples.
 
 ## Going further
 
@@ -125,6 +125,11 @@ def centre_batch_traffic(seen):
         "Y": [4, 12],
     },
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Along which axis is the batch gathered, and which part of the array does each ring hold?",
+        "The gather goes over y. Each ring along y holds one block of x, so V is not the whole array.",
+        "V / W with V = (bytes of the whole array) / X",
+    ],
 )
 def batch_gather_time(chip, B, I, J, X, Y):
     """`A[B_Y, I_X, J]` is bfloat16[{{ B }}, {{ I }}, {{ J }}] on {{ chip }} chips, x={{ X }}, y={{ Y }}. Without `spmd_axis_name`,
@@ -137,6 +142,11 @@ def batch_gather_time(chip, B, I, J, X, Y):
     unit="us",
     params={"B": [96, 240], "X": [4, 8, 16], "Y": [2, 6, 12]},
     model="latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce after the other",
+    hints=[
+        "How many examples does one device have, and over which axis do they communicate?",
+        "y cuts the batch, so a device has B / Y examples. Each all-reduce goes round the ring of x.",
+        "(B / Y) all-reduces · 2 · ⌊X / 2⌋ hops · 1 us",
+    ],
 )
 def looped_latency(B, X, Y):
     """A device loops over its own examples, with a tiny all-reduce over x for each: B={{ B }} on rings of x={{ X }},

@@ -1,7 +1,7 @@
 """# C5 Gather first or reduce last?
 
-`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of `Out`.
-Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
+`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of
+`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
 
 ```
    1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]
@@ -34,15 +34,16 @@ Either the weights move (strategy 1) or the partial sums move (strategy 2). The 
 
 In no case are the two strategies within 5 % of each other.
 
-**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a chip.
+**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a
+chip.
 
-**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather of
-134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
+**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather
+of 134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
 
 ## Going further
 
-**In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding moves
-activations.
+**In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding
+moves activations.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
 """
@@ -121,6 +122,11 @@ MODEL = "each matmul takes the longer of arithmetic and communication; on a ring
 @exercise.number(
     points=1.5, unit="us", model=MODEL,
     params={"chip": ["v4p", "v5p"], "B": [384, 640], "L": [6144, 10240], "D": [4096, 7168], "F": [16384, 28672], "X": [4, 8]},
+    hints=[
+        "For each batch: does arithmetic or communication take longer?",
+        "The gather of `W` takes the same time for both batches. The matmul of whole arrays grows with the batch: 2 · B · D · F FLOPs.",
+        "add up the longer of (FLOPs / peak rate) and (2 · D · F bytes / W), once for each batch",
+    ],
 )  # fmt: skip
 def gather_first_total(chip, B, L, D, F, X):
     """D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. Strategy 1 serves a batch of B={{ B }}, then one
@@ -131,6 +137,11 @@ def gather_first_total(chip, B, L, D, F, X):
 @exercise.number(
     points=1.5, unit="us", model=MODEL, where=lambda chip, B, D, F, X: F > 7000 * X,
     params={"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [32768, 73728], "X": [4, 8]},
+    hints=[
+        "For each layer: which array is all-reduced, and how wide is it?",
+        "The first layer all-reduces [B, F], the second [B, D]. Each device computes 1 / X of both matmuls.",
+        "for each layer the longer of 2 · B · D · F / X FLOPs at the peak rate and 2 · (2 · B · width) / W; then add",
+    ],
 )  # fmt: skip
 def reduce_last_total(chip, B, D, F, X):
     """Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B={{ B }}, D={{ D }}, F={{ F }} on a ring of

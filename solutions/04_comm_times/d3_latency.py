@@ -1,7 +1,7 @@
 """# D3 Latency or bandwidth?
 
-A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the time;
-for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
+A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
+time; for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -41,15 +41,16 @@ for large arrays the bytes do. Hops carry bytes while they wait, so the two time
 **Symbols.** V: bytes of the full array over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth of a link.
 W = 2·W1: both-way bandwidth.
 
-**Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3 µs.
-Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
+**Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3
+µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
 
 ## Going further
 
-**Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB, needs
-0.73 µs of its link, less than a hop.
+**Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB,
+needs 0.73 µs of its link, less than a hop.
 
-**In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops grow.
+**In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops
+grow.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.
 """
@@ -116,6 +117,11 @@ def one_after_the_other(arrays, sizes, chip, topology="ring"):
         0.1 < 2 * R * C / N / latency_bound_bytes(chip) < 0.4 and 2.2 < 2 * L * C / N / latency_bound_bytes(chip) < 4.5
     ),
     model="max(hops · 1 us, bandwidth) for each; a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1",
+    hints=[
+        "For each array: does the number of hops or the number of bytes decide?",
+        "Find out first whether the axis is a ring or a line. Take the longer time for each array, then add.",
+        "a ring: the longer of ⌊N / 2⌋ us and V / W; a line: the longer of N − 1 us and (N − 1) / N · V / W1",
+    ],
 )
 def tiny_gather_time(chip, N, R, L, C):
     """Two arrays are cut over an axis of {{ N }} {{ chip }} chips, bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}]. How long do their
@@ -133,6 +139,11 @@ def tiny_gather_time(chip, N, R, L, C):
         and 1.4 < 2 * L * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 4
     ),
     model="max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
+    hints=[
+        "How far is the farthest chip when two axes are rings?",
+        "The latency is ⌊X / 2⌋ + ⌊Y / 2⌋ hops. The bandwidth of two rings is 2 · W.",
+        "for each array the longer of the hops' time and V / (2 · W); then add",
+    ],
 )  # fmt: skip
 def two_rings_tiny_time(chip, X, Y, R, L, C):
     """bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}] have their rows cut, `I_XY`, over two wrapping axes of {{ chip }}, x={{ X }} and
@@ -146,6 +157,11 @@ def two_rings_tiny_time(chip, X, Y, R, L, C):
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16, 20, 24, 28]},
     where=lambda chip, N: max(CHIPS[chip].pod) >= N,
     model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
+    hints=[
+        "At which size do the two times become equal?",
+        "Set N / 2 · 1 us equal to V / W and solve for V.",
+        "V = (number of hops) · 1 us · (both-way bandwidth)",
+    ],
 )
 def latency_bound_below(chip, N):
     """An array is all-gathered over a ring of {{ N }} {{ chip }} chips. Up to which size of the *whole* array, in kB, does

@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other GPU
-at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower one
-sets the time.
+On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other
+GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower
+one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -39,16 +39,16 @@ parts over many.
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
 bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLOP/s of a GPU; E: experts.
 
-**Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s = 65 µs.
-Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
+**Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s =
+65 µs. Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
 
 ## Going further
 
-**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them 1/2 · 33.6 MB /
-400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them
+1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
 
-**SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for any
-number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
+**SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
+any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
 
 **Ragged all-to-all.** A mixture of experts sends each token to k experts.
 
@@ -97,7 +97,17 @@ ARRAY = {"I": [4096, 6144, 8192], "J": [14336, 20480, 28672]}
 EXACT = "bandwidth only, exact"
 
 
-@exercise.number(points=0.4, unit="us", params={"chip": ["A100", "H100", "B200"], **ARRAY}, model=EXACT)
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["A100", "H100", "B200"], **ARRAY},
+    model=EXACT,
+    hints=[
+        "How many bytes enter or leave one GPU?",
+        "Each GPU sends its shard to 7 others, 7 / 8 of the array in all.",
+        "7 / 8 · V / egress with V = 2 · I · J bytes",
+    ],
+)
 def node_gather_time(chip, I, J):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
     return all_gather_time(2 * I * J, 8, chip, topology="switch")
@@ -108,6 +118,11 @@ def node_gather_time(chip, I, J):
     unit="us",
     params={"chip": ["H100", "H200"], "M": [6, 8, 12], "I": [4608, 6144, 9216], "J": [14336, 20480, 28672]},
     model=EXACT + "; levels overlap, the slower one counts; the network between nodes gives each node its full egress",
+    hints=[
+        "How many bytes must enter one GPU, and how many must enter one node?",
+        "Compare the levels: in a node (8 − 1) / 8 · V at a GPU's egress; between nodes (M − 1) / M · V at 400 GB/s. The slower level counts.",
+        "add the result for 2 nodes and for M nodes; 8 cards of 400 Gb/s are 400 GB/s",
+    ],
 )
 def nodes_gather_time(chip, M, I, J):
     """`W` is bfloat16[{{ I }}, {{ J }}]. {{ chip }} nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `W` is all-gathered over all GPUs
@@ -120,6 +135,11 @@ def nodes_gather_time(chip, M, I, J):
     unit="us",
     params={"chip": ["H100", "B200"], **ARRAY},
     model="bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware promises",
+    hints=[
+        "What does a GPU still have to send if the switches add?",
+        "It sends its array once, and it receives the sum once, at the same time. The chip's own links limit it.",
+        "V / egress with V = 2 · I · J bytes, half of the all-reduce without SHARP",
+    ],
 )
 def sharp_reduce_time(chip, I, J):
     """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
@@ -131,6 +151,11 @@ def sharp_reduce_time(chip, I, J):
     unit="us",
     params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [2, 3, 5]},
     model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N",
+    hints=[
+        "How long would the dense all-to-all take?",
+        "The dense array has 2 · B · 8 · D bytes. Only k of 8 places are filled.",
+        "k / 8 · V · 7 / (64 · egress)",
+    ],
 )
 def ragged_exchange_time(chip, B, D, k):
     """Tokens go to experts on the 8 GPUs of a {{ chip }} node, at most {{ k }} of them per token. Stored with a place for every expert, the
@@ -144,6 +169,11 @@ def ragged_exchange_time(chip, B, D, k):
     params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [16, 32, 64], "k": [1, 2, 3]},
     where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
     model="per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F bytes in V / W_node, between nodes",
+    hints=[
+        "Which peak rate counts: with or without sparsity?",
+        "Half of the data sheet's rate. Set k · 4 · B · D · F / (N · C) equal to E · 4 · D · F / W_node; D and F cancel.",
+        "B / N = (E / k) · C / (400 GB/s)",
+    ],
 )
 def gpu_least_batch(chip, sheet, N, E, k):
     """{{ N }} {{ chip }} GPUs in nodes of 8 train a mixture of {{ E }} experts, {{ k }} per token, with FSDP over all GPUs. The data sheet says

@@ -1,8 +1,8 @@
 """# E1 An all-gather from hops
 
-Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends to
-the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`. Pass on
-what arrived last, and keep a copy.
+Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
+to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
+Pass on what arrived last, and keep a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -33,8 +33,8 @@ device receives zeros. So a ring without its last pair, (N − 1, 0), gives wron
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
 bandwidth of a link.
 
-**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes, 3/4 of
-the array. On x=3 it is two hops of 800 bytes.
+**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
+3/4 of the array. On x=3 it is two hops of 800 bytes.
 
 ## Going further
 
@@ -50,8 +50,8 @@ compute k─────   k─        k─       k─        k─       k─   
 link x+ permute··permute···permute··permute···permute··permute···permute··
 ```
 
-**In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a matmul
-(F1).
+**In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a
+matmul (F1).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -118,6 +118,11 @@ def ring_gather_traffic(seen):
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does a device make, and with what?",
+        "X − 1 hops, each with one shard of 4 · I · J / X bytes.",
+        "(X − 1) · (bytes of a shard)",
+    ],
 )
 def ring_gather_bytes(I, J, X):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_X, J]` over {{ X }} devices. How many MB does each device send in
@@ -130,6 +135,11 @@ def ring_gather_bytes(I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
+    hints=[
+        "Which bandwidth does a one-way ring have?",
+        "Only one direction of each link works: W1, half of W. There are X − 1 hops of a shard.",
+        "(X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_gather_one_way_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does your one-way

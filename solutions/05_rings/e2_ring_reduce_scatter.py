@@ -1,7 +1,7 @@
 """# E2 A reduce-scatter from hops
 
-Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`. A
-*running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
+Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
+A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
 backwards.
 
 ```
@@ -14,7 +14,8 @@ backwards.
    hop 3     0 (4)   1 (4)   2 (4)   3 (4)    N - 1 hops later it is on x0
 ```
 
-**Write** `ring_reduce_scatter(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
+**Write** `ring_reduce_scatter(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with
+`check_vma=False`.
 
 | | shape | meaning |
 |---|---|---|
@@ -31,11 +32,11 @@ backwards.
 
 Either direction round the ring is right.
 
-**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1: one-way
-bandwidth of a link. `{U_X}`: partial sums over x.
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
+one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
-**Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them: 17,280
-bytes, as many as in the all-gather.
+**Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them:
+17,280 bytes, as many as in the all-gather.
 
 ## Going further
 
@@ -123,6 +124,11 @@ def ring_scatter_traffic(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
+    hints=[
+        "How large is what travels in one hop?",
+        "A chunk of the partial sum: 1 / X of it. There are X − 1 hops, one way.",
+        "(X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_scatter_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a partial sum of bfloat16[{{ I }}, {{ J }}]. How long does your
@@ -136,6 +142,11 @@ def ring_scatter_one_way_time(chip, I, J, X):
     params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [1024, 1536, 2048], "J": [384, 512], "X": [8, 16]},
     where=lambda chip, I, L, J, X: 1.4 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
+    hints=[
+        "For each array: does a hop take 1 us, or longer?",
+        "Compare 1 us with the bytes of a chunk over W1. All hops of one array take equally long.",
+        "for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+    ],
 )
 def ring_scatter_small_time(chip, I, L, J, X):
     """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as bfloat16[{{ I }}, {{ J }}], then for one of

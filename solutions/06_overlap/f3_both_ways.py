@@ -1,7 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time. Send
-half of each block one way round and half the other way: then a hop takes half the time.
+The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time.
+Send half of each block one way round and half the other way: then a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -13,8 +13,7 @@ half of each block one way round and half the other way: then a hop takes half t
    round 3  U_2·W_2, L_0·W_0
 ```
 
-**Write** two bodies. The grader wraps them in `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are
-float32.
+**Write** two bodies for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are float32.
 
 | | blocks | returns |
 |---|---|---|
@@ -31,14 +30,15 @@ float32.
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
 | in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may halve rows
-or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be in parts.
+In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
+halve rows or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be
+in parts.
 
-**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1: one-way
-bandwidth of a link. C: FLOP/s of a chip.
+**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
+one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180 bytes: 540
-bytes each way, 1080 in all.
+**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180
+bytes: 540 bytes each way, 1080 in all.
 
 ## Going further
 
@@ -65,8 +65,8 @@ compute kD══D═D══D══  D══ D══  D══ D══  D═  D═
 link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
 ```
 
-**In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one reads
-and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
+**In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
+reads and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 """
@@ -134,6 +134,11 @@ HALVES = "half of a block goes each way; a hop takes its bytes / W1, one directi
     unit="MB",
     params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [4, 8], "Y": [4, 16]},
     model="half of each shard goes each way; 1 MB is 10^6 bytes",
+    hints=[
+        "Which part of a shard does one direction carry?",
+        "Half of it, in each of Y − 1 hops.",
+        "(Y − 1) · 2 bytes · (B / X) · (D / Y) / 2",
+    ],
 )
 def both_ways_bytes(B, D, X, Y):
     """`A` is bfloat16[{{ B }}, {{ D }}], sharded `A[B_X, D_Y]` with X={{ X }} and Y={{ Y }}. In `both_ways_ag_matmul`, how many MB does each
@@ -146,6 +151,11 @@ def both_ways_bytes(B, D, X, Y):
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [512, 1024, 2048, 4096, 6144]},
     model=HALVES + "; not rounded",
+    hints=[
+        "Write the time of a hop of half a shard, and the time of the matmuls of a round. What cancels?",
+        "A hop: half of 2 · (B / X) · (D / Y) bytes over W1. The matmuls: 2 · (B / X) · (D / Y) · (F / Y) FLOPs over C.",
+        "Y = F divided by C / W, with W = 2 · W1",
+    ],
 )
 def both_ways_most_chips(chip, N):
     """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. No hop may take longer than the matmuls of a round. Up to how
@@ -163,6 +173,11 @@ def hop_and_products(chip, B, D, F, Y):
     where=lambda chip, F, G, Y, **_: 0.55 < F / (Y * link_intensity(chip)) < 0.65 and 1.1 < G / (Y * link_intensity(chip)) < 1.2,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 7168, 12288, 14336],
             "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
+    hints=[
+        "By how much does a round become shorter, for each W?",
+        "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; both ways the hop is half as long.",
+        "for each W: (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
+    ],
 )  # fmt: skip
 def both_ways_time_saved(chip, B, D, F, G, Y):
     """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much

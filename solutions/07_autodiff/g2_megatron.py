@@ -160,7 +160,11 @@ def block_by_types(x, w_in, w_out, dy):
     unit="MB",
     params={"T": [2048, 3072], "D": [5120, 7168], "X": [4, 8, 16]},
     model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
-    hints=["Which collective does JAX put where x is used, and how often?", "One forwards, two backwards."],
+    hints=[
+        "Which collective does JAX put where x is used, and how often?",
+        "One forwards, two backwards.",
+        "3 all-reduces of V = 2 · T · D bytes: one for the output, one for each of the two places that use x",
+    ],
 )
 def gated_bytes(T, D, X):
     """A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, runs on {{ X }} devices with `check_vma=True`. x is
@@ -177,6 +181,7 @@ def gated_bytes(T, D, X):
     hints=[
         "An attention block is cut like this one, by heads.",
         "Two blocks a layer, one all-reduce each way in each.",
+        "L layers · 4 all-reduces · 2 · V / W with V = 2 · T · D bytes",
     ],
 )
 def layers_time(chip, L, T, D, X):

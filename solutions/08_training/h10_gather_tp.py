@@ -103,6 +103,11 @@ def gather_tp(x, ws, dy):
     unit="MB",
     params={"B": [2048, 4096], "D": [5120, 6144, 8192], "L": [3, 6, 9], "N": [4, 8]},
     model="a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6 bytes",
+    hints=[
+        "Which collectives does each layer have, forward and backward?",
+        "Forward: L gathers. Backward: L − 1 reduce-scatters and one all-reduce, which counts twice.",
+        "(2 · L + 1) · (N − 1) / N · (2 · B · D bytes)",
+    ],
 )
 def gather_tp_bytes(B, D, L, N):
     """`gather_tp` runs with B={{ B }}, D={{ D }}, {{ L }} layers, in bfloat16 on tp={{ N }}. How many MB does each device send, in the
@@ -115,6 +120,11 @@ def gather_tp_bytes(B, D, L, N):
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 4096], "D": [5120, 8192], "L": [3, 6, 9], "N": [4, 8]},
     model="ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link",
+    hints=[
+        "By what does an all-reduce differ from a reduce-scatter?",
+        "It also gathers: one V / W more. The first layer needs no dh for a layer below it.",
+        "(L − 1) · V / W with V = 2 · B · D bytes",
+    ],
 )
 def slicing_costs(chip, B, D, L, N):
     """A program all-reduces every {dh} of [{{ B }}, {{ D }}] in bfloat16, and each device then cuts out its own columns. It has {{ L }} layers

@@ -101,6 +101,11 @@ def ddp_step(params, x, y, real, key, *, mesh):
     unit="x",
     params={"A": [160, 240, 400], "B": [30, 50, 90], "a": [1.25, 1.5, 1.75], "b": [3.5, 4.5]},
     model="the mean over all real tokens; a bare number",
+    hints=[
+        "Does each device's mean count equally?",
+        "No: each real token counts equally. Add the sums of the losses, then divide by the number of real tokens.",
+        "(A · a + B · b) divided by all real tokens",
+    ],
 )
 def ddp_loss(A, B, a, b):
     """Two devices have 512 tokens each. On the first, {{ A }} tokens are real and have the mean loss {{ a }}. On the second, {{ B }} tokens are
@@ -113,6 +118,11 @@ def ddp_loss(A, B, a, b):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [600, 1100, 1700], "T": [1536, 4096, 8192], "N": [8, 16]},
     model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
+    hints=[
+        "Which three times follow one another?",
+        "Forward 2 and backward 4 FLOPs per parameter and token of one chip, then the all-reduce of 2 bytes per parameter.",
+        "6 · parameters · T / C + 2 · V / W",
+    ],
 )
 def ddp_unhidden(chip, M, T, N):
     """A model of {{ M }} million parameters trains by data parallelism on a ring of {{ N }} {{ chip }} chips, with {{ T }} tokens on each. The

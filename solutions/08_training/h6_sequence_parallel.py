@@ -145,6 +145,11 @@ def drop(x, seed, *, rate):
     unit="MB",
     params={"S": [4096, 6144, 8192], "D": [5120, 7168, 12288], "N": [4, 8, 16]},
     model="a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6 bytes; scale and bias left out",
+    hints=[
+        "How many collectives does a layer have, forward and backward?",
+        "Forward: a gather and a scatter. Backward: a gather and a scatter, and the rows are gathered once more, since they were not kept.",
+        "5 · (N − 1) / N · (2 · S · D bytes)",
+    ],
 )
 def block_bytes(S, D, N):
     """One layer of `train` has S={{ S }} rows and D={{ D }}, in bfloat16 on tp={{ N }}. How many MB does each device send, in the
@@ -157,6 +162,11 @@ def block_bytes(S, D, N):
     unit="GB",
     params={"S": [4096, 8192], "D": [5120, 7168], "F": [18432, 24576], "L": [24, 40], "N": [4, 8]},
     model="bfloat16; 1 GB is 10^9 bytes; of each layer `x` and `hidden` are kept as `train` has them",
+    hints=[
+        "Which shapes do `x` and `hidden` have on one device?",
+        "`x` is cut by rows: [S / N, D]. `hidden` is cut by columns: [S, F / N].",
+        "L · 2 bytes · S · (D + F) / N",
+    ],
 )
 def kept_bytes(S, D, F, L, N):
     """A model has {{ L }} layers with S={{ S }}, D={{ D }}, F={{ F }} on tp={{ N }}. How many GB does a device keep from the forward

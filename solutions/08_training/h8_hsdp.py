@@ -92,6 +92,11 @@ def hsdp_grads(w, x, y, *, mesh):
     unit="GB",
     params={"M": [3, 7, 13], "R": [2, 4, 8], "kept": ["bfloat16", "float32"]},
     model="ring over the nodes: what a device sends of an array it holds is 2 (R-1)/R of it; 1 GB is 10^9 bytes",
+    hints=[
+        "Which part of the gradient does one GPU all-reduce with other nodes?",
+        "Its shard: one eighth. An all-reduce over R nodes sends 2 · (R − 1) / R of it.",
+        "2 · (R − 1) / R · (bytes of all gradients) / 8",
+    ],
 )
 def hsdp_far_bytes(M, R, kept):
     """A model of {{ M }} billion parameters trains with HSDP on {{ R }} nodes of 8 GPUs, sharded within a node. How many GB of {{ kept }} gradients
@@ -104,6 +109,11 @@ def hsdp_far_bytes(M, R, kept):
     unit="ms",
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
     model="near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth of the node's egress for each GPU; one after the other",
+    hints=[
+        "Which bytes go inside a node, and which go between nodes?",
+        "Near: 7 / 8 of all gradients at the GPU's egress. Far: 2 · (R − 1) / R of an eighth, at an eighth of the node's egress.",
+        "add the two; V = 2 bytes for each parameter",
+    ],
 )
 def hsdp_time(chip, M, R):
     """{{ R }} nodes of 8 {{ chip }} sum {{ M }} billion bfloat16 gradients, sharded within a node. First comes the reduce-scatter in the node, then

@@ -169,6 +169,11 @@ def hides_behind(act, weight, hops):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "scheme": [5, 6], "B": [6144, 9216], "E": [8192, 20480], "X": [4, 8]},
     model="ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link; products run at the chip's rate",
+    hints=[
+        "Which array is exchanged in this scheme, and can the exchange overlap the matmul?",
+        "Each layer moves [B, E] once. The next matmul needs all of it, so the two times add.",
+        "2 · B · E² / (X · C) + V / W with V = 2 · B · E bytes",
+    ],
 )
 def exchange_layer_time(chip, scheme, B, E, X):
     """Scheme {{ scheme }} runs in bfloat16 with whole collectives: B={{ B }}, E={{ E }} on a ring of {{ X }} {{ chip }} chips. How long does a layer in the
@@ -183,6 +188,11 @@ def exchange_layer_time(chip, scheme, B, E, X):
         "chip": ["v4p", "v5p"], "B": [6144, 8192], "L": [57344, 65536], "E": [12288, 16384], "X": [8, 16], "Y": [4],
     },
     model="rings along x and y with links of their own; W is gathered ahead; V bytes take V / W, W both directions of a link",
+    hints=[
+        "What can be done ahead of time, and what waits for the matmul?",
+        "The gather of the weights along x runs beside matmul and reduce-scatter. The reduce-scatter along y waits for the matmul.",
+        "for each batch the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W; then add",
+    ],
 )  # fmt: skip
 def mixed_layer_time(chip, B, L, E, X, Y):
     """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. Take a layer in the middle of a deep

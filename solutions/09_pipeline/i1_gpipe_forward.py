@@ -123,6 +123,11 @@ learns = exercise.call(
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 30], "T": [2048, 4096], "D": [6144, 8192]},
     model="lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one direction of a link",
+    hints=[
+        "How many ticks does it take until the last stage has computed the last micro-batch?",
+        "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
+        "(M + P − 1) · 2 · 2 · T · D² / C + (M + P − 2) · 2 · T · D / W1",
+    ],
 )
 def pipeline_time(chip, P, M, T, D):
     """{{ M }} micro-batches of {{ T }} tokens go through {{ P }} {{ chip }} chips in a row. Each chip has two layers whose `w` is
@@ -135,6 +140,11 @@ def pipeline_time(chip, P, M, T, D):
     unit="TFLOP",
     params={"P": [4, 6, 8], "M": [5, 12, 24], "T": [1024, 3072], "D": [6144, 8192]},
     model="one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is 10^12 FLOPs",
+    hints=[
+        "In how many ticks does one device compute junk?",
+        "There are M + P − 1 ticks and M of them are useful, on each of P devices.",
+        "P devices · (P − 1) ticks · 3 layers · 2 · T · D² FLOPs",
+    ],
 )
 def bubble_flops(P, M, T, D):
     """{{ P }} devices have three layers each (`w` is bfloat16[{{ D }}, {{ D }}]). {{ M }} micro-batches of {{ T }} tokens go through. How many

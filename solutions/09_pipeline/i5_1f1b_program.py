@@ -137,6 +137,11 @@ call = exercise.call(
     unit="MiB",
     params={"M": [20, 28, 44], "P": [4, 8], "T": [2048, 3072], "D": [5120, 8192]},
     model="bfloat16; a stash holds the inputs of stages and nothing else; 1 MiB is 2^20 bytes",
+    hints=[
+        "How many inputs does each of the two programs keep?",
+        "GPipe keeps M. Your program has a stash of P slots on each device.",
+        "(M − P) · 2 bytes · T · D",
+    ],
 )
 def stash_saved(M, P, T, D):
     """A pipeline has {{ P }} stages and {{ M }} micro-batches of {{ T }} tokens; a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB
@@ -149,6 +154,11 @@ def stash_saved(M, P, T, D):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 20, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
     model="arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes the stage again",
+    hints=[
+        "How many ticks does the program have, and how long is one?",
+        "2 · (M + P − 1) ticks. Each is as long as a B: the stage again and its gradients, 3 times the forward FLOPs.",
+        "2 · (M + P − 1) · 3 · (2 layers · 2 · T · D² FLOPs) / C",
+    ],
 )
 def lock_step_time(chip, M, P, T, D):
     """Your program runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens, in the order of the grid above. Each stage has

@@ -112,6 +112,11 @@ def elementwise_rule(op, placements):
     unit="MB",
     params={"B": [3, 5], "N": [96, 160], "E": [12, 20], "F": [128, 512], "H": [64, 192], "X": [4, 8, 16]},
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 MB is 10^6 bytes",
+    hints=[
+        "Which array is pending, and what is its shape?",
+        'f is summed and cut in both operands, so `"bneh"` is pending, whole on each device: B · N · E · H numbers of float32.',
+        "2 · (X − 1) / X · 4 · B · N · E · H",
+    ],
 )
 def pending_bytes(B, N, E, F, H, X):
     """A batch of graphs, `x[b, n, e, f]`, is float32[{{ B }}, {{ N }}, {{ E }}, {{ F }}] and has placement `S(3)` along a mesh axis of
@@ -126,6 +131,11 @@ def pending_bytes(B, N, E, F, H, X):
     params={"X": [7, 9, 11, 13, 15, 17, 19, 21], "Y": [10, 13, 16, 19, 22, 25, 28, 31]},
     where=lambda X, Y: math.gcd(X - 1, Y - 1) > 2 and (X - 1) % (Y - 1) > 0 and (Y - 1) % (X - 1) > 0,
     model="device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first",
+    hints=[
+        "Which piece of j does device (i, j) hold in each operand?",
+        "`A` gives it piece i · Y + j, `B` gives it piece j · X + i. Count the devices where these are equal.",
+        "i · (Y − 1) = j · (X − 1) has gcd(X − 1, Y − 1) + 1 solutions",
+    ],
 )
 def pieces_that_meet(X, Y):
     """A mesh has axes x={{ X }} and y={{ Y }}. In `A[i, j] · B[j, k]` both operands are cut along j by both axes, `A` as

@@ -107,6 +107,11 @@ def gradient_bytes(gradients, sizes, devices):
     unit="",
     params={"chip": ["v4p", "v5p"], "X": [4, 8, 12, 16], "S": [2048, 4096], "B": [3, 5], "I": [6144, 8192]},
     model="an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls at the chip's bfloat16 rate",
+    hints=[
+        "Write both times with s, b, i and o. What cancels?",
+        "The all-reduce moves 2 · s · b · i bytes, 2 · V / W. The matmul has 2 · s · b · i · (o / X) FLOPs.",
+        "o = 2 · X · C / W",
+    ],
 )
 def columns_to_hide(chip, X, S, B, I):
     """`y = einsum("sbi,io->sbo", x, w)` runs in bfloat16 on a ring of {{ X }} {{ chip }} chips: x is whole, s={{ S }}, b={{ B }}, i={{ I }}, and w is cut
@@ -120,6 +125,11 @@ def columns_to_hide(chip, X, S, B, I):
     unit="KB",
     params={"L": [30, 54, 78], "H": [5120, 7168, 9216], "X": [4, 8, 16]},
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes",
+    hints=[
+        "How many bytes are pending in all?",
+        "Each layer has two scales of H float32 numbers: 2 · L · 4 · H bytes. An all-reduce sends 2 · (X − 1) / X of them.",
+        "2 · (X − 1) / X · 2 · L · 4 · H",
+    ],
 )
 def scale_gradients(L, H, X):
     """A model has {{ L }} layers with two norms each, and each norm has a scale `g[h]`, float32[{{ H }}], whole on all devices. Activations

@@ -98,6 +98,11 @@ def spec_of(names, rules, mesh):
         "mesh": [(2, 3, 4), (3, 2, 8), (2, 4, 8), (4, 3, 2)],
     },
     model="bfloat16, 2 bytes; 1 MB is 10^6 bytes",
+    hints=[
+        "Which axes does each array get, when a rule may not use an axis twice in one array?",
+        "`x`: batch takes dp and fsdp, seq takes tp, and embed finds fsdp used. `w`: mlp takes tp, embed takes fsdp.",
+        "2 · B · S · E / (dp · fsdp · tp) + 2 · E · F / (fsdp · tp)",
+    ],
 )  # fmt: skip
 def bytes_by_rules(B, S, E, F, mesh):
     """The rules are, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has dp={{ mesh[0] }}, fsdp={{ mesh[1] }},
@@ -111,6 +116,11 @@ def bytes_by_rules(B, S, E, F, mesh):
     points=0.5,
     axes=["dp", "fsdp", "tp"],
     params={"first": ["heads", "seq"], "weight": ["embed", "mlp"], "mesh": ["dp and tp", "dp, fsdp and tp"]},
+    hints=[
+        "Which rules can still be used when an earlier one has taken their axes?",
+        "Go through the rules in their order. A rule counts only if the mesh has all its axes and the array has not used any of them.",
+        "batch comes first: it takes (dp, fsdp) if the mesh has both, else the later rule gives it dp; nothing is left for the last name",
+    ],
 )
 def spec_by_rules(first, weight, mesh):
     """On a mesh of {{ mesh }}, the rules are, in this order: batch → (dp, fsdp), {{ first }} → tp, {{ "seq" if first == "heads" else "heads" }} → tp,

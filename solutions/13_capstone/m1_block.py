@@ -222,6 +222,11 @@ def block_times(chip, dp, sp, tp, b, T, D):
     params=SIZES,
     where=lambda sp, b, T, **_: b * T // sp <= 4096,
     model=f"{BOOK}; gradients travel beside the backward products, two thirds of all, and nothing else runs beside anything",
+    hints=[
+        "Which parts follow one another, and which part runs beside something?",
+        "Forward matmuls, rows, and keys follow one another. The gradients travel beside the backward matmuls, two thirds of all.",
+        "matmuls / 3 + rows + keys + the longer of (2 / 3 of the matmuls) and gradients",
+    ],
 )
 def block_step(chip, dp, sp, tp, b, T, D):
     """In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered once. Only the all-reduce of the parameters'
@@ -241,6 +246,11 @@ def block_step(chip, dp, sp, tp, b, T, D):
         "gradients": "the parameters' gradients over dp and sp",
     },
     model=BOOK,
+    hints=[
+        "How long does each of the four take?",
+        "Compute all four times, as in `block_times`. If all run at the same time, one of them decides.",
+        "the part with the longest time",
+    ],
 )
 def block_bottleneck(chip, dp, sp, tp, b, T, D):
     """All four parts of a block overlap completely, on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}. Which part is the

@@ -685,7 +685,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
         assert who in page and html.escape(reasons[0], quote=False) in page.replace("&#39;", "'")
-    assert "These need a person" in printed and "graded anew over a manual score" in printed
+    assert "Needs review" in printed and "graded anew over a manual score" in printed
     assert "hal was not graded: handed in without a notebook" in printed
 
 

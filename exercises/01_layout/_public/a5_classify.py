@@ -22,9 +22,8 @@ The letters of the output are *kept*.
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-Ways are equal if the tuples of axes are: `("x", "y")` and `("y", "x")` differ. A kept letter may be cut in one operand and
-whole in the other. Every letter is in the output or in both operands, and in no operand twice. The given `axes_of`
-returns the axes of an entry as a tuple.
+Ways are equal if the tuples of axes are, in their order. A kept letter may be cut in one operand only. Every letter is
+in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -37,8 +36,9 @@ returns the axes of an entry as a tuple.
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
-**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h in one
-operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is 1.
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h
+in one operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is
+1.
 
 ## Going further
 
@@ -54,8 +54,8 @@ The small case is attention scores. What each case costs:
 
 **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
-einsum".
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding
+with einsum".
 """
 
 from grader.exercise import Exercise
@@ -92,6 +92,11 @@ def classify(eq, spec_a, spec_b):
     unit="MB",
     params={"I": [8192, 16384], "J": [6144, 12288], "K": [7680, 10240], "X": [4, 16], "Y": [3, 8], "Z": [2, 5]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "Which dimensions does the partial sum have, and which of them are cut?",
+        "J is summed and is no dimension of C any more. The partial sum is C's block: x cuts I, z cuts K.",
+        "4 · (I / X) · (K / Z)",
+    ],
 )
 def partial_sum_bytes(I, J, K, X, Y, Z):
     """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
@@ -104,6 +109,11 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     unit="",
     params={"r": [3, 4, 5, 6], "k": [2, 3, 4]},
     model="an axis cuts one dimension or none; several axes on one dimension are a tuple, and its order matters",
+    hints=[
+        "How many axes are in use, and which dimension does each cut?",
+        "Choose j axes in an order. Then put borders into that row: r dimensions get r pieces, which may be empty.",
+        "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to set the borders",
+    ],
 )
 def how_many_shardings(r, k):
     """In how many different ways can an array of {{ r }} dimensions be sharded on a mesh of {{ k }} axes? None of the sizes is 1,

@@ -29,11 +29,11 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | `stencil` | five unequal weights | |
 | `stencil` | sharded `P("x")`, two permutes over x, w elements each way | 8 bytes |
 
-The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute` names
-as a target receives zeros, without an error.
+The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute`
+names as a target receives zeros, without an error.
 
-**Symbols.** N: elements of the array. n: elements of a block. w: reach of the stencil. X: devices on the ring. D: columns
-of a grid.
+**Symbols.** N: elements of the array. n: elements of a block. w: reach of the stencil. X: devices on the ring. D:
+columns of a grid.
 
 **Small case.** The weights are (-1, 0, 1) on the array above. Element 4, the first of x1, becomes 5 - 3 = 2 with the 3
 from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11 it would be 1.
@@ -114,6 +114,11 @@ def stencil_value(seen):
     unit="KB",
     params={"N": [6144, 8192, 24576], "D": [5120, 7168, 9216], "X": [8, 16, 32], "w": [3, 5, 12]},
     model="1 KB is 1000 bytes",
+    hints=[
+        "To how many neighbours does a device send, and how many rows to each?",
+        "Each device sends w rows up and w rows down. The number of devices does not matter.",
+        "2 neighbours · w rows · D numbers · 4 bytes",
+    ],
 )
 def halo_bytes(N, D, X, w):
     """A grid `A[N_X, D]`, float32[{{ N }}, {{ D }}], is cut into rows over a ring of {{ X }} devices. A stencil reaches {{ w }} rows up

@@ -2,7 +2,8 @@
 """# B5 Collectives with a root
 
 MPI has collectives in which one device, the *root*, is special. `shard_map` runs one program on every device, and
-`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its data.
+`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its
+data.
 
 ```
    root = 1         broadcast     scatter      gather          reduce
@@ -34,13 +35,13 @@ Each body is also checked for another root. A sum to which only the root contrib
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
-**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from each
-device, the scatter 3/4 · 3200 = 2400.
+**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from
+each device, the scatter 3/4 · 3200 = 2400.
 
 ## Going further
 
-These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
-root sends data.
+These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the root
+sends data.
 
 **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
 broadcast from the host that read it. Metrics are reduced to the host that logs them.
@@ -115,6 +116,11 @@ def rooted_reduce(a, *, root):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 10240, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "What does the masked all-reduce send, although all blocks but one are zeros?",
+        "It costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
+        "2 · V / W with V = 2 · I · K bytes",
+    ],
 )
 def rooted_broadcast_time(chip, I, K, X):
     """The root's block is bfloat16[{{ I }}, {{ K }}], on a ring of {{ X }} {{ chip }} chips. How long does
@@ -127,6 +133,11 @@ def rooted_broadcast_time(chip, I, K, X):
     unit="MB",
     params={"I": [4096, 8192], "K": [3072, 5120], "X": [4, 8, 16]},
     model="one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does one device make, and with how many bytes?",
+        "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of its bytes.",
+        "X devices · (X − 1) hops · 4 · I · K / X bytes",
+    ],
 )
 def rooted_scatter_bytes(I, K, X):
     """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send

@@ -34,8 +34,8 @@ The matmul must be in the body of `shard_map`. One mesh has y=1.
 
 **Symbols.** I, J, K: dimensions of the matmul. X, Y, Z: sizes of the mesh axes x, y, z.
 
-**Small case.** I=16, J=24, K=40 on the mesh x=4, y=2. Device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`. That
-is 2 · 4 · 24 · 20 = 3840 FLOPs, an eighth of 2 · 16 · 24 · 40 = 30,720.
+**Small case.** I=16, J=24, K=40 on the mesh x=4, y=2. Device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`.
+That is 2 · 4 · 24 · 20 = 3840 FLOPs, an eighth of 2 · 16 · 24 · 40 = 30,720.
 
 ## Going further
 
@@ -105,6 +105,11 @@ def local_flops(seen):
     unit="GFLOP",
     params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
     model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
+    hints=[
+        "Which axes cut C, and what do the other axes do?",
+        "x and y cut C. The devices along z all compute the same block.",
+        "2 · (I / X) · J · (K / Y), in units of 10^9",
+    ],
 )
 def flops_per_device(I, J, K, X, Y, Z):
     """The same matmul, `A[I_X, J] · B[J, K_Y]` with I={{ I }}, J={{ J }}, K={{ K }}, runs on a mesh with three axes,

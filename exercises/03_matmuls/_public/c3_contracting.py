@@ -33,12 +33,12 @@ sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A colle
 
 Keep float32 throughout.
 
-**Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way bandwidth
-of a link.
+**Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way
+bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of
-24 · 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends twice
-that, 5760.
+24 · 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends
+twice that, 5760.
 
 ## Going further
 
@@ -125,6 +125,11 @@ def scattered_layout(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "K": [8192, 14336], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "What does a reduce-scatter cost beside an all-gather of the same array?",
+        "It costs the same: V / W. V is the whole array, before it is cut.",
+        "V = 2 · I · K bytes; divide by both-way bandwidth W",
+    ],
 )
 def scatter_time(chip, I, K, X):
     """`C` is bfloat16[{{ I }}, {{ K }}] and is unreduced on a ring of {{ X }} {{ chip }} chips.
@@ -137,6 +142,11 @@ def scatter_time(chip, I, K, X):
     unit="MB",
     params={"I": [2048, 4096], "K": [6144, 10240], "X": [4, 8]},
     model="one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes",
+    hints=[
+        "Which two collectives make an all-reduce?",
+        "A reduce-scatter and an all-gather. Each sends X − 1 chunks, and a chunk is 1 / X of the array.",
+        "2 · (X − 1) · (4 · I · K / X)",
+    ],
 )
 def all_reduce_bytes(I, K, X):
     """`C` is float32[{{ I }}, {{ K }}], unreduced on {{ X }} devices. How many MB does each device send in the

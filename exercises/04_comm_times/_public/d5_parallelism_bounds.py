@@ -2,8 +2,8 @@
 """# D5 When does communication stop being overlapped?
 
 Arithmetic and communication of a training step overlap, so the step takes the longer of the two. Their quotient gives
-*bounds*: how small a batch may be, and how many tensor-parallel chips you may use, before the links set the pace. The layer is
-`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
+*bounds*: how small a batch may be, and how many tensor-parallel chips you may use, before the links set the pace. The
+layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -32,9 +32,9 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
 | `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; the slower of weights (FSDP) and activations in the forward pass is fastest |
 
-**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and y
-(cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a link
-(`bandwidth`). V: bytes gathered. α = C/W.
+**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
+y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
+link (`bandwidth`). V: bytes gathered. α = C/W.
 
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
 three. TP alone: Y < MY · F/α = 12.8 on one axis.
@@ -43,14 +43,14 @@ three. TP alone: Y < MY · F/α = 12.8 on one axis.
 
 **Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
 arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
-gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations in
-front of the layer and reduce-scatters them behind it.
+gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations
+in front of the layer and reduce-scatters them behind it.
 
 **Bounds.** Set arithmetic equal to communication.
 
 - DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
-- FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With the
-  numbers of the small case, on two axes and one: 99 tokens per chip.
+- FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With
+  the numbers of the small case, on two axes and one: 99 tokens per chip.
 - DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
@@ -111,6 +111,11 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
     unit="token",
     params={"chip": ["v4p", "v5p"], "N": [384, 768, 1152, 1536, 3072], "T": [4096, 8192]},
     model=BOOK,
+    hints=[
+        "What grows with the batch: arithmetic or communication?",
+        "Only arithmetic grows. Per chip, a matmul of B / N tokens takes as long as a gather over three axes at B / N = C / (3 · W).",
+        "N chips · (C / W) / 3",
+    ],
 )
 def fsdp_least_batch(chip, N, T):
     """A model trains with pure FSDP over all three axes of {{ N }} {{ chip }} chips, on sequences of {{ T }} tokens. From which
@@ -123,6 +128,11 @@ def fsdp_least_batch(chip, N, T):
     unit="chip",
     params={"chip": ["v4p", "v5p"], "D": [4096, 5120, 8192], "F": [14336, 18432, 20480, 28672, 53248]},
     model=BOOK + "; M = 1",
+    hints=[
+        "Which time shrinks with more tensor-parallel chips, and which does not?",
+        "Arithmetic shrinks, the gather of [B, D] does not. Set 4 · B · D · F / (Y · C) equal to 2 · 2 · B · D / W.",
+        "Y is F divided by C / W",
+    ],
 )
 def tensor_most_chips(chip, D, F):
     """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }}, and y is a ring of one torus axis. Up to how many tensor-parallel
@@ -135,6 +145,11 @@ def tensor_most_chips(chip, D, F):
     unit="token",
     params={"chip": ["v4p", "v5p"], "N": [1024, 4096], "F": [11264, 14336, 17408, 20480, 24576, 28672]},
     model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
+    hints=[
+        "At the best X and Y both collectives take equally long. How long is that, per token?",
+        "With M_X = 2 and M_Y = 1 axes the bound on tokens per chip is α² / (M_X · M_Y · F), with α = C / W.",
+        "α² divided by 2 · F",
+    ],
 )
 def mixed_least_batch(chip, N, F):
     """FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, with the best X and Y.
@@ -148,6 +163,11 @@ def mixed_least_batch(chip, N, F):
     params={"B": [48_000, 600_000, 2_400_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
     where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3,
     model=BOOK + "; the best X makes weights and activations take equally long",
+    hints=[
+        "Which times are equal at the best X?",
+        "Weights: 2 · D · F / (Y · 2 · W). Activations: 2 · B · D / (X · W). Replace Y by N / X.",
+        "X² = 2 · B · N / F",
+    ],
 )
 def best_fsdp_chips(B, F, N):
     """FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
@@ -161,6 +181,11 @@ def best_fsdp_chips(B, F, N):
     params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 5, 6, 8], "n": [256, 128]},
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
+    hints=[
+        "Per slice: what do arithmetic and the slow network have to do?",
+        "For each weight a slice of b tokens has 4 · b · D · F FLOPs on n chips, and 2 · (2 · D · F bytes) over n times a chip's DCN bandwidth. n cancels.",
+        "tokens in all = P slices · (peak rate) / (DCN bandwidth of a chip)",
+    ],
 )
 def dcn_least_batch(chip, dcn, P, n):
     """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s of data-centre network; between slices only

@@ -126,6 +126,11 @@ MODEL = "gradients come as fast as the ring takes them; exposed are the overhead
 @exercise.number(
     points=0.5, unit="MB", model=MODEL + "; 1 MB is 10^6 bytes",
     params={"chip": ["v4p", "v5p"], "M": [600, 1300, 2700], "o": [20, 60, 150]},
+    hints=[
+        "Which part of the exposed time grows with the size of a bucket, and which shrinks?",
+        "A bucket of S bytes: 2 · S / W exposed at the end, and V / S overheads. Set the derivative by S to zero.",
+        "S² = V · o · W / 2, with V = 2 bytes for each parameter",
+    ],
 )
 def best_bucket(chip, M, o):
     """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in equal buckets. Each bucket costs {{ o }} us beside its
@@ -136,6 +141,11 @@ def best_bucket(chip, M, o):
 @exercise.number(
     points=0.5, unit="ms", model=MODEL,
     params={"chip": ["v4p", "v5p"], "M": [1300, 2000, 2700], "o": [40, 80, 150], "n": [12, 30]},
+    hints=[
+        "What is exposed for every bucket, and what only once?",
+        "The overhead is exposed n times. The transfer of one bucket is exposed once.",
+        "n · o + 2 · (V / n) / W with V = 2 bytes for each parameter",
+    ],
 )
 def bare_time(chip, M, o, n):
     """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in {{ n }} equal buckets. Each bucket costs {{ o }} us beside its

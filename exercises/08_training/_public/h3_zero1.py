@@ -92,6 +92,11 @@ def zero1_step(params, opt, x, y, *, mesh):
     unit="GB",
     params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [12, 16, 20], "N": [8, 16]},
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
+    hints=[
+        "Which of the arrays does ZeRO-1 cut?",
+        "Only the two moments. Weights are whole on each chip. The parameters are V · D + L · 12 · D².",
+        "2 bytes · parameters + 2 · 4 bytes · parameters / N",
+    ],
 )
 def zero1_held(V, D, L, N):
     """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters. It trains with ZeRO-1 on {{ N }} chips. How
@@ -104,6 +109,11 @@ def zero1_held(V, D, L, N):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [600, 900, 1400, 3200], "N": [8, 16]},
     model="ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Which two collectives does a step have, and how many bytes does each move?",
+        "A reduce-scatter of float32 gradients and an all-gather of bfloat16 weights.",
+        "(4 + 2) bytes · parameters / W",
+    ],
 )
 def zero1_sending(chip, M, N):
     """A model of {{ M }} million parameters trains with ZeRO-1 on a ring of {{ N }} {{ chip }} chips. It reduce-scatters gradients in float32 and

@@ -124,6 +124,11 @@ step = exercise.call(fsdp_loss, ws=array("L", "D", "D", spec=P(None, "dp"), draw
         "small": [12288, 14336], "large": [131072, 196608],
     },
     model="ring: a gather takes V / W, W both directions of a link; a product takes its FLOPs at the chip's rate",
+    hints=[
+        "Which steps can run at the same time in each of the two programs?",
+        "Waiting: every layer costs gather plus matmul. Ahead: the gather of layer l + 1 runs beside matmul l; the first gather and the last matmul run alone.",
+        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies rows / X rows",
+    ],
 )
 def fsdp_forward_times(chip, L, D, X, small, large):
     """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In the first row (waiting) each gather
@@ -137,6 +142,11 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     unit="MB",
     params={"L": [24, 40], "D": [3072, 5120], "X": [4, 8, 16]},
     model="one-way rings: X - 1 hops, each of 1/X of what is gathered or scattered; 1 MB is 10^6 bytes",
+    hints=[
+        "How often does each layer's weight travel in a step, and in which dtype?",
+        "Two gathers in bfloat16 (forward and backward), one reduce-scatter in float32. Each sends (X − 1) / X of the array.",
+        "L · D² · (2 + 2 + 4) bytes · (X − 1) / X",
+    ],
 )
 def fsdp_step_bytes(L, D, X):
     """{{ L }} layers of [{{ D }}, {{ D }}] weights are cut over {{ X }} chips. The chips gather them in bfloat16 and scatter their gradients in float32. How

@@ -125,6 +125,11 @@ def fused_columns(F, N):
     unit="MB",
     params={"B": [2048, 4096], "D": [5120, 7168], "F": [18432, 24576], "N": [4, 8, 16]},
     model="ring: an all-reduce is a reduce-scatter and an all-gather, (N - 1)/N of the array each; 1 MB is 10^6 bytes",
+    hints=[
+        "How many all-reduces does the block have, forward and backward?",
+        "One forward for the output, one backward for the gradient of x. F does not matter.",
+        "2 all-reduces · 2 · (N − 1) / N · (2 · B · D bytes)",
+    ],
 )
 def gated_mlp_bytes(B, D, F, N):
     """`gated_mlp` runs with B={{ B }}, D={{ D }}, F={{ F }}, in bfloat16 on tp={{ N }}. How many MB does each device send, in the forward and
@@ -137,6 +142,11 @@ def gated_mlp_bytes(B, D, F, N):
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 6144], "D": [4096, 7168], "F": [12288, 20480], "N": [4, 8]},
     model="ring; products at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
+    hints=[
+        "How many matmuls does the block have, forward and backward?",
+        "Three forward, and two more for each of them backward: 9 in all, each of 2 · B · D · F / N FLOPs. Two all-reduces follow.",
+        "9 · 2 · B · D · F / (N · C) + 2 · 2 · V / W with V = 2 · B · D bytes",
+    ],
 )
 def gated_mlp_time(chip, B, D, F, N):
     """`gated_mlp` runs in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. Each all-reduce waits for the matmuls before

@@ -97,6 +97,11 @@ layer = exercise.call(mlp_2d, a=normal("B", "D", spec=P("x", "y")), w_in=normal(
     },
     where=lambda B, D, F, X, Y: X != Y,
     model="one-way rings: N - 1 hops, each of 1/N of what is gathered or scattered; 1 MB is 10^6 bytes",
+    hints=[
+        "What travels along x, and what along y?",
+        "Weights are gathered along x, each 1 / Y of D · F. Activations travel along y, each 1 / X of B · D. There are two of each.",
+        "along x: 2 · (2 · D · F / Y) · (X − 1) / X; along y: 2 · (2 · B · D / X) · (Y − 1) / Y",
+    ],
 )
 def mlp_2d_bytes(B, D, F, X, Y):
     """`mlp_2d` runs with B={{ B }}, D={{ D }}, F={{ F }} in bfloat16, on a mesh of x={{ X }}, y={{ Y }}. How many MB does a chip send along
@@ -110,6 +115,11 @@ def mlp_2d_bytes(B, D, F, X, Y):
     params={"F": [12288, 20480, 28672, 36864], "X": [4, 8, 16], "Y": [2, 8]},
     where=lambda F, X, Y: X != Y and X != Y * Y,
     model="rings: a gather or reduce-scatter of V bytes takes V / W on either axis; W is the same for both",
+    hints=[
+        "Write both times. What cancels?",
+        "Weights: 2 · (2 · D · F / Y) / W. Activations: 2 · (2 · B · D / X) / W.",
+        "B / X = F / Y",
+    ],
 )
 def mlp_balance(F, X, Y):
     """The hidden dimension is F={{ F }}, the mesh x={{ X }}, y={{ Y }}. In a forward pass, for which number B of tokens in the whole batch do the

@@ -99,6 +99,11 @@ call = exercise.call(gpipe_step, ws=normal("L", "D", "D", spec=P("pp")), x=norma
     unit="MiB",
     params={"M": [12, 24, 32], "P": [4, 8], "L": [3, 5], "T": [2048, 3072], "D": [5120, 8192]},
     model="a stash of inputs of stages and nothing else; 1 MiB is 2^20 bytes",
+    hints=[
+        "How many micro-batches wait on one device when the forward pass is done?",
+        "All M of them. Each keeps one input of the stage, however many layers the stage has.",
+        "M · 2 bytes · T · D",
+    ],
 )
 def gpipe_stash(M, P, L, T, D):
     """A pipeline has {{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, and bfloat16[{{ T }}, {{ D }}] between
@@ -111,6 +116,11 @@ def gpipe_stash(M, P, L, T, D):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 16, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
     model="arithmetic at the peak rate and nothing else; the backward pass computes each stage again",
+    hints=[
+        "How often is each stage computed, forward and backward?",
+        "Once forward. Backward computes it again, and gradients cost twice as much: 4 times the forward FLOPs in all.",
+        "(M + P − 1) · 4 · (3 layers · 2 · T · D² FLOPs) / C",
+    ],
 )
 def gpipe_step_time(chip, M, P, T, D):
     """`gpipe_step` runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens. Each stage has three layers whose `w` is

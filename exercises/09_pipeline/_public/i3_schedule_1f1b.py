@@ -81,6 +81,11 @@ def schedule_1f1b(P, M):
     unit="MiB",
     params={"P": [8, 12, 16], "M": [3, 5, 6], "T": [2048, 3072], "D": [5120, 7168]},
     model="bfloat16; one input of its stage for each micro-batch in flight, at the worst moment; 1 MiB is 2^20 bytes",
+    hints=[
+        "How many micro-batches does stage s hold at its worst moment?",
+        "P − s, but never more than M. Add them up over all stages.",
+        "the sum over s = 0 ... P − 1 of the smaller of P − s and M, times 2 · T · D bytes",
+    ],
 )
 def in_flight_memory(P, M, T, D):
     """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }}, {{ D }}] to the next.
@@ -93,6 +98,11 @@ def in_flight_memory(P, M, T, D):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [8, 24, 40], "T": [2048, 4096], "D": [6144, 8192]},
     model="arithmetic at the peak rate, devices with programs of their own; b = 2 f, nothing is computed again",
+    hints=[
+        "How many slots of forward plus backward does the schedule have?",
+        "M + P − 1 slots. A slot is f + b = 3 f.",
+        "(M + P − 1) · 3 · (4 matmuls · 2 · T · D² FLOPs) / C",
+    ],
 )
 def time_of_1f1b(chip, P, M, T, D):
     """1F1B runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens. The forward of a stage has four matmuls with a

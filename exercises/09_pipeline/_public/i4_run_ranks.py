@@ -86,6 +86,11 @@ def run_ranks(programs):
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [3, 5, 6, 8], "V": [3, 7, 20]},
     model="V / W1 for a message, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
+    hints=[
+        "Who can receive at the start?",
+        "Only rank 0 receives. So only the last rank's message moves, then the one before it, and so on: one message at a time.",
+        "X messages of V / egress",
+    ],
 )
 def blocking_ring_time(gpu, X, V):
     """{{ X }} {{ gpu }} in one node send arrays of {{ V }} GB round a ring, each to the next rank, by `send` and `recv`. Rank 0 receives
@@ -98,6 +103,11 @@ def blocking_ring_time(gpu, X, V):
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [3, 5, 7], "V": [3, 7, 20]},
     model="as above",
+    hints=[
+        "Which messages can run at the same time?",
+        "With an even number of ranks, all messages take two rounds. With an odd number, two neighbours do the same at the seam, so a third round is needed.",
+        "(2 rounds + 3 rounds) · V / egress",
+    ],
 )
 def alternating_ring_time(gpu, X, Y, V):
     """Here all even ranks of such a ring send first, and all odd ranks receive first. {{ X }} {{ gpu }} do this, and after them {{ Y }}

@@ -104,6 +104,11 @@ def ulysses_traffic(seen):
     unit="MB",
     params={"B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "Which arrays change their layout, there and back?",
+        "q and the output have 48 heads, k and v have 16. Each device holds 1 / N of an array and keeps 1 / N of that.",
+        "2 bytes · B · T · 128 · (2 · 48 + 2 · 16) / N · (N − 1) / N",
+    ],
 )
 def ulysses_bytes(B, T, N):
     """`ulysses` runs on {{ B }} texts of {{ T }} positions and {{ N }} devices, with 48 query heads and 16 key heads of 128 bfloat16 numbers. How
@@ -116,6 +121,11 @@ def ulysses_bytes(B, T, N):
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W)",
+    hints=[
+        "How many bytes have all four arrays in all?",
+        "q and the output with 48 heads, k and v with 16: V = 2 · B · T · 128 · (2 · 48 + 2 · 16) bytes.",
+        "V / (4 · W)",
+    ],
 )
 def ulysses_time(chip, B, T, N):
     """`ulysses` runs on {{ B }} texts of {{ T }} positions and a ring of {{ N }} {{ chip }} chips, with 48 query heads and 16 key heads of 128

@@ -111,6 +111,11 @@ def decode_traffic(seen):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "B": [48, 96], "S": [20480, 40960], "X": [8, 16]},
     model="HBM bandwidth only",
+    hints=[
+        "Which part of the cache does a chip hold?",
+        "x cuts the positions, and the axes of size 2 cut the sequences and the heads. Keys and values are two arrays.",
+        "2 arrays · 2 bytes · (B / 2) · (S / X) · (8 / 2) · 128, divided by the HBM bandwidth",
+    ],
 )
 def cache_read_time(chip, B, S, X):
     """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=2, z=2 of {{ chip }} chips
@@ -123,6 +128,11 @@ def cache_read_time(chip, B, S, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [640, 1024, 1536, 2304, 3584], "X": [4, 8]},
     model="ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out",
+    hints=[
+        "Which arrays are added over the ring, and how many numbers has each head?",
+        "The sum of V has 128 numbers for each head, and the mass is one number more: 129 in float32.",
+        "2 · V / W with V = 4 · B · 16 · 129 bytes",
+    ],
 )
 def merge_time(chip, B, X):
     """A ring of {{ X }} {{ chip }} chips cuts the positions, and nothing else. How long does `decode` take to add the masses and the sums

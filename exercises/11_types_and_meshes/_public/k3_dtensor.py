@@ -109,6 +109,11 @@ def to_spec(placements, shape, mesh):
     unit="",
     params={"r": [2, 3, 4], "k": [3, 4, 5]},
     model="layouts as specs can say them; tuples that differ in their order are different specs",
+    hints=[
+        "How many specs are there, and how many lists?",
+        "A list chooses one of r + 2 words for each axis. A spec also orders the axes that cut one dimension; the other axes are unreduced or copies.",
+        "the sum over j of k! / (k − j)! · C(j + r − 1, j) · 2^(k − j), minus (r + 2)^k",
+    ],
 )
 def specs_without_a_list(r, k):
     """An array of rank {{ r }} is on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, or is unreduced, or leaves copies.
@@ -116,7 +121,16 @@ def specs_without_a_list(r, k):
     raise NotImplementedError()
 
 
-@exercise.spec(points=0.5, axes=["dp", "fsdp", "tp"], params={"rows": ["fsdp", "tp"], "dim": [0, 1]})
+@exercise.spec(
+    points=0.5,
+    axes=["dp", "fsdp", "tp"],
+    params={"rows": ["fsdp", "tp"], "dim": [0, 1]},
+    hints=[
+        'What does `psum_scatter` do to the axis `"dp"`?',
+        "It adds over dp, so the gradient is no longer unreduced. It cuts the local block's dimension once more by dp.",
+        'a dimension that is cut already gets a tuple: its own axis first, then "dp"',
+    ],
+)
 def scattered_gradient(rows, dim):
     """On a mesh dp=2, fsdp=3, tp=4 the gradient of a weight of shape (48, 96) is `P("{{ rows }}", "{{ "tp" if rows == "fsdp" else "fsdp" }}",
     unreduced={"dp"})`. In `shard_map` each device calls `jax.lax.psum_scatter(g, "dp", scatter_dimension={{ dim }}, tiled=True)` on its part

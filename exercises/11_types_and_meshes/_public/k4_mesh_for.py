@@ -122,6 +122,11 @@ def axes_for(what, mesh):
     unit="ms",
     params={"T": [2, 4, 8], "L": [36, 60], "B": [4096, 6144, 10240], "D": [5120, 7168]},
     model="an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is what one GPU can send; nothing overlaps",
+    hints=[
+        "Which bandwidth does one GPU have between nodes?",
+        "8 GPUs share 400 GB/s, so each has 50 GB/s. Each all-reduce moves V = 2 · B · D bytes.",
+        "4 · L all-reduces · 2 · V · (T − 1) / T / (50 GB/s)",
+    ],
 )
 def tp_outermost_time(T, L, B, D):
     """A model has {{ L }} layers on H100s, in nodes of 8, with tp={{ T }} and dp_shard=16. In each layer a step has four all-reduces over tp, of
@@ -137,6 +142,11 @@ def tp_outermost_time(T, L, B, D):
     params={"P": [2, 4], "R": [3, 5], "S": [8, 12, 16, 20, 24, 28], "C": [2, 4, 8], "T": [2, 4]},
     where=lambda P, R, S, C, T: C != T,
     model="ranks numbered with the last axis fastest, nodes of 8 consecutive ranks",
+    hints=[
+        "Over which axes are weights gathered, and how far apart are their ranks?",
+        "Over dp_shard and cp. tp is inside of them and pp and dp_replicate are outside, so one group covers a stretch of S · C · T consecutive ranks.",
+        "the stretch divided by 8 ranks for each node",
+    ],
 )
 def nodes_of_a_weight(P, R, S, C, T):
     """A mesh is pp={{ P }}, dp_replicate={{ R }}, dp_shard={{ S }}, cp={{ C }}, tp={{ T }}, outermost first, with nodes of 8. One group over the axes

@@ -132,6 +132,11 @@ def size(shape):
     points=1, unit="MB", model="each chunk is passed on until all have it; what one device sends; 1 MB is 10^6 bytes",
     params={"M": [2, 4], "L": [12, 20], "A": [256, 384], "B": [1024, 3072], "G": [4, 8], "N": [4, 8, 16]},
     where=lambda M, L, A, B, G, N: G != N,
+    hints=[
+        "How often does the instruction run, and how large is one group?",
+        "It runs M · L times. `[G,N]` means G groups of N devices: each device passes on N − 1 shards of bf16[A, B].",
+        "M · L · (N − 1) · 2 · A · B",
+    ],
 )
 def sent_by_loops(M, L, A, B, G, N):
     """The body of a loop of {{ L }} rounds, inside a loop of {{ M }} rounds, has the line

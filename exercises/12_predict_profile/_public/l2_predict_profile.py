@@ -109,6 +109,11 @@ def fit(measured, devices):
     points=0.5, unit="ms", model="the spread is the standard deviation of the runs' means, divided by the number of runs (not by one less)",
     params={"R": [5, 10], "L": [4, 6, 20], "mean": [31.4, 38.6, 52.7], "std": [45.8, 58.2, 66.3, 88.4]},
     where=lambda R, L, mean, std: 0.12 < 1 - std / mean / (R - 1) ** 0.5 < 0.6,
+    hints=[
+        "Which of the runs holds the slow call, and how do R runs differ?",
+        "One run's mean is larger by d, all others are t. Then mean = t + d / R, and std = d · √(R − 1) / R.",
+        "t = mean − std / √(R − 1)",
+    ],
 )
 def time_without_compiling(R, L, mean, std):
     """A notebook times a jitted function without calling it first, in {{ R }} runs of {{ L }} calls, and prints {{ mean }} ms ± {{ std }} ms per call (mean ± spread
@@ -120,6 +125,11 @@ def time_without_compiling(R, L, mean, std):
     points=0.5, unit="us", model="hops and bytes add up as in the line above; an all-reduce of V is a reduce-scatter and an all-gather of V",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "V": [0.36, 0.52, 0.88]},
     where=lambda N, a, b, V: 0.5 < V / N / b / (a * 1e-3) < 0.85 or 1.2 < V / N / b / (a * 1e-3) < 4,
+    hints=[
+        "How many hops does an all-reduce have, and how many bytes does each carry?",
+        "2 · (N − 1) hops of V / N bytes. Each hop costs α and its bytes over β.",
+        "2 · (N − 1) · (α + V / N / β)",
+    ],
 )
 def all_reduce_predicted(N, a, b, V):
     """All-gathers over a ring of {{ N }} devices give α = {{ a }} µs and β = {{ b }} GB/s. How long should an all-reduce of {{ V }} MB take there?"""
@@ -129,6 +139,11 @@ def all_reduce_predicted(N, a, b, V):
 @exercise.number(
     points=0.5, unit="kB", model="the line above: hops and bytes add up",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "p": [5, 10, 15]},
+    hints=[
+        "Which part of the time of one hop is α?",
+        "α / (α + V / N / β) = p / 100. Solve for V.",
+        "V = N · α · β · (100 − p) / p",
+    ],
 )
 def latency_small_from(N, a, b, p):
     """An all-gather over {{ N }} devices takes the time of the line above, with α = {{ a }} µs and β = {{ b }} GB/s. From which size of the *whole* array on are

@@ -187,7 +187,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
     reason = result.reason or (BLOCKED if result.status == "blocked" else "")
     lines = [reason, f"hint: {result.hint}" if result.hint else "", result.where if result.where not in reason else ""]
     if result.status == "broken":
-        lines.insert(0, "pending: the grader itself failed here, a person will look")
+        lines.insert(0, "pending: the grader itself failed here, and the staff will review it")
     if result.status == "waiting":
         lines.insert(0, "pending")
     return {
@@ -206,7 +206,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
 def not_graded() -> dict[str, Any]:
     """Return results without score and tests (an empty list would be 0 points), which Gradescope shows as a failure."""
     return {
-        "output": "The grader itself failed; a person will look. Your work is safe.",
+        "output": "The grader itself failed, and the staff will review it. Your submission is safe.",
         "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",

@@ -19,6 +19,7 @@ from grader.intake.reading import read
 from grader.intake.students import find_submissions
 from grader.intake.submission import Place, Submission, Unreadable
 from grader.reports.pages import render_template
+from grader.reports.people import People, with_name
 from grader.reports.points import counted
 from grader.reports.untrusted import clean, clean_code
 from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, StudentCode, compare
@@ -36,7 +37,7 @@ def similar(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show whose work is alike beyond what is usual in the class, side by side, for a person. Part of no score."""
+    """Show pairs of students whose code is unusually similar for this class, side by side. It affects no score."""
     found = solved_course_at(course, paths)
     names = found.asked(only or [], ": nothing to compare")
     known = roster_in(roster)
@@ -49,11 +50,12 @@ def similar(
         for module, works in by_module.items():
             compared[module] = compare(works, handed_out_texts(found, module), own_texts(found, module, names))
             step(module)
-    write_atomic(file, render(compared, most))
+    people = known.people(work.student for works in by_module.values() for work in works) if known else {}
+    write_atomic(file, render(compared, most, people))
     if as_json:
         print_json({module: as_data(module, of) for module, of in compared.items()})
     else:
-        say_pairs(compared, most, file)
+        say_pairs(compared, most, file, people)
 
 
 def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bool) -> list[Submission]:
@@ -69,20 +71,21 @@ def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bo
     return submissions
 
 
-def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path) -> None:
+def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people: People) -> None:
     """Print the pairs that share the most, and how much was compared."""
     for group in larger_groups(compared):
-        names_of = a_few(group.students, 10)
+        names_of = a_few([with_name(student, people) for student in group.students], 10)
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
     pairs = listed(compared, most)
     if pairs:
-        say("    shared   part  module, pair (part: of what the one with less has)", style="dim")
+        say("    shared   part  module, pair (part: share of the shorter code)", style="dim")
     for module, pair in pairs:
         mark = "*" if pair.unusual else " "
-        say(f"{mark} {pair.shared:7g} {pair.overlap:6.0%}  {module}  {pair.one.student}, {pair.other.student}")
+        one, other = (with_name(work.student, people) for work in (pair.one, pair.other))
+        say(f"{mark} {pair.shared:7g} {pair.overlap:6.0%}  {module}  {one}, {other}")
     unusual = sum(pair.unusual for of in compared.values() for pair in of.pairs)
     works = sum(of.works for of in compared.values())
-    compared_text = f"{counted(works, 'work')} compared; unusually much is shared by {counted(unusual, 'pair')}"
+    compared_text = f"{counted(works, 'submission')} compared; {counted(unusual, 'pair')} unusually similar"
     say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows them side by side")
 
 
@@ -102,7 +105,10 @@ def works_by_module(course: Course, submissions: list[Submission], names: list[s
                 too_long.append(submission.student)
             found.setdefault(module, []).append(work.cut())
     if too_long:
-        tell("note", f"only the first {LONGEST // 1000} kB of their code were compared: {a_few(too_long)}")
+        tell(
+            "note",
+            f"only the first {LONGEST // 1000} kB of the code of these students were compared: {a_few(too_long)}",
+        )
     return dict(sorted(found.items()))
 
 
@@ -146,7 +152,7 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
     }
 
 
-def render(compared: Mapping[str, Comparison], most: int) -> str:
+def render(compared: Mapping[str, Comparison], most: int, people: People) -> str:
     """Return a page of similar submissions, side by side, for the staff. Texts have passed ``clean_code``."""
     shown = lines(compared, most)
     pairs = [pair for of in compared.values() for pair in of.pairs]
@@ -154,6 +160,7 @@ def render(compared: Mapping[str, Comparison], most: int) -> str:
         "similar.html.j2",
         TEMPLATES,
         compared=compared,
+        people=people,
         lines=shown,
         groups=larger_groups(compared),
         left=len(pairs) - len(shown),
