@@ -28,11 +28,11 @@ gradient of x comes in parts, because every device used x.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `f_value`, `g_value` | results and gradients as in the first table | |
-| `f_traffic` | nothing sent in the forward pass, one all-reduce in the backward pass | |
-| `g_traffic` | one all-reduce in the forward pass, none in the backward pass | |
-| `by_hand_value`, `by_types_value` | y and all three gradients are those of one device | |
-| `by_hand_traffic`, `by_types_traffic` | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
+| `f`, `g`: value | results and gradients as in the first table | |
+| `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
+| `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
+| each block: value | y and all three gradients are those of one device | |
+| each block: what is sent | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
 
 Allowed: y and dx may travel in one all-reduce.
 

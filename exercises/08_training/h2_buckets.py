@@ -28,11 +28,11 @@ of (h − y)² over all devices' rows.
 
 | check | rule |
 |---|---|
-| `buckets_order` | every gradient once, in the order in which they become ready |
-| `buckets_size` | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
-| `bucketed_value`, `bucketed_narrow` | the gradients of all rows, in float32 and bfloat16 |
-| `bucketed_budget` | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
-| `bucketed_overlap` | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls |
+| `buckets`: order | every gradient once, in the order in which they become ready |
+| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
+| `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
+| what is sent | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
+| overlap | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls |
 | | the step takes at most 1.2 times its matmuls and the last bucket |
 
 Allowed: a smaller first bucket, to start early.

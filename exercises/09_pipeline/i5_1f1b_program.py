@@ -27,9 +27,9 @@ other in odd ticks. In a dot this i is below 0 or above M − 1, and the device 
 
 | check | rule, per device | small case |
 |---|---|---|
-| `program_value` | loss and gradient are those of one device | |
-| `program_budget` | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
-| `program_memory` | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
+| value | loss and gradient are those of one device | |
+| ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
 On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
 loop: the grader cannot follow them written out.
@@ -81,7 +81,8 @@ stash_saved = None  # TODO: your answer
 
 # Question lock_step_time [ms]
 # Your program runs on 8 v4p chips with 12 micro-batches of 2048 tokens, in the order of the grid
-# above. Each stage has two layers whose `w` is bfloat16[8192, 8192]. How long does it take?
+# above. Each stage has two layers whose `w` is bfloat16[8192, 8192]. How long does the program
+# take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes

@@ -26,8 +26,8 @@ and K.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `ulysses_value` | causal attention of whole texts | |
-| `ulysses_traffic` | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
+| value | causal attention of whole texts | |
+| what is sent | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
 
 So send K key heads, and repeat them for their query heads after the all-to-all.
 

@@ -25,8 +25,8 @@ over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `decode_value` | the mean of v over the filled positions, weighted by the softmax | |
-| `decode_traffic` | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| value | the mean of v over the filled positions, weighted by the softmax | |
+| what is sent | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
 | | over y and z nothing | |
 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract

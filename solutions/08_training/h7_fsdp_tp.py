@@ -29,10 +29,10 @@ gradients with `jax.grad`.
 
 | check | rule, per chip | small case |
 |---|---|---|
-| `mlp_value`, `mlp_gradients` | right numbers in `shard_map`; gradients laid out as their arrays | |
-| `mlp_weights` | forward over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
-| `mlp_activations` | forward over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
-| `mlp_backward` | backward: at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
+| value, gradients | right numbers in `shard_map`; gradients laid out as their arrays | |
+| weights | forward over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
+| activations | forward over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
+| backward pass | backward: at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
 | | both passes: at most 16BDF/(XY) FLOPs, so nothing is computed twice | |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.

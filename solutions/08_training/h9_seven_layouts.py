@@ -35,10 +35,10 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 
 | check | rule, per device |
 |---|---|
-| `batch_value`, `columns_value`, `both_value` | the result, laid out as A |
-| `batch_budget`, `columns_budget`, `both_budget` | sends (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
+| `stack`: value | the result, laid out as A |
+| `stack`: what is sent | sends (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
 | | no matmul twice; in 2, 3 and 7 no gather of W waits for a matmul |
-| `hidden_places` | the list, also for other axis names and mixtures |
+| `hides_behind` | the list, also for other axis names and mixtures |
 
 Allowed: permutes in place of a collective.
 
@@ -195,8 +195,8 @@ def exchange_layer_time(chip, scheme, B, E, X):
     ],
 )  # fmt: skip
 def mixed_layer_time(chip, B, L, E, X, Y):
-    """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. How long does a layer in the middle of a
-    deep stack take with a batch of {{ B }} rows, and with a batch of {{ L }} rows? Add the two times."""
+    """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. Take a layer in the middle of a deep
+    stack. How long do a batch of {{ B }} rows and a batch of {{ L }} rows take in it, one after the other?"""
     gather = all_gather_time(2 * E * E / Y, X, chip)
 
     def scatter(rows):

@@ -26,10 +26,10 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 
 | check | rule, per device | small case |
 |---|---|---|
-| `forward_value` | the last device has the outputs, the others zeros | |
-| `forward_gradients` | gradients of `ws` and `x` through your ticks, by JAX, are those of one device | |
-| `forward_permutes` | permutes and no other collective | |
-| `forward_bubble` | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
+| outputs | the last device has the outputs, the others zeros | |
+| gradients | gradients of `ws` and `x` through your ticks, by JAX, are those of one device | |
+| collectives | permutes and no other collective | |
+| ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
 
 Mind the junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
 row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 ·

@@ -31,9 +31,9 @@ change.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `moe_value` | the sum over each token's choices that have a slot | |
-| `moe_gradients`, `moe_router` | gradients of `x`, `w` and `route`, by JAX | |
-| `moe_traffic` | over ep only all-to-alls, in each pass (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
+| value | the sum over each token's choices that have a slot | |
+| gradients | gradients of `x`, `w` and `route`, by JAX | |
+| what is sent | over ep only all-to-alls, in each pass (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
 | | forward pass: nothing over dp | |
 
 **Symbols.** S tokens, D and F widths, N devices along ep.

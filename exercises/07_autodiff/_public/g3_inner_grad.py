@@ -41,8 +41,8 @@ it gets.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `off_value`, `on_value`, `both_value` | the gradient of the mean over all rows | 3 |
-| `off_traffic`, `on_traffic`, `both_traffic` | only all-reduces, together of DK + 2 numbers | 180 + 12 bytes |
+| value | the gradient of the mean over all rows | 3 |
+| what is sent | only all-reduces, together of DK + 2 numbers | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 

@@ -32,11 +32,11 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 | check | rule | small case |
 |---|---|---|
-| `gated_forward`, `gated_weights`, `gated_dx` | y and gradients of one device; those of x and b are whole | |
-| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
-| `init_spread` | each device draws its part, variance as above, nothing is sent | |
-| `init_independent` | devices, weights and seeds share no numbers | |
-| `fused_order` | the order; `ValueError` where N does not divide F | |
+| `gated_mlp`: value | y and gradients of one device; those of x and b are whole | |
+| `gated_mlp`: what is sent | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
+| `init`: spread | each device draws its part, variance as above, nothing is sent | |
+| `init`: independence | devices, weights and seeds share no numbers | |
+| `fused_columns` | the order; `ValueError` where N does not divide F | |
 
 **Symbols.** B rows, D width, F hidden units, N devices along tp.
 

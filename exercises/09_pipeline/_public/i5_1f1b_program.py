@@ -28,9 +28,9 @@ other in odd ticks. In a dot this i is below 0 or above M − 1, and the device 
 
 | check | rule, per device | small case |
 |---|---|---|
-| `program_value` | loss and gradient are those of one device | |
-| `program_budget` | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
-| `program_memory` | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
+| value | loss and gradient are those of one device | |
+| ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
 On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
 loop: the grader cannot follow them written out.
@@ -134,7 +134,7 @@ def stash_saved(M, P, T, D):
 )
 def lock_step_time(chip, M, P, T, D):
     """Your program runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens, in the order of the grid above. Each stage has
-    two layers whose `w` is bfloat16[{{ D }}, {{ D }}]. How long does it take?"""
+    two layers whose `w` is bfloat16[{{ D }}, {{ D }}]. How long does the program take?"""
     raise NotImplementedError()
 
 

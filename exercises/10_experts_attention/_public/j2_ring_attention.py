@@ -25,12 +25,12 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 
 | check | rule, per device | small case |
 |---|---|---|
-| `ring_value`, `ring_whole`, `ring_stripes` | blocks, causal and not; stripes | |
-| `ring_gradients` | gradients of q, k and v | |
-| `ring_sent` | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
-| `ring_held` | forward pass, cp=8: what one round needs, not K and V of all devices | |
-| `ring_back` | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
-| `ring_kept` | with gradients, cp=8: no scores or weights of a finished round | |
+| value | blocks, causal and not; stripes | |
+| gradients | gradients of q, k and v | |
+| sent, forward | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
+| memory, forward | forward pass, cp=8: what one round needs, not K and V of all devices | |
+| sent, with gradients | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, with gradients | with gradients, cp=8: no scores or weights of a finished round | |
 
 A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
 keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
