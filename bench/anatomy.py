@@ -2,7 +2,7 @@
 
     python bench/anatomy.py [--sources 60] [--module 03_matmuls] [--rounds 3] [--json FILE]
 
-Every source is another one by a comment, so each gets a process of its own and is traced; their programs are all the same, which
+Every source differs by a comment, so each gets a process of its own and is traced; their programs are all the same, which
 is the cheapest there is: what is left to the runner and to judging was done by the warm-up. What a source with nothing in it costs
 is what a process of its own costs; asking for devices starts XLA in it. By hand is one warm process without isolation (``limit.py``).
 """

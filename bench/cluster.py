@@ -121,7 +121,7 @@ class Meter:
 
 
 def fresh(course: Course, names: list[str], count: int, mark: str) -> list[Submission]:
-    """Submissions that nobody graded before."""
+    """Submissions that were never graded before."""
 
     def marked(one: Submission) -> Submission:
         sources = {

@@ -3,7 +3,7 @@
     python bench/devices.py [gpu|tpu] [--only EXERCISE] [--no-times] [--out measured.json]
 
 Values: each call of each reference is asked once more on a mesh of ones (axes of size 1), which one device can run, and its
-checks are judged there with the tolerance of the device's arithmetic. Such a mesh proves no sharding, so nobody is graded by it: it
+checks are judged there with the tolerance of the device's arithmetic. Such a mesh proves no sharding, so no grade depends on it: it
 is arithmetic that is tried. "worst" is the largest error as a part of what is let pass. A call whose reference needs neighbours
 (a ring of 3 has none with itself) is left out where it fails on a simulated device too.
 

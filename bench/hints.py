@@ -39,7 +39,7 @@ AT_ONCE = 12
 
 @dataclass(frozen=True)
 class Case:
-    """A wrong program. ``is_``: the misconceptions any of which explains it; none: it commits no known one."""
+    """A wrong program. ``is_``: the misconceptions that explain it; empty if it has no known one."""
 
     exercise: str
     task: str

@@ -113,7 +113,7 @@ class ByHand:
 
 
 def by_hand(course: Course, names: list[str], *parts: list[tuple[str, Source]]) -> tuple[ByHand, list[float]]:
-    """What is of each part that no earlier one had; with the CPU seconds that each took."""
+    """Return what each part adds to the earlier ones, with its CPU seconds."""
     hand, took, seen = ByHand(course, names), [], set()
     for sources in parts:
         before = hand.whole

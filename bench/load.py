@@ -3,8 +3,8 @@
     python bench/load.py [--students 10 100 1000] [--module 03_matmuls] [--duplicates 0.2] [--jobs 2] [--without] [--json FILE]
     python bench/load.py --make FOLDER --students 1000
 
-A class is made by seed from the course's solutions, misconceptions and stubs, each as somebody else would have typed it; a
-stated share hands in what somebody before them did, byte for byte. Every class is graded by the command, from its start:
+A class is made by seed from the course's solutions, misconceptions and stubs, each typed in its own way; a
+stated share hands in an earlier student's submission, byte for byte. Every class is graded by the command, from its start:
 first with an empty store, then unchanged, then with the tolerance of one check changed (in a copy of the course); with
 ``--without`` once more without a store, and what both wrote is compared byte for byte.
 """
@@ -48,7 +48,7 @@ finally:
     cpu = sum(one.ru_utime + one.ru_stime for one in (own, workers))
     print(cpu, own.ru_maxrss / 1024, file=open(told, "w"))
 """
-CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # of which one gets another tolerance
+CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # one of these gets a different tolerance
 
 
 @dataclass(frozen=True)

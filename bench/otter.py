@@ -112,7 +112,7 @@ def main() -> None:
         found = [graded(programs, autograder, book, work / f"out{i}") for i, book in enumerate(notebooks)]
     seconds = [took for took, _ in found]
     if not any(points for _, points in found):
-        sys.exit("otter gave nobody a point: these tests measure nothing")
+        sys.exit("otter gave no student a point: these tests measure nothing")
     print(
         f"otter-grader {which}, otter run: {sum(seconds) / len(seconds):.2f} s a submission, {len(seconds)} submissions"
     )

@@ -76,7 +76,7 @@ def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def of_a_start(rounds: list[dict[str, list[list[float]]]]) -> Iterator[Row]:
-    """What each command takes from its start, against what somebody does by hand."""
+    """Each command's time from its start, against the same work by hand."""
     one = [{name: times[0] for name, times in found.items()} for found in rounds]
     for name in one[0]:
         yield name, "from its start", "s", [of[name][0] for of in one]

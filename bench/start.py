@@ -69,7 +69,7 @@ def first_report(known: Path, isolation: str) -> Took:
 
 
 def sides(place: Path, isolation: str) -> dict[str, Callable[[], Took]]:
-    """What is measured, by name, in the order of a round."""
+    """The measured commands by name, in the order of a round."""
     course, work = find_course(ROOT), place / "work"
     work.mkdir()
     exercise = course.exercise(EXERCISE)

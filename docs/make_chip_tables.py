@@ -1,6 +1,6 @@
 """The tables of docs/wings/chip.md, and what the TPU compiler made of the course's own programs: python docs/make_chip_tables.py
 
-    python docs/make_chip_tables.py           # compiles what is another program than the shipped one; needs shardlings[tpu], and no TPU
+    python docs/make_chip_tables.py           # compiles programs that differ from the shipped ones; needs libtpu, and no TPU
     python docs/make_chip_tables.py f2_       # compiles those again in whose name this regular expression is found; "." is all
                                               # (half an hour)
     python docs/make_chip_tables.py tables    # the tables alone, from what is shipped in solutions/compiled.json.xz
@@ -383,7 +383,7 @@ def added_table(course: Course, compiled: Compiled) -> str:
             assert isinstance(seen, Observation), (one.name, seen)
             made = seen.compiled
             ours = put_in(c for c in seen.collectives if c.by_compiler)
-            theirs = made.message if isinstance(made, Fault) else "nobody knows"
+            theirs = made.message if isinstance(made, Fault) else "unknown"
             if isinstance(made, Schedule) and made.added is not None:
                 theirs = put_in(collective_of(c) for c in made.added)
             if (ours, theirs) != ("-", "-"):

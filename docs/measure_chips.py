@@ -49,7 +49,7 @@ def asked(course: Course, on: str, only: str, smaller: int) -> Iterator[Asked]:
 def measured(
     course: Course, programs: Sequence[Asked], devices: RealDevices, shipped: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Seconds of a call of each; those that could not be measured are told on standard error and left out."""
+    """Return the seconds of each call. Calls that could not be measured are named on standard error and left out."""
     devices.times, found = True, {}
     with Grader(course, "none", devices=devices) as grader:
         for one in programs:

@@ -96,10 +96,15 @@ def for_notebooks() -> dict[str, str]:
     return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.notebook.items()}
 
 
+def install(extra: str = "") -> str:
+    """Return how to install shardlings with an extra. Never by name: on an index, anyone may register the name."""
+    return f"in the checkout of shardlings, run: pip install --force-reinstall '.{extra}'"
+
+
 def missing(asked: str, wing: str) -> WingError:
     """Return the error for a command or an option with a wing that is not installed."""
-    install = f"pip install --force-reinstall 'shardlings{EXTRAS.get(wing, '')}'"
-    return WingError(f"{asked} needs the wing grader/wings/{wing}, which is not installed; run: {install}")
+    how = install(EXTRAS.get(wing, ""))
+    return WingError(f"{asked} needs the wing grader/wings/{wing}, which is not installed; {how}")
 
 
 def needed(what: str, option: str) -> Any:

@@ -18,6 +18,12 @@ def grader() -> Iterator[Grader]:
         yield made
 
 
+def test_every_function_and_question_has_three_hints() -> None:
+    course = find_course(Path(__file__).resolve().parent.parent)
+    owners = [(e, {**course.exercise(e).tasks, **course.exercise(e).questions}) for e in course.module_of]
+    assert [(e, name) for e, named in owners for name, owner in named.items() if len(set(owner.hints)) < 3] == []
+
+
 def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grader) -> None:
     cases = list(written(grader.course, ["g3_inner_grad"]))
     exercise = grader.course.exercise("g3_inner_grad")

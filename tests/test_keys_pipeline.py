@@ -325,4 +325,4 @@ def test_timeline_of_i1():
         f"{show_us(line.step)}, {hops} permutes, {permutes.part:.0%} of their time hidden",
         *draw_timelines([line], 76)[0],
     ]
-    assert "\n".join(drawn) in exercise.statement
+    assert "\n".join(drawn) in exercise.further

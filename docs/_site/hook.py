@@ -17,7 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
-FROM_ROOT = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+FROM_ROOT = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md")
 NAMED = re.compile(rf"(?<!\[)`(?:docs/([\w/-]+\.md)|({'|'.join(map(re.escape, FROM_ROOT))}))`")
 MERMAID = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

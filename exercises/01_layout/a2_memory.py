@@ -1,10 +1,7 @@
 """# A2 What a sharding costs in memory
 
-**Task.** Write `memory(shape, dtype, spec, mesh_shape)`. It returns `(per_device, total)`: the bytes that one device
-holds, and the bytes that all devices of the mesh hold together.
-
-Every axis that the spec does not name multiplies the total: along it, devices hold copies of the same block. `dtype`
-is a name such as `"bfloat16"`. All dimensions divide evenly.
+A sharding cuts an array along the mesh axes that its spec names. Along every other axis the devices hold copies of the
+same block, and each copy takes memory.
 
 ```
    A[I_X] on the mesh x=2, y=3          one copy of A:   upper + lower
@@ -14,16 +11,34 @@ is a name such as `"bfloat16"`. All dimensions divide evenly.
    x=1   lower   lower   lower
 ```
 
-**Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One device holds 128/16 · 2048 = 16384 bytes.
-All 32 devices hold 524288 bytes: two copies, because z=2 is not named.
+**Write** `memory(shape, dtype, spec, mesh_shape)`. It returns `(per_device, total)`: the bytes that one device holds,
+and the bytes that all devices of the mesh hold together.
 
-**In real systems** this decides between pure data parallelism, which keeps a copy of all weights on every chip, and
-FSDP, which keeps one copy in all.
+| | type | meaning |
+|---|---|---|
+| `shape` | tuple of ints | shape of the whole array; every dimension divides evenly |
+| `dtype` | str | a name such as `"float32"`, `"bfloat16"` or `"int8"` |
+| `spec` | `PartitionSpec` | may have fewer entries than the array has dimensions |
+| `mesh_shape` | dict | size of each mesh axis, for example `{"x": 4, "y": 2}` |
+| returns | tuple of two ints | bytes on one device, bytes on all devices |
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
-Training Trillion Parameter Models*.
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| float32, cut by every axis of the mesh | per device: bytes / product of the axes; total: bytes | |
+| other dtypes take fewer bytes | bfloat16: 2 bytes, int8: 1 byte for each element | 262,144 bytes in one copy |
+| an axis that the spec does not name makes copies, and they count in the total | total = per device · devices | 16,384 · 32 = 524,288 |
+
+**Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
+
+**Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes
+x and y cut the rows by 16, so one device holds 16,384 bytes. All 32 devices hold 524,288 bytes. That is two copies,
+because the spec does not name z.
 
 Check your work: shardlings check a2_memory
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import jax.numpy as jnp
@@ -57,3 +72,12 @@ weights_in_all = None  # TODO: your answer
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
 placed_and_unplaced = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of
+# all weights on every chip. FSDP keeps one copy on all chips together.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
+# Training Trillion Parameter Models*.

@@ -1,14 +1,8 @@
 """# A3 Who holds what
 
-**Task.** Write `owner_slices(shape, spec, mesh_shape)`: for every device of the mesh, the part of the array it holds.
-
-- Devices are numbered row by row: the last axis of the mesh counts fastest. On the mesh x=4, y=2 device 5 is (x=2, y=1).
-- A dimension is cut by the axes of its entry into equal blocks, and block 0 comes first.
-- In a tuple the first axis counts slowest: with `P(("x", "y"))` device (x, y) holds block x·Y + y, with `P(("y", "x"))`
-  block y·X + x. The order is that of the tuple, whatever the order of the mesh.
-- An axis that is not named cuts nothing: devices that differ only there hold the same part.
-- Return `{device number: (slice(start, stop), ...)}`, one slice per dimension, with both numbers even where a dimension
-  is whole. Everything divides evenly; the spec may be shorter than the shape.
+A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
+a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
+devices.
 
 ```
    24 rows on the mesh x=2, y=3
@@ -18,16 +12,34 @@
    x=1   12:16 16:20 20:24     4:8   12:16 20:24     12:24 12:24 12:24
 ```
 
-**Small case.** Device 4 of that mesh is (x=1, y=1). Of `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows 12:16. Of
-`A[I_XY, J]` it holds block 4, rows 16:20: two layouts, equal in every shape and different in almost every value.
+**Write** `owner_slices(shape, spec, mesh_shape)`. It returns the part of the array that each device holds.
 
-**In real systems** this is what `sharding.devices_indices_map` and `array.addressable_shards` tell you; checkpoints are
-written by it, and a swapped tuple loads without any error.
+| | type | meaning |
+|---|---|---|
+| `shape` | tuple of ints | shape of the whole array; everything divides evenly |
+| `spec` | `PartitionSpec` | may have fewer entries than the array has dimensions |
+| `mesh_shape` | dict | size of each mesh axis, in the order of the mesh |
+| returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
-arrays and automatic parallelization".
+Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis
+counts slowest. Write both numbers of a slice, also where no axis cuts the dimension.
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| one axis per dimension, copies along the axes that are not named | block = coordinate on that axis | `P("x")`, device 4: 12:24 |
+| a tuple in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
+| a tuple in another order than the mesh's is another layout | `("y", "x")`: block = y·X + x | device 4: 12:16 |
+
+**Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
+
+**Small case.** The mesh above is x=2, y=3; device 4 is (x=1, y=1). In `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows
+12:16. In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
 
 Check your work: shardlings check a3_owner_slices
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 from jax.sharding import PartitionSpec as P
@@ -52,9 +64,20 @@ first_row = None  # TODO: your answer
 
 
 # Question reorder_bytes [MB]
-# `A` is float32[122880, 2048] on the mesh x=8, y=6. `A[I_XY, J]` shall become `A[I_YX, J]`. How
-# many MB do all devices send together?
+# `A` is float32[122880, 2048] on the mesh x=8, y=6. Devices change `A[I_XY, J]` into `A[I_YX,
+# J]`. How many MB do all devices send together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes.
 reorder_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The two layouts of the small case agree in every shape and differ in almost every value.
+#
+# **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
+# written by them. A checkpoint with a swapped tuple loads without any error.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
+# arrays and automatic parallelization".

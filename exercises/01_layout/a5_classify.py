@@ -1,22 +1,7 @@
 """# A5 Which case is it?
 
-What a product of two sharded arrays costs is decided by which letters are cut. A letter that both operands have and the
-output has not is *summed*; the letters of the output are *kept*.
-
-**Task.** Write `classify(eq, spec_a, spec_b)` for an einsum of two operands such as `"ij,jk->ik"`: return 1, 2, 3, 4 or
-`"illegal"`. `axes_of` is given: the axes of one entry of a spec as a tuple.
-
-| answer | when | what it takes |
-|---|---|---|
-| `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters | JAX refuses it |
-| 4 | the operands' cuts of the kept letters together are no sharding of the output: an axis would cut two letters, or a letter is cut in both operands and not the same way | gather an operand first |
-| 3 | a summed letter is cut in both operands, and the same way | sum afterwards |
-| 2 | a summed letter is cut in one operand, or in both and differently | gather it first; or, if the other operand is whole, slice that one and sum (C2) |
-| 1 | none of these | nothing |
-
-Where several hold, answer with the first of them in this table. "The same way" means the same tuple of axes: `("x", "y")`
-and `("y", "x")` differ. A kept letter that is cut in one operand and whole in the other is no trouble: slicing is free.
-Every letter is in the output or in both operands; no operand has a letter twice.
+The sharding of two operands decides what their einsum costs. A letter that both have and the output lacks is *summed*.
+The letters of the output are *kept*.
 
 ```
    A[I_X, J] · B[J, K_Y]   = C[I_X, K_Y]      1   nothing to do
@@ -25,15 +10,38 @@ Every letter is in the output or in both operands; no operand has a letter twice
    A[I_X, J] · B[J, K_X]   ≠ C[I_X, K_X]      4   only diagonal blocks known
 ```
 
-**Small case.** Attention scores `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`: b is cut the same way in
-both, but y would have to cut h and k of the output, so 4. With `P("x", None, "y")` on both sides it is 1.
+**Write** `classify(eq, spec_a, spec_b)` for an einsum `eq` of two operands, such as `"ij,jk->ik"`. The specs are
+`PartitionSpec`s. Return 1, 2, 3, 4 or `"illegal"`: the first line of this table that holds.
 
-**In real systems** this table is what the partitioner, DTensor's sharding propagation and JAX's explicit mode go by.
+| answer | when |
+|---|---|
+| `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters |
+| 4 | an axis would cut two letters of the output; or both operands cut a kept letter, in different ways |
+| 3 | both operands cut a summed letter in the same way |
+| 2 | one operand cuts a summed letter, or both cut it in different ways |
+| 1 | none of these |
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
-einsum".
+Ways are equal if the tuples of axes are, in their order. A kept letter may be cut in one operand only. Every letter is
+in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an entry as a tuple.
+
+**What is checked**
+
+| check | small case |
+|---|---|
+| products of matrices of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
+| products of matrices of case 4 | `P("x")`, `P(None, "x")`: 4 |
+| specs that are no sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
+| batch letters, other orders of letters, tuples of axes | below |
+
+**Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
+
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h
+in one operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is
+1.
 
 Check your work: shardlings check a5_classify
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import math
@@ -71,3 +79,21 @@ partial_sum_bytes = None  # TODO: your answer
 # Model: an axis cuts one dimension or none; several axes on one dimension are a tuple, and its
 # order matters.
 how_many_shardings = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The small case is attention scores. What each case costs:
+#
+# | case | what it takes |
+# |---|---|
+# | `"illegal"` | JAX refuses it |
+# | 4 | gather an operand first |
+# | 3 | sum afterwards |
+# | 2 | gather the operand that is cut first; if the other operand is whole, you can also slice that one and sum (C2) |
+# | 1 | nothing; slicing an operand that is whole is free |
+#
+# **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding
+# with einsum".

@@ -1,43 +1,49 @@
 """# A6 Auto, Explicit, Manual
 
-JAX has three ways to say where arrays live. The same product in each of them:
-
-| mode | your function sees | the sharding is | a collective appears because |
-|---|---|---|---|
-| Auto | whole arrays | the compiler's affair, but for `with_sharding_constraint` | two constraints do not agree |
-| Explicit | whole arrays | part of the type: `jax.typeof(c)` is `float32[24@x,40]` | you wrote `reshard` or `out_sharding`, or one operand alone is cut where a matmul sums |
-| Manual | one device's block | what `in_specs` and `out_specs` say | you wrote it |
-
-**Task.** `A[I_X, J] · B[J, K_Y] → C[I_X, K]`, three times: `matmul_auto`, `matmul_explicit` (on `explicit(mesh)`, which is
-given: the same devices with Explicit axes) and `matmul_manual` (with `jax.shard_map`).
-
-**Budget**, the same for all: one all-gather over y, of `C`, and 2·I·J·K / (X·Y) FLOPs on each device. In the first two
-modes the compiler puts the all-gather in; in the third you do. The grader reads the compiled program, which has no Explicit
-types any more: `jax.typeof(c)` shows you whether yours has.
+JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the
+collective.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
 ```
 
-A constraint says *where* a value lives, not *how* it gets there. Asked only for `C[I_X, K]`, the compiler gathers `B`
-instead, and along y every device computes the same. So name the stop on the way, `C[I_X, K_Y]`, too.
+| mode | your function sees | the sharding of a value | why there is a collective |
+|---|---|---|---|
+| Auto | whole arrays | the compiler chooses it, except at `with_sharding_constraint` | two constraints differ |
+| Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
+| Manual | one device's block | `in_specs` and `out_specs` say it | you wrote it |
 
-**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A device's block of `C[I_X, K_Y]` is [6, 20]: it sends 480 bytes and
-spends 7680 FLOPs. Gathering `B` sends a block of [32, 20], 2560 bytes, and spends 15360 FLOPs.
+**Write** `matmul_auto`, `matmul_explicit` (on the given `explicit(mesh)`: the same devices, with Explicit axes) and
+`matmul_manual` (with `jax.shard_map`).
 
-**JAX.** An array that comes in on Auto axes has no sharding in its type; `reshard` to the explicit mesh gives it one.
-In Explicit mode each result's type follows from the operands' types, or you get an error at the line where it does not.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I, J] | `P("x", None)` |
+| `b` | float32[J, K] | `P(None, "y")` |
+| returns | float32[I, K] | `P("x", None)` |
 
-**In real systems** one model mixes them: Auto for most of it, Explicit where surprises are dear, Manual for kernels.
+**What is checked**, for each function
 
-**Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
-parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ B | | |
+| C[I_X, K] by one all-gather of C over y | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
+| 1/XY of the FLOPs | at most 2·I·J·K / (X·Y) | 7680 FLOPs |
+| Auto, Explicit: the compiler puts the all-gather in, you write none | | |
+| Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
+compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
+axes they have no sharding in their types.
+
+**Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
+
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B`
+sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
 Check your work: shardlings check a6_three_modes
+For all exercises of this module: README.md, or shardlings show 01_layout
+Going further: below the code
 """
 
 import jax
@@ -90,9 +96,23 @@ gather_of_c_bytes = None  # TODO: your answer
 
 
 # Question flops_of_one_constraint [GFLOP]
-# With I=8192, J=5120, K=6144 on the mesh x=4, y=6, only `C[I_X, K]` was asked for: the compiler
-# gathers `B`, then multiplies. How many GFLOP does each device spend?
+# With I=8192, J=5120, K=6144 on the mesh x=4, y=6, the program asks only for `C[I_X, K]`. The
+# compiler gathers `B`, then multiplies. How many GFLOP does each device spend?
 #
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: 2 FLOPs per term.
 flops_of_one_constraint = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you
+# get an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a
+# dimension that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
+# `jax.typeof(c)` shows you whether yours has.
+#
+# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
+# Manual for kernels.
+#
+# **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
+# parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".

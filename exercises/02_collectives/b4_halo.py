@@ -1,19 +1,7 @@
 """# B4 Halo exchange
 
-A stencil computes each element from its neighbours. Cut over devices, only the elements near a cut need anything from
-another device, and only from the two next to it.
-
-**Task.** `A[N_X]` lives on a ring of devices. Write
-
-- `halo(a, w)`, a body for `shard_map` (wrapped for you, with `check_vma=False`): a block of n elements in, n + 2w out: the
-  last w elements of the left neighbour, the block, the first w elements of the right neighbour;
-- `stencil(a, *, mesh, weights)`, of the whole array: `out[i] = Σ_k weights[k] · a[i + k - w]` for k = 0 .. 2w, with
-  2w + 1 weights.
-
-Everything is periodic: the first device's left neighbour is the last device. w is at most the size of a block.
-
-**Budget.** Two permutes over x and no other collective, w elements each way: with N elements of V bytes in all, a device
-sends 2 · w · V/N bytes, however large its block is.
+A stencil computes each element from its neighbours. If devices cut the array, only elements near a cut need data of
+another device. This data, the halo, comes from the two neighbours on the ring.
 
 ```
     w=1      x0  0 1 2 3      x1  4 5 6 7      x2  8 9 10 11
@@ -22,19 +10,36 @@ sends 2 · w · V/N bytes, however large its block is.
     halo     x0  11|0 1 2 3|4     x1  3|4 5 6 7|8     x2  7|8 9 10 11|0
 ```
 
-**Small case.** The weights (-1, 0, 1) on that array: element 4, the first of x1, becomes 5 - 3 = 2 with the 3 from x0;
-element 0 becomes 1 - 11 = -10. With zeros instead of the 11 it would be 1: a device that no pair of a `ppermute` names
-as a target receives zeros, and no error.
+**Write** two functions. The grader wraps `halo` in `shard_map` over x, with `check_vma=False`.
 
-**In real systems**: weather models, convolutions cut along the image, sliding-window attention.
+| | arguments | returns |
+|---|---|---|
+| `halo(a, *, w)`, a body | the device's block, float32[n] | float32[n + 2w]: the last w elements of the left neighbour, the block, the first w elements of the right neighbour |
+| `stencil(a, *, mesh, weights)` | the array, float32[N], `P("x")`; a tuple of 2w + 1 floats | float32[N], `P("x")`: `out[i] = Σ_k weights[k] · a[i + k − w]`, k = 0 .. 2w |
 
-**Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| function | check | small case, w=1 |
+|---|---|---|
+| `halo` | one element of each neighbour around every block | above |
+| `halo` | three elements of each neighbour | |
+| `halo` | two permutes over x, w elements each way: 2 · w · 4 bytes, and no other collective | 8 bytes |
+| `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4: 2 |
+| `stencil` | five unequal weights | |
+| `stencil` | sharded `P("x")`, two permutes over x, w elements each way | 8 bytes |
+
+The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute`
+names as a target receives zeros, without an error.
+
+**Symbols.** N: elements of the array. n: elements of a block. w: reach of the stencil. X: devices on the ring. D:
+columns of a grid.
+
+**Small case.** The weights are (-1, 0, 1) on the array above. Element 4, the first of x1, becomes 5 - 3 = 2 with the 3
+from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11 it would be 1.
 
 Check your work: shardlings check b4_halo
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import jax
@@ -65,3 +70,12 @@ def stencil(a, *, mesh, weights):
 # Answer in KB (a bare number), or with a unit.
 # Model: 1 KB is 1000 bytes.
 halo_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# A device sends 2 · w elements, however large its block is.
+#
+# **In real systems.** Weather models, convolutions that are cut along the image, sliding-window attention.
+#
+# **Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.

@@ -1,17 +1,8 @@
 """# B5 Collectives with a root
 
-MPI knows collectives in which one device, the *root*, is special. `shard_map` runs the same program on every device
-and `jax.lax` has no root, so you make them: a device asks `axis_index` who it is, and masks.
-
-**Task.** Write four bodies for `shard_map` (it is around them already, with `check_vma=False`; the mesh axis is `x`).
-`root` is a Python number. V is the size of a block of [I, K] that every device has.
-
-| body | the root returns | the others return | each device may send |
-|---|---|---|---|
-| `rooted_broadcast` | its block | the root's block | 2·(N − 1)/N · V |
-| `rooted_scatter` | chunk `root` of its rows | device i: chunk i of the root's rows | (N − 1)/N · V |
-| `rooted_gather` | all blocks, side by side: [I, N·K] | zeros of this shape | (N − 1) · V |
-| `rooted_reduce` | the sum of all blocks | zeros of this shape | 2·(N − 1)/N · V |
+MPI has collectives in which one device, the *root*, is special. `shard_map` runs one program on every device, and
+`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its
+data.
 
 ```
    root = 1         broadcast     scatter      gather          reduce
@@ -19,25 +10,36 @@ and `jax.lax` has no root, so you make them: a device asks `axis_index` who it i
    x1: b = b0 b1    x1: b         x1: b1       x1: a b         x1: a+b
 ```
 
-A sum to which only the root contributes *is* the root's value: mask with `jnp.where`, then add. Which collective adds
-and leaves every device with its chunk only?
+**Write** four bodies with the arguments `(a, *, root)`. The grader wraps them in `shard_map` over mesh axis `x`, with
+`check_vma=False`. `a` is the device's block, float32[I, K]. `root` is a Python int.
 
-**Budget.** The bytes in the table: one collective each. They are what one program for all devices costs, not what MPI
-pays: the others send zeros as diligently as the root sends data.
+| body | the root returns | the others return |
+|---|---|---|
+| `rooted_broadcast` | its block, [I, K] | the root's block |
+| `rooted_scatter` | its own chunk of its rows, [I/N, K] | device i: chunk i of the root's rows |
+| `rooted_gather` | all blocks side by side, [I, N·K] | zeros of this shape |
+| `rooted_reduce` | the sum of all blocks, [I, K] | zeros of this shape |
 
-**Small case.** float32, x=4, blocks of [40, 20], V = 3200 bytes: the broadcast sends 4800 bytes per device, the scatter
-2400, the gather 9600, the reduce 4800.
+**What is checked**
 
-**In real systems.** Rooted calls are rare in sharded training, where all devices do the same work: a checkpoint is
-broadcast from the host that read it, metrics are reduced to the one that logs them.
+| body | value | bytes from each device, at most | small case |
+|---|---|---|---|
+| `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 |
+| `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 |
+| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 |
+| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 |
 
-**Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators.
+Each body is also checked for another root. A sum to which only the root contributes is the root's value: mask with
+`jnp.where`, then add. Devices that are not the root may send zeros.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
+
+**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from
+each device, the scatter 3/4 · 3200 = 2400.
 
 Check your work: shardlings check b5_rooted
+For all exercises of this module: README.md, or shardlings show 02_collectives
+Going further: below the code
 """
 
 import jax
@@ -89,3 +91,14 @@ rooted_broadcast_time = None  # TODO: your answer
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes.
 rooted_scatter_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the root
+# sends data.
+#
+# **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
+# broadcast from the host that read it. Metrics are reduced to the host that logs them.
+#
+# **Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators.

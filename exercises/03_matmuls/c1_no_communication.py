@@ -1,9 +1,7 @@
-"""# C1 A matmul in which nobody talks
+"""# C1 A matmul without communication
 
-**Task.** With `jax.shard_map`, compute `A[I_X, J] · B[J, K_Y] → C[I_X, K_Y]`. The contracting dimension `J`, the one that
-is summed over and that `C` has not, is whole on every device: each can compute its block of `C` from what it holds.
-
-**Budget.** No collective; 2·I·J·K / (X·Y) FLOPs on each device, all of them in the body of `shard_map`.
+In `A[I_X, J] · B[J, K_Y]` no axis cuts the contracting dimension `J`, over which the matmul sums. Each device holds
+whole rows of `A` and whole columns of `B`. So it can compute its block of `C` alone.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]
@@ -14,19 +12,33 @@ is summed over and that `C` has not, is whole on every device: each can compute 
      +----------+         +-----+-----+          +-------+-------+
 ```
 
-**Small case.** I=16, J=24, K=40 on the mesh x=4, y=2: device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`.
-That is 2·4·24·20 = 3840 FLOPs, an eighth of 2·16·24·40 = 30720.
+**Write** `matmul_local(a, b, *, mesh)` with `jax.shard_map`. It returns `C = A @ B`.
 
-**In real systems**: the first matmul of a tensor-parallel MLP, batch cut over the data axis, `W_in[D, F_Y]` over the
-model axis.
+| | shape | layout | block |
+|---|---|---|---|
+| `a` | float32[I, J] | `P("x", None)` | [I/X, J] |
+| `b` | float32[J, K] | `P(None, "y")` | [J, K/Y] |
+| returns | float32[I, K] | `P("x", "y")` | [I/X, K/Y] |
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ B | | |
+| C is sharded `P("x", "y")` | | |
+| no collective | also none that the compiler adds | 0 bytes |
+| inside `shard_map` each device multiplies only for its own block of C | at most 2·I·J·K / (X·Y) FLOPs | 3840 FLOPs |
+
+The matmul must be in the body of `shard_map`. One mesh has y=1.
+
+**Symbols.** I, J, K: dimensions of the matmul. X, Y, Z: sizes of the mesh axes x, y, z.
+
+**Small case.** I=16, J=24, K=40 on the mesh x=4, y=2. Device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`.
+That is 2 · 4 · 24 · 20 = 3840 FLOPs, an eighth of 2 · 16 · 24 · 40 = 30,720.
 
 Check your work: shardlings check c1_no_communication
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import jax
@@ -56,3 +68,11 @@ def matmul_local(a, b, *, mesh):
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: a matmul of [I, J] by [J, K] costs 2·I·J·K.
 flops_per_device = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This is the first matmul of a tensor-parallel MLP: the data axis cuts the batch, and the model axis
+# cuts `W_in[D, F_Y]`.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.

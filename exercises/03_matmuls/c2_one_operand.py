@@ -1,10 +1,8 @@
 """# C2 One operand cut along the contracting dimension
 
-**Task.** `A[I, J_X] · B[J, K] → C[I, K]`: `A` is cut along the dimension you sum over, `B` is whole everywhere and `C`
-must be whole everywhere. There are two ways; write both with `jax.shard_map`.
-
-**Budget.** `matmul_gather_first`: one all-gather over x, of `A`, and nothing else. `matmul_slice_first`: one all-reduce
-over x and nothing else; each device spends 2·I·J·K / X FLOPs.
+In `A[I, J_X] · B[J, K]` only `A` is cut along `J`, the dimension over which the matmul sums. `B` is whole on every
+device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply
+and add up.
 
 ```
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
@@ -15,22 +13,37 @@ over x and nothing else; each device spends 2·I·J·K / X FLOPs.
                                                 C{U_X} --all-reduce--> C
 ```
 
-**Small case.** I=24, J=32, K=40, float32, X=4. Gathering `A` (3072 bytes) sends 3/4 · 3072 = 2304 bytes per device;
-reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multiplies a quarter as much.
+**Write** `matmul_gather_first(a, b, *, mesh)` and `matmul_slice_first(a, b, *, mesh)`, both with `jax.shard_map`.
 
-**JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
-needs `check_vma=False`. After `psum` it can.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I, J] | `P(None, "x")`, a block is [I, J/X] |
+| `b` | float32[J, K] | whole on every device |
+| returns | float32[I, K] | whole on every device |
 
-**In real systems**: gather first is FSDP's matmul (there it is the weight that is cut); slice first pays off where the result
-is small, as in decoding: C5.
+**What is checked**
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
+| function | check | rule, per device | small case |
+|---|---|---|---|
+| both | C equals A @ B on every device | | |
+| both | in `shard_map`; C is whole on every device | `P()` | |
+| gather first | one all-gather of A over x and no other collective | at most 4·I·J·(1 − 1/X) bytes | 2304 bytes |
+| slice first | one all-reduce over x and no other collective | | 5760 bytes |
+| slice first | 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+After an all-gather `shard_map` cannot see that all devices hold the same value, so `out_specs=P()` needs
+`check_vma=False`. After `psum` it can see it.
+
+**Symbols.** I, J, K: dimensions of the matmul. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the array
+that is gathered or reduced. W: both-way bandwidth of a link.
+
+**Small case.** I=24, J=32, K=40, float32, x=4. `A` has 3072 bytes: the all-gather sends 3/4 · 3072 = 2304 bytes per
+device. `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760, but each device computes a quarter of 61,440
+FLOPs.
 
 Check your work: shardlings check c2_one_operand
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import jax
@@ -81,3 +94,11 @@ gather_first_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 slice_first_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Gather first is FSDP's matmul; there the weight is the operand that is cut. Slice first is faster
+# where the result is small, as in decoding (C5).
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.

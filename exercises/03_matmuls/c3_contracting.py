@@ -1,11 +1,7 @@
 """# C3 Both operands cut along the contracting dimension
 
-**Task.** `A[I, J_X] · B[J_X, K]`: every device holds matching slices of `A`'s columns and `B`'s rows, so its local
-product is a full-sized *partial sum* of `C`, written `C[I, K]{U_X}` (unreduced over x). With `jax.shard_map`, multiply
-and finish the sum, in two ways.
-
-**Budget.** `matmul_all_reduce` returns `C[I, K]`: one all-reduce over x and nothing else. `matmul_reduce_scatter`
-returns `C[I, K_X]`: one reduce-scatter over x and nothing else; it sends half the bytes.
+In `A[I, J_X] · B[J_X, K]` every device holds matching columns of `A` and rows of `B`. Its local matmul gives a *partial
+sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A collective must finish the sum.
 
 ```
     A[I, J_X]        B[J_X, K]      C[I, K]{U_X}           C[I, K_X]
@@ -15,20 +11,37 @@ returns `C[I, K_X]`: one reduce-scatter over x and nothing else; it sends half t
                     +--------+       +--------+
 ```
 
-**Small case.** I=24, J=32, K=40, float32, x=4: each device multiplies [24, 8] by [8, 40] and holds a partial sum of
-24·40·4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes per device and leaves [24, 10] on it; the
-all-reduce sends 5760.
+**Write** `matmul_all_reduce(a, b, *, mesh)` and `matmul_reduce_scatter(a, b, *, mesh)`, both with `jax.shard_map`.
 
-**In real systems**: the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce; with sequence
-parallelism it ends with the reduce-scatter.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I, J] | `P(None, "x")`, a block is [I, J/X] |
+| `b` | float32[J, K] | `P("x", None)`, a block is [J/X, K] |
+| returns of `matmul_all_reduce` | float32[I, K] | whole on every device |
+| returns of `matmul_reduce_scatter` | float32[I, K] | `P(None, "x")`, a block is [I, K/X] |
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| function | check | small case sends, per device |
+|---|---|---|
+| `matmul_all_reduce` | C equals A @ B on every device | |
+| `matmul_all_reduce` | in `shard_map`, one all-reduce over x and no other collective; C is whole on every device | 5760 bytes |
+| `matmul_reduce_scatter` | C equals A @ B | |
+| `matmul_reduce_scatter` | C is sharded `P(None, "x")` | |
+| `matmul_reduce_scatter` | in `shard_map`, one reduce-scatter over x and no other collective | 2880 bytes |
+
+Keep float32 throughout.
+
+**Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way
+bandwidth of a link.
+
+**Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of
+24 · 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends
+twice that, 5760.
 
 Check your work: shardlings check c3_contracting
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import jax
@@ -57,7 +70,7 @@ def matmul_reduce_scatter(a, b, *, mesh):
 
 
 # Question scatter_time [us]
-# `C` is bfloat16[4096, 14336] and lives unreduced on a ring of 4 v4p chips. How long does the
+# `C` is bfloat16[4096, 14336] and is unreduced on a ring of 4 v4p chips. How long does the
 # reduce-scatter to `C[I, K_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -76,3 +89,11 @@ scatter_time = None  # TODO: your answer
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes.
 all_reduce_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
+# sequence parallelism it ends with the reduce-scatter.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.

@@ -1,14 +1,11 @@
 """# C4 The same axis on two outer dimensions
 
-**Task.** `A[I_X, J] · B[J, K_X]`: rows of `A` and columns of `B` are cut over the same axis. Multiplying local blocks
-gives only the diagonal blocks of `C`, and `C[I_X, K_X]` is no sharding at all, since an axis may cut one dimension
-only. So one operand has to be gathered, and which one decides how `C` ends up. Write both with `jax.shard_map`.
-
-**Budget.** `matmul_keep_rows` returns `C[I_X, K]`, `matmul_keep_columns` returns `C[I, K_X]`. Each: one all-gather over
-x and no other collective, 2·I·J·K / X FLOPs on each device.
+In `A[I_X, J] · B[J, K_X]` one axis cuts the rows of `A` and the columns of `B`. The matmul of local blocks gives only
+the diagonal blocks of `C`. `C[I_X, K_X]` is no sharding, because an axis may cut only one dimension. So devices must
+gather one operand.
 
 ```
-   A[I_X, J]    B[J, K_X]    local products   gather B      gather A
+   A[I_X, J]    B[J, K_X]    local matmuls    gather B      gather A
    +------+    +----+----+     +----+----+    +-------+    +----+----+
    |  x0  |    |    |    |     | x0 | ?  |    |  x0   |    |    |    |
    +------+  · | x0 | x1 |  =  +----+----+    +-------+    | x0 | x1 |
@@ -16,18 +13,34 @@ x and no other collective, 2·I·J·K / X FLOPs on each device.
    +------+    +----+----+     +----+----+    +-------+    +----+----+
 ```
 
-**Small case.** I=24, J=32, K=40 on x=4: the local product is [6, 10], a block of the diagonal, 60 of the 240 elements
-of a row block. Gathering `B` sends 3/4 · 32·40·4 = 3840 bytes per device, gathering `A` 3/4 · 24·32·4 = 2304.
+**Write** `matmul_keep_rows(a, b, *, mesh)` and `matmul_keep_columns(a, b, *, mesh)`, both with `jax.shard_map`.
 
-**In real systems**: FSDP. The batch and the weights are cut over one axis, and the weights are the ones to gather.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I, J] | `P("x", None)`, a block is [I/X, J] |
+| `b` | float32[J, K] | `P(None, "x")`, a block is [J, K/X] |
+| returns of `matmul_keep_rows` | float32[I, K] | `P("x", None)` |
+| returns of `matmul_keep_columns` | float32[I, K] | `P(None, "x")` |
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4.
+**What is checked**, for each function
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ B | | |
+| C is sharded `P("x", None)`, or `P(None, "x")` | | |
+| in `shard_map`, one all-gather over x, no other collective | | 3840 bytes of `B`, or 2304 of `A` |
+| 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
+
+**Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the array that is gathered. W: both-way
+bandwidth of a link.
+
+**Small case.** I=24, J=32, K=40, float32, x=4. A local matmul gives [6, 10], a block of the diagonal: 60 of the 240
+elements of a block of rows. The all-gather of `B` sends 3/4 · 32 · 40 · 4 = 3840 bytes per device. The all-gather of
+`A` sends 3/4 · 24 · 32 · 4 = 2304.
 
 Check your work: shardlings check c4_same_axis_twice
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import jax
@@ -66,3 +79,10 @@ def matmul_keep_columns(a, b, *, mesh):
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 cheaper_gather_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** In FSDP one axis cuts both the batch and the weights. FSDP gathers the weights.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4.

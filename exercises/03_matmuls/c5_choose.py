@@ -1,31 +1,48 @@
 """# C5 Gather first or reduce last?
 
-`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of `Out`.
-
-1. Gather `W`, then every chip computes all of `Out`.
-2. Every chip multiplies its columns of `In` by its rows of `W`, then an all-reduce adds the partial `Out[B, F]{U_X}`.
-
-**Task.** Write `choose(B, D, F, X, flops, bandwidth)`: return 1 or 2, the faster one.
-
-- A strategy takes the longer of its arithmetic and its communication, since they overlap.
-- Arithmetic runs at `flops` FLOP/s on each chip, and a matmul has 2 FLOPs per term.
-- Gathering an array of V bytes takes V / `bandwidth`, all-reducing one takes twice as long.
+`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of
+`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
 
 ```
    1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]
    2   In[B, D_X] · W[D_X, F] = Out[B, F]{U_X} --all-reduce--> Out[B, F]
 ```
 
-**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs, gathering 134 MB
-746 µs. Strategy 2: arithmetic 37 µs, reducing 16.8 MB 186 µs. So 2.
+**Write** `choose(B, D, F, X, flops, bandwidth)`. It returns the number of the faster strategy.
 
-Checked on both sides of B = `flops` / `bandwidth`; in no case are the two strategies within 5 % of each other.
+| | type | meaning |
+|---|---|---|
+| `B`, `D`, `F` | int | dimensions of `In` and `W` |
+| `X` | int | chips on the ring |
+| `flops` | float | FLOP/s of one chip |
+| `bandwidth` | float | W, both-way bandwidth of a link, bytes/s |
+| returns | int | 1 or 2 |
 
-**In real systems**: move the weights or the activations? Training batches move weights, decoding moves activations.
+**Model.** A strategy takes the longer of its arithmetic and its communication, because they overlap.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
+| | arithmetic on each chip | communication |
+|---|---|---|
+| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`: V = 2·D·F bytes, V / W |
+| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`: V = 2·B·F bytes, 2·V / W |
+
+**What is checked**
+
+| check | small case |
+|---|---|
+| batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
+| batches above `flops` / `bandwidth` | |
+
+In no case are the two strategies within 5 % of each other.
+
+**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a
+chip.
+
+**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather
+of 134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
 
 Check your work: shardlings check c5_choose
+For all exercises of this module: README.md, or shardlings show 03_matmuls
+Going further: below the code
 """
 
 import math
@@ -46,10 +63,10 @@ def choose(B, D, F, X, flops, bandwidth):
 
 # Question gather_first_total [us]
 # D=7168, F=16384 on a ring of 8 v5p chips, in bfloat16. Strategy 1 serves a batch of B=384, then
-# one of B=10240, gathering `W` each time. How long do the two products take, one after the other?
+# one of B=10240, gathering `W` each time. How long do the two matmuls take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: each product takes the longer of arithmetic and communication; on a ring an all-gather
+# Model: each matmul takes the longer of arithmetic and communication; on a ring an all-gather
 # takes V / W, W both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
@@ -59,13 +76,21 @@ gather_first_total = None  # TODO: your answer
 
 # Question reduce_last_total [us]
 # Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B=384,
-# D=4096, F=73728 on a ring of 8 v4p chips, in bfloat16. How long do the two products take, one
+# D=4096, F=73728 on a ring of 8 v4p chips, in bfloat16. How long do the two matmuls take, one
 # after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: each product takes the longer of arithmetic and communication; on a ring an all-gather
+# Model: each matmul takes the longer of arithmetic and communication; on a ring an all-gather
 # takes V / W, W both directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_last_total = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding
+# moves activations.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.

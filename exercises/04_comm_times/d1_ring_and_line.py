@@ -1,45 +1,52 @@
 """# D1 How long a collective takes on a ring and on a line
 
-**Task.** Write `axis_collective_time`, the bandwidth time of an all-gather, a reduce-scatter and an
-all-reduce over one mesh axis, then answer six questions about real chips.
-
-**What counts.** `V` is the number of bytes of the *full logical array over that axis*: for
-`A[I_X, J]` gathered over x it is all of `A`; for `A[I_X, J_Y]` gathered over x alone, the other axis
-has already cut it: `V = bytes(A) / Y`. It is not one chip's shard. What flows is what the dtype says:
-2 bytes for each bfloat16, 4 for each float32.
-
-**The wires.** A link carries `W1` bytes/s in each direction at once, `W = 2·W1` in all.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring it;
+at the end of a line only one does. So the time hardly depends on N: more chips make more hops, with smaller shards.
 
 ```
    ring of 4 (the axis wraps around)          line of 4 (it does not)
 
       +---- 0 <---> 1 ----+                   0 <---> 1 <---> 2 <---> 3
       |                   |
-      +---- 3 <---> 2 ----+                   chip 0 hears everything
-   every chip hears from two sides            through one link
+      +---- 3 <---> 2 ----+                   chip 0 receives everything
+   every chip receives from two sides         through one link
 ```
 
-**The time model.** A chip must receive the `(N-1)/N` of `V` that it does not have yet. So the time hardly
-depends on `N`: more chips make more hops, with smaller shards.
+**Write** `axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)`. It returns seconds.
 
-| | ring, exact | ring, book | line |
-|---|---|---|---|
-| all-gather `[A_X] -> [A]` | `(N-1)/N · V/W` | `V/W` | `(N-1)/N · V/W1` |
-| reduce-scatter `[A]{U_X} -> [A_X]` | the same | the same | the same |
-| all-reduce `[A]{U_X} -> [A]` | twice that | twice that | twice that |
+| | type | meaning |
+|---|---|---|
+| `kind` | str | `"all_gather"`, `"reduce_scatter"` or `"all_reduce"` |
+| `bytes` | int | V |
+| `axis_size` | int | N |
+| `one_way_bandwidth` | float | W1, bytes/s |
+| `wraps` | bool | `True`: a ring; `False`: a line |
 
-"Book" drops the `(N-1)/N`, or, which is the same for an even `N`, sends whole shards in `N/2` rounds.
-The two differ by 25 % at `N = 4`, so every question below says which one it means. All of this is
-bandwidth only: hops of about 1 µs matter when shards are tiny, and not here.
+**What is checked**
 
-**Which axes wrap?** On v5e and v6e only an axis of 16. On v4p, v5p and 7x an axis that is a multiple
-of 4, in a slice made of full 4x4x4 cubes.
+| check | rule | small case |
+|---|---|---|
+| the all-gather's time on a ring | (N − 1)/N · V/W | 105 µs |
+| the all-gather's time on a line | (N − 1)/N · V/W1 | 210 µs |
+| the reduce-scatter's time, on rings and lines | as the all-gather | |
+| the all-reduce's time, on rings and lines | twice that | |
+| on an axis of one chip nothing moves | 0 seconds | |
+| an unknown collective raises `ValueError` | | |
 
-**A small case.** `bfloat16[1536_X, 4096]` is `V = 2 · 1536 · 4096 = 12.6 MB`. Gathered over a v4p ring
-of 4, `W = 9.0e10`: `V/W = 140 µs` by the book, `3/4` of it, 105 µs, exactly. Gathered over 4 chips of
-a v5e, which are a line, `W1 = 4.5e10`: three shards of 3.15 MB pass the last link, 210 µs.
+These rules are *exact*. The *book* drops (N − 1)/N on a ring: V/W, and 2·V/W for an all-reduce. Each question says
+which one it uses. All times are ideal: bandwidth only.
+
+**Symbols.** V: bytes of the full array over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather over x has
+V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`: partial
+sums over x.
+
+**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: ideal V/W =
+140 µs by the book, exactly 3/4 of it, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last link, ideal 210
+µs.
 
 Check your work: shardlings check d1_ring_and_line
+For all exercises of this module: README.md, or shardlings show 04_comm_times
+Going further: below the code
 """
 
 import math
@@ -138,3 +145,14 @@ line_scatter_time = None  # TODO: your answer
 # an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.
 line_reduce_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ
+# by 25 %.
+#
+# **Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs.
+# That matters when shards are tiny (D3), and not here.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

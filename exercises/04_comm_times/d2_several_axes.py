@@ -1,11 +1,8 @@
 """# D2 Collectives over several axes, and arrays that other axes cut too
 
-A mesh has several axes. A collective talks over some of them, and the array may be cut by others that stay silent.
-Two questions settle the time:
-
-1. **How much talks?** A group is the chips that differ only along the axes that talk. `V` is what one group holds
-   together: the bytes of the array divided by the axes that cut it and stay *silent*.
-2. **Over how many links?** Each axis that talks adds a ring of its own: `n` axes give every chip `n·W`.
+A collective runs over some axes of a mesh, and other axes may cut the array too. Two numbers give its time: V, the
+bytes of one group, and n, the rings that carry them at once. The chips of a group differ only along the collective's
+axes.
 
 ```
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
@@ -15,26 +12,41 @@ Two questions settle the time:
    y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
 ```
 
-| collective | before → after | V | n |
+| over | before → after | V | n |
 |---|---|---|---|
-| all-gather over x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 |
-| all-gather over x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 |
-| all-reduce over z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1, two passes |
+| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 |
+| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 |
+| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1, twice |
 
-**Task.** Write `axes_time`. An all-gather talks over axes that cut the array; a reduce-scatter or all-reduce over axes
-that do not (its input is unreduced there). Anything else raises `ValueError`. An axis of one chip has no links.
+**Write** `axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth)`. It returns seconds.
 
-**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, on v4p (W = 9.0e10) with x=4, y=8. Gathering `A[I_X, J_Y]` over x:
-33.6 / 8 = 4.2 MB, 47 µs; the 8 groups never talk to each other. Forget y and it is 373 µs; divide by x instead of y
-and it is 93 µs. On a 4x4 mesh the last two mistakes would hide each other, so no two axes are equal here. Gathering
-`A[I_XY, J]` over both axes: 186 µs.
+| | meaning |
+|---|---|
+| `kind` | `"all_gather"`, `"reduce_scatter"` or `"all_reduce"` |
+| `shape`, `itemsize` | of the whole array; bytes of one element |
+| `spec` | `PartitionSpec` before the collective |
+| `over` | tuple of the collective's axes |
+| `mesh_shape`, `one_way_bandwidth` | dict of sizes; W1 |
 
-**In real systems** the FSDP axis gathers weights that the tensor axis has already cut, and folding two or three torus axes
-into one mesh axis is how a TPU slice gets its bandwidth.
+**What is checked**
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.
+| check | rule | small case |
+|---|---|---|
+| an all-gather over one axis, other axes cut the array too | V / W | 47 µs |
+| an all-gather over two or three axes at once | V / (n·W) | 186 µs |
+| reduce-scatter and all-reduce of an array that other axes cut | the same; all-reduce twice | |
+| an axis of one chip has no links; alone, it takes no time | it does not count in n | |
+| gathering over an axis that does not cut, or reducing over one that does, raises `ValueError` | | |
+
+**Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W =
+2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
+
+**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, x=4, y=8, v4p (W = 9.0e10), ideal times. `A[I_X, J_Y]` over x: V =
+33.6 / 8 = 4.2 MB, 47 µs. `A[I_XY, J]` over both axes: 33.6 MB / 2W = 186 µs.
 
 Check your work: shardlings check d2_several_axes
+For all exercises of this module: README.md, or shardlings show 04_comm_times
+Going further: below the code
 """
 
 import math
@@ -56,7 +68,7 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
         kind: "all_gather", "reduce_scatter" or "all_reduce".
         shape: of the whole array; itemsize: bytes of one element.
         spec: PartitionSpec of the array *before* the collective.
-        over: tuple of the axes that talk; mesh_shape: such as {"x": 4, "y": 2}.
+        over: tuple of the collective's axes; mesh_shape: such as {"x": 4, "y": 2}.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
     """
     # TODO: write this function
@@ -100,3 +112,14 @@ gather_two_axes_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_cut_elsewhere_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
+# Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes are equal here.
+#
+# **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its bandwidth
+# when one mesh axis spans two or three torus axes.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.

@@ -1,7 +1,7 @@
 """# D3 Latency or bandwidth?
 
-A hop to the next chip takes about 1 µs, however little it carries. A tiny shard has arrived long before that
-microsecond is over, so for small arrays the time is the *number of hops*; for large ones it is the bytes.
+A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
+time; for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -12,27 +12,41 @@ microsecond is over, so for small arrays the time is the *number of hops*; for l
    from 0 to 3: ⌊6/2⌋ hops            add the hops
 ```
 
-**The time model.** Hops carry bytes while they wait, so the two do not add up:
+**Write** `gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time)` for an all-gather. It returns
+`(seconds, "latency")` or `(seconds, "bandwidth")`: the time, and what sets it.
 
-- latency = hops · 1 µs, with ⌊N/2⌋ hops along a ring of N and N − 1 along a line; over several axes, the sum;
-- bandwidth = what a chip must receive, (N−1)/N of the array (N chips in all), over all links into it at once: two per
-  ring axis; on lines the chip in the corner has one per axis;
-- time = **max**(latency, bandwidth).
+| | type | meaning |
+|---|---|---|
+| `bytes` | int | V |
+| `sizes` | tuple of ints | sizes of the axes, each at least 2 |
+| `wraps` | bool | `True`: all are rings; `False`: all are lines |
+| `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Task.** Write `gather_and_limit`. It returns the seconds and what sets them, "latency" or "bandwidth".
+**Model.** time = max(latency, bandwidth).
 
-**Small case.** bfloat16[256, 256], 131 kB, over 4 chips of a v5e (a line, W1 = 4.5e10). Each shard of 33 kB needs 0.73 µs
-of its link, less than a hop: 3 hops, 3 µs. Bandwidth alone says 2.2 µs; adding the two says 5.2. With 2048 rows it is
-3/4 · 1.05 MB / 4.5e10 = 17 µs, and the hops have disappeared behind the bytes.
+| | ring of N | line of N | several axes |
+|---|---|---|---|
+| latency: hops · hop time | ⌊N/2⌋ hops | N − 1 hops | sum of the hops |
+| bandwidth: (N − 1)/N · V / (links · W1) | 2 links | 1 link | sum of the links; N = all chips |
 
-**Rule of thumb.** A shard of less than W1 · 1 µs is latency-bound: 45 kB on v5e.
+**What is checked**
 
-**In real systems** this is why decoding, with its tiny activations, gains little from more chips: the arrays shrink,
-the hops grow.
+| check | small case |
+|---|---|
+| small arrays on a ring | |
+| small arrays on a line | 3 µs, `"latency"` |
+| two and three axes at once, small and large arrays | |
+| large arrays on rings and lines | 17.5 µs, `"bandwidth"` |
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.
+**Symbols.** V: bytes of the full array over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth of a link.
+W = 2·W1: both-way bandwidth.
+
+**Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3
+µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
 
 Check your work: shardlings check d3_latency
+For all exercises of this module: README.md, or shardlings show 04_comm_times
+Going further: below the code
 """
 
 import math
@@ -42,7 +56,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """Time of an all-gather, and what sets it.
 
     Args:
-        bytes: V, the full logical array over the axes that talk.
+        bytes: V, the full logical array over these axes.
         sizes: tuple of the sizes of these axes, each at least 2.
         wraps: True when all of them are rings, False when all are lines.
         one_way_bandwidth: W1, bytes/s of one link in one direction. hop_time: seconds per hop.
@@ -81,8 +95,8 @@ two_rings_tiny_time = None  # TODO: your answer
 
 
 # Question latency_bound_below [kB]
-# An array is all-gathered over a ring of 16 v4p chips. Up to how many kB of the *whole* array
-# does latency set the time?
+# An array is all-gathered over a ring of 16 v4p chips. Up to which size of the *whole* array, in
+# kB, does latency set the time?
 #
 # Answer in kB (a bare number), or with a unit.
 # Model: on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one
@@ -91,3 +105,14 @@ two_rings_tiny_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 latency_bound_below = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB,
+# needs 0.73 µs of its link, less than a hop.
+#
+# **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops
+# grow.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.

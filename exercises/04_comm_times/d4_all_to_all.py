@@ -1,10 +1,8 @@
 """# D4 How long an all-to-all takes
 
-In an all-to-all every chip has another message for every other chip. It moves a sharding from one dimension to
-another, `A[I_X, J] → A[I, J_X]`, and tokens to their experts. Of an array of `V` bytes, each of N chips holds V/N and
-keeps V/N² for each chip: *chunks*.
-
-**Count chunks on the busiest wire.** A chunk for a far chip passes every wire on the way, so the network's shape counts.
+In an all-to-all every chip sends a different message to every other chip. It moves a cut from one dimension to another,
+`A[I_X, J] → A[I, J_X]`. Each chip holds V/N bytes and sends a *chunk* of V/N² to each other chip. A chunk for a far
+chip passes every wire on its route, so the busiest wire sets the time.
 
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
@@ -15,27 +13,34 @@ keeps V/N² for each chip: *chunks*.
    0 --- 1 === 2 --- 3                    3 --- 0 === 1 --- 2 --- (3)
 ```
 
-| | chunks on the busiest wire | even N | to compare: all-gather |
+**Write** `exchange_time(bytes, sizes, network, one_way_bandwidth)`. It returns seconds: chunks · V/N² / W1.
+
+| | meaning |
+|---|---|
+| `bytes` | V |
+| `sizes` | tuple of the axes' sizes; one number for a switch |
+| `network` | `"ring"` (both ways), `"one_way_ring"`, `"line"` or `"switch"` |
+| `one_way_bandwidth` | W1, bytes/s |
+
+**What is checked**
+
+| check | chunks on the busiest wire | time, even N | small case |
 |---|---|---|---|
-| ring, both ways | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | V / W |
-| ring, one way | N·(N−1) / 2 | about V / (2·W1) | V / W1 |
-| line | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | V / W1 |
-| switch | N − 1 | about V / (N·W1) | V / W1 |
+| rings both ways, even and odd | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | 47 µs |
+| rings one way, even and odd | N·(N − 1) / 2 | about V / (2·W1) | |
+| lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
+| behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
+| over two and three unequal axes | each axis of n as above, with n for N and V·n/N for V; the slowest counts | rings: V·n / (4·N·W) | |
 
-Each chunk is V/N² bytes and each wire carries W1 in its direction; W = 2·W1. The quarter of an all-gather belongs to
-rings and lines: behind a switch every chunk takes one wire up and one down, and the more chips, the better.
+**Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
+bandwidth of a wire. W = 2·W1: both-way bandwidth.
 
-**Several axes.** Chunks go along one axis, then the next. The rings along an axis of n share the array: each works on
-V · n / (all chips), and all axes work at once, so the *longest* axis decides: V · max / (4 · N · W).
-
-**Task.** Write `exchange_time`.
-
-**Small case.** bfloat16[1024, 8192], 16.8 MB, on 8 chips. v4p ring (W = 9.0e10): 47 µs, where an all-gather takes 186.
-v5e line of 8 (W1 = 4.5e10): 93 µs. H100 node (450 GB/s): 7/64 · 16.8 MB / 4.5e11 = 4.1 µs.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs".
+**Small case** (ideal times). bfloat16[1024, 8192], 16.8 MB, N=8. v4p ring, W = 9.0e10: 47 µs. v5e line, W1 = 4.5e10: 93
+µs. H100 node, W1 = 4.5e11: 7/64 · 16.8 MB / W1 = 4.1 µs.
 
 Check your work: shardlings check d4_all_to_all
+For all exercises of this module: README.md, or shardlings show 04_comm_times
+Going further: below the code
 """
 
 import math
@@ -45,7 +50,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
     """Seconds of an all-to-all, bandwidth only: the chunks on the busiest wire.
 
     Args:
-        bytes: V, the full logical array over the chips that talk.
+        bytes: V, the full logical array over these chips.
         sizes: tuple of the sizes of the axes; behind a switch, one number.
         network: "ring" (both ways), "one_way_ring", "line" or "switch".
         one_way_bandwidth: W1, bytes/s of one wire in its direction.
@@ -102,3 +107,18 @@ switch_exchange_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 torus_exchange_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# An all-to-all also sends tokens to their experts.
+#
+# **Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a
+# switch it takes V / W1. On rings and lines an all-to-all takes a quarter of it. Behind a switch a chunk takes one wire
+# up and one wire down, so more chips are faster.
+#
+# **Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each
+# moves V · n / N bytes. All axes work at once, so the *longest* axis decides.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About
+# GPUs".

@@ -1,10 +1,8 @@
-"""# D5 When does communication stop hiding?
+"""# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; what is longer shows. Dividing one by the other gives the
-*bounds* that decide how a model is split: how small a batch, how many tensor-parallel chips, before links set the pace.
-
-**The layer**: `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16, B in tokens, on N = X·Y chips. The batch is
-cut over x, the weights' F over y. Per layer, with α = C/W (FLOP/s over the bytes/s of one link, both directions):
+Arithmetic and communication of a training step overlap, so the step takes the longer of the two. Their quotient gives
+*bounds*: how small a batch and how many tensor-parallel chips are possible before the links set the pace. The layer is
+`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -13,28 +11,36 @@ cut over x, the weights' F over y. Per layer, with α = C/W (FLOP/s over the byt
                                         along y: AllGather_Y(In[B_X, D_Y])
 ```
 
-| | forward | backward |
+**Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
+`(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
+`fsdp=False` means plain data parallelism (DP): the weights are whole over x.
+
+| | forward pass | backward pass |
 |---|---|---|
-| arithmetic (2 FLOPs a term, two matmuls; backward twice that: gradients of inputs *and* weights) | 4BDF / (XY·C) | 8BDF / (XY·C) |
-| weights over x, if they are cut (FSDP): gather both; backward gather again, reduce-scatter gradients | 4DF / (Y·M_X·W) | 8DF / (Y·M_X·W) |
-| weights over x, if they are whole (DP): all-reduce gradients | 0 | 8DF / (Y·M_X·W) |
-| activations over y: all-gather in, reduce-scatter out | 4BD / (X·M_Y·W) | 4BD / (X·M_Y·W) |
+| arithmetic | 4BDF / (XY·C) | 8BDF / (XY·C) |
+| weights over x, FSDP | 4DF / (Y·MX·W) | 8DF / (Y·MX·W) |
+| weights over x, DP | 0 | 8DF / (Y·MX·W) |
+| activations over y | 4BD / (X·MY·W) | 4BD / (X·MY·W) |
 
-M_X, M_Y are the torus axes that x and y use (each brings its links). Setting arithmetic equal to communication:
+**What is checked**
 
-- DP or FSDP alone: hidden if B/X > α / M_X. TP alone: if Y < M_Y · F/α.
-- FSDP and TP together, each hidden on its own axes: at best B/N > α² / (M_X·M_Y·F), with X = √(B·N·M_X / (F·M_Y)).
-- DP between slices over the data-centre network: B per *slice* > C / W_dcn, both per chip.
+| check | rule |
+|---|---|
+| the forward pass with FSDP, tensor parallelism and both | the table; along an axis of 1 nothing moves: 0 |
+| the backward pass with FSDP, tensor parallelism and both | the table |
+| plain data parallelism, with and without tensor parallelism | the table, row DP |
+| `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; the slower of weights (FSDP) and activations in the forward pass is fastest |
 
-**Tasks.** Write `mlp_times`, which returns the three times of a pass, and `best_split`, which finds X and Y.
+**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
+y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
+link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Small case.** v5p, α = 2550, F = 32768. FSDP alone on one axis: 2550 tokens per chip; on three, 850. TP alone on one
-axis: Y < 12.8. Together on two and one: 99 tokens per chip.
-
-**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
-communications instead of overlapping them, which asks for four times the batch.
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
+three. TP alone: Y < MY · F/α = 12.8 on one axis.
 
 Check your work: shardlings check d5_parallelism_bounds
+For all exercises of this module: README.md, or shardlings show 04_comm_times
+Going further: below the code
 """
 
 import math
@@ -67,7 +73,7 @@ def best_split(B, F, N, MX, MY):
 
 # Question fsdp_least_batch [token]
 # A model trains with pure FSDP over all three axes of 384 v5p chips, on sequences of 8192 tokens.
-# From which *global* batch on, in tokens, does the communication hide?
+# From which *global* batch on, in tokens, is the communication fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
@@ -79,8 +85,8 @@ fsdp_least_batch = None  # TODO: your answer
 
 
 # Question tensor_most_chips [chip]
-# `In[B, D] · W_in[D, F] · W_out[F, D]` with D=5120, F=14336 on v4p, y a ring of one torus axis:
-# up to how many tensor-parallel chips (not rounded) does the communication hide?
+# `In[B, D] · W_in[D, F] · W_out[F, D]` with D=5120, F=14336 on v4p, and y is a ring of one torus
+# axis. Up to how many tensor-parallel chips (not rounded) is the communication fully overlapped?
 #
 # Answer with a bare number.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
@@ -93,7 +99,7 @@ tensor_most_chips = None  # TODO: your answer
 
 # Question mixed_least_batch [token]
 # FSDP over two torus axes and tensor parallelism over the third, 1024 v4p chips in all, F=14336,
-# X and Y at their best: from how many tokens *per chip* on does the communication hide?
+# with the best X and Y. From how many tokens *per chip* on is the communication fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
@@ -107,7 +113,7 @@ mixed_least_batch = None  # TODO: your answer
 
 # Question best_fsdp_chips [chip]
 # FSDP over two torus axes and tensor parallelism over the third, 4096 chips in all, F=28672,
-# 600000 tokens in the global batch: which X (chips along the FSDP axis, not rounded) is best?
+# 600000 tokens in the global batch. Which X (chips along the FSDP axis, not rounded) is best?
 #
 # Answer with a bare number.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
@@ -118,7 +124,7 @@ best_fsdp_chips = None  # TODO: your answer
 # Question dcn_least_batch [token]
 # 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s of data-centre network;
 # between slices only gradients are all-reduced. From which global batch of *all slices* on, in
-# tokens, does that hide?
+# tokens, is that fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of
@@ -127,3 +133,21 @@ best_fsdp_chips = None  # TODO: your answer
 # an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
+# arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
+# gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations
+# in front of the layer and reduce-scatters them behind it.
+#
+# **Bounds.** Set arithmetic equal to communication.
+#
+# - DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
+# - FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With
+#   the numbers of the small case, on two axes and one: 99 tokens per chip.
+# - DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
+#
+# **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
+# communications instead of overlapping them, which asks for four times the batch.

@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-GPUs have no torus, where a chip sends along an axis to its neighbours only, but any number of chips needs no switch.
-Inside a node every GPU hangs on switches and sends to *any* other at its full egress bandwidth; nodes hang on more
-switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
+On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other
+GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower
+one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -14,33 +14,37 @@ switches, and each GPU has its own network card to them. Two levels, each with i
    +----------+        +----------+   "900 GB/s of NVLink" counts both
 ```
 
-Levels work at the same time (a pipeline), so the slower one sets the time. For an array of V bytes over N GPUs in M
-nodes of d GPUs, with W_gpu out of a GPU and W_node out of a node:
+**Write** `cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k)`. It returns seconds.
 
-| | one node (N GPUs) | M nodes |
-|---|---|---|
-| all-gather, reduce-scatter | V·(N−1)/(N·W_gpu) | V · max((d−1)/(d·W_gpu), (M−1)/(M·W_node)) |
-| all-reduce | twice that | twice that |
-| all-reduce in the switches (SHARP) | V / W_gpu | V / min(W_gpu, W_node) |
-| all-to-all | V·(N−1)/(N²·W_gpu) | V·(M−1)/(M²·W_node) |
+| | meaning |
+|---|---|
+| `kind` | `"all_gather"`, `"reduce_scatter"`, `"all_reduce"`, `"sharp_all_reduce"` or `"all_to_all"` |
+| `bytes` | V |
+| `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
+| `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
+| `k` | all-to-all: the most parts that one row has data for |
 
-With SHARP the switch adds what all send and sends the sum back: each array goes up once and comes down once, however
-many GPUs there are. That gains 2·(N−1)/N, 1.75 × for 8 GPUs; published measurements show about 30 %.
+**What is checked**
 
-A *ragged* all-to-all sends to at most k of the parts (GPUs in one node, nodes otherwise): times min(k / parts, 1). That is
-a mixture of experts with k experts per token.
+| check | one node | M nodes | small case |
+|---|---|---|---|
+| gathers and reductions inside one node, over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
+| all-reduces | twice that | twice that | 130 µs |
+| all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
+| all-to-alls, dense and ragged, in one node and over many | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-**Task.** Write `cluster_time`.
+A *ragged* all-to-all sends each row to at most k parts. Multiply by min(k / parts, 1), with N parts in one node and M
+parts over many.
 
-**Small case.** bfloat16[1024, 16384], 33.6 MB, on H100. One node, all-gather: 7/8 · 33.6 MB / 450 GB/s = 65 µs. Two nodes:
-the node level still needs 65 µs, between nodes 1/2 · 33.6 MB / 400 GB/s = 42 µs: 65 µs. Four nodes: max(65, 63) = 65. 32
-nodes: 81 µs.
+**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
+bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLOP/s of a GPU; E: experts.
 
-**In real systems** this is why two-node data parallelism is cheap, and experts are kept to few nodes.
-
-**Read on.** *How To Scale Your Model*, "How to Think About GPUs".
+**Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s =
+65 µs. Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
 
 Check your work: shardlings check d6_gpu_network
+For all exercises of this module: README.md, or shardlings show 04_comm_times
+Going further: below the code
 """
 
 import math
@@ -51,7 +55,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 
     Args:
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
-        bytes: V, the full logical array. gpus: how many talk, at most ``node`` or a multiple of it.
+        bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of it.
         node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
         k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
     """
@@ -114,7 +118,7 @@ ragged_exchange_time = None  # TODO: your answer
 # Question gpu_least_batch [token]
 # 512 H100 GPUs in nodes of 8 train a mixture of 16 experts, 3 per token, with FSDP over all GPUs.
 # The data sheet says 1.98 PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on
-# does the communication hide?
+# is the communication fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F
@@ -123,3 +127,18 @@ ragged_exchange_time = None  # TODO: your answer
 # node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.
 gpu_least_batch = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them
+# 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+#
+# **SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
+# any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
+#
+# **Ragged all-to-all.** A mixture of experts sends each token to k experts.
+#
+# **In real systems.** Data parallelism over two nodes is therefore cheap, and each token's experts are kept to few nodes.
+#
+# **Read on.** *How To Scale Your Model*, "How to Think About GPUs".

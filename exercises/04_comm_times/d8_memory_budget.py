@@ -1,16 +1,8 @@
 """# D8 What fits: optimizer state, KV cache, and the time of a decode step
 
-Before asking how fast, ask whether it fits. Three sums answer most of it; 1 GB is 10⁹ bytes here, not 2³⁰ (7 % more).
-
-**Training** keeps, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**; or everything in
-float32, weights, gradients and two moments, **16 bytes**. FSDP (ZeRO-3) cuts that over all chips; plain data parallelism
-keeps all of it on each. v5p has 96 GB: 9.6e9 parameters at 10 bytes.
-
-**The KV cache** keeps, for each token of each sequence, one key and one value per layer and *KV* head:
-
-    2 · layers · KV heads · head dimension · bytes  per token
-
-**Decoding** makes one token per sequence and step. Every chip reads its part of the weights and of the cache once per step:
+Before you ask how fast a model runs, ask whether it fits. Training keeps weights and optimizer state. Decoding keeps a
+key and a value for each token in every layer, the KV cache. In each decode step every chip reads its part of the
+weights and of the cache once, and makes one token per sequence.
 
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
@@ -19,20 +11,39 @@ keeps all of it on each. v5p has 96 GB: 9.6e9 parameters at 10 bytes.
                           and computing with them, 2·B·P FLOPs
 ```
 
-step time = (KV bytes)/(N·W_hbm) + **max**( (weight bytes)/(N·W_hbm), 2·B·P/(N·C) ), for B sequences, P parameters, N chips.
-Small batches wait for the weights, large ones for the cache.
+**Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns
+an int, for all chips together.
+`decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth)` returns
+seconds.
 
-**Tasks.** Write `kv_cache_bytes` and `decode_step_time`.
+| | meaning |
+|---|---|
+| `itemsize`, `weight_bytes` | bytes of one number of the cache, of one parameter |
+| `kv_bytes_per_token` | over all layers |
+| `sequences`, `tokens` | B, and tokens in each sequence |
+| `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
+| `flops`, `hbm_bandwidth` | C, W_hbm of one chip |
 
-**Small case.** 30e9 parameters in int8 with bfloat16 arithmetic on 16 v5e chips, 8192 tokens of context, 100 kB of cache per
-token. 4 sequences: 3.3 GB of cache and 30 GB of weights over 16 · 8.2e11 B/s: 2.5 ms. 256 sequences: 210 GB of cache,
-16 ms, and now arithmetic is longer than reading weights (4.9 against 2.3 ms): 21 ms. (210 + 30 GB fit into 16 · 16 GB.)
+**What is checked**
 
-**In real systems**: grouped-query attention (fewer KV heads than query heads) and int8 caches exist for this sum.
+| check | rule | small case |
+|---|---|---|
+| `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes, per token of each sequence | |
+| `decode_step_time`: batches that wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
+| `decode_step_time`: batches large enough to be bound by arithmetic | the same | 21 ms |
 
-**Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
+float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts it over all chips.
+
+**Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
+
+**Small case** (ideal times). P = 30e9 in int8, bfloat16 arithmetic, 16 v5e chips, 8192 tokens, 100 kB of cache per
+token. B=4: 3.3 GB of cache and 30 GB of weights / (16 · 8.2e11 B/s) = 2.5 ms. B=256: 210 GB of cache, 16 ms; arithmetic
+takes 4.9 ms, longer than the weights' 2.3 ms: 21 ms.
 
 Check your work: shardlings check d8_memory_budget
+For all exercises of this module: README.md, or shardlings show 04_comm_times
+Going further: below the code
 """
 
 import math
@@ -89,3 +100,18 @@ cache_of_batch = None  # TODO: your answer
 # an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.
 decode_step = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Units.** 2³⁰ bytes (GiB) are 7 % more than a GB.
+#
+# **What fits.** A v5p chip has 96 GB: 9.6e9 parameters at 10 bytes. Plain data parallelism keeps all of the state on each
+# chip. FSDP (ZeRO-3) keeps one copy on all chips. In the small case, 210 + 30 GB fit into 16 · 16 GB.
+#
+# **Batches.** Small batches wait for the weights, large ones for the cache.
+#
+# **In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make this sum smaller.
+#
+# **Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory
+# accounting.

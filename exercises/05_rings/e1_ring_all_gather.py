@@ -1,12 +1,8 @@
 """# E1 An all-gather from hops
 
-Chips in a ring have wires to their neighbours only. Every collective is made of one step, the *hop*: all devices send
+Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
 to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
-
-**Task.** Write a body for `shard_map` that turns a shard of `A[I_X, J]` into the whole `A[I, J]`, from hops alone: pass
-on what came last and keep a copy. `shard_map` is around it already, with `check_vma=False`.
-
-**Budget.** N − 1 `ppermute`s to a neighbour, each of one shard (V/N bytes, of V in all), and no other collective.
+Pass on what arrived last, and keep a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -16,31 +12,33 @@ on what came last and keep a copy. `shard_map` is around it already, with `check
    hop 3     a b c d    a b c d   a b c d   a b c d     c from x0 to x1, ...
 ```
 
-What arrives in hop t started t places *before* you: that says into which slot it goes. A device that no pair names as
-target receives zeros, so a ring without its last pair (N − 1, 0) fails silently.
+**Write** `ring_all_gather(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
 
-**Small case.** float32[120, 5] on x=4: shards of 30 rows, 600 bytes. Three hops, 1800 bytes sent by each device, 3/4 of
-the array. On x=3 it is two hops of 800 bytes.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I/X, J] | the device's shard of `A[I_X, J]` |
+| returns | float32[I, J] | the whole `A` on every device |
 
-**In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-the core and `P` is a hop, times are in us.
+**What is checked**
 
-```
-one way: 333.896 us, 7 permutes, 23% of their time hidden
-        │0        │50       │100       │150      │200      │250      │300
-compute k─────   k─        k─       k─        k─       k─        k─       k─
-link x+ permute··permute···permute··permute···permute··permute···permute··
-```
+| check | rule, per device | small case |
+|---|---|---|
+| every device holds the whole `A` | | |
+| N − 1 `ppermute`s and no other collective | | 3 |
+| each hop takes one shard to a neighbour | at most (N − 1) · V/N bytes | 1800 bytes |
 
-**In real systems** this loop is inside `jax.lax.all_gather` and NCCL's ring; written by hand it can hide under a matmul.
+Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
+device receives zeros. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
+bandwidth of a link.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
+3/4 of the array. On x=3 it is two hops of 800 bytes.
 
 Check your work: shardlings check e1_ring_all_gather
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -74,3 +72,23 @@ ring_gather_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_gather_one_way_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
+#
+# **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
+# the core and `P` is a hop, times are in us.
+#
+# ```
+# one way: 333.896 us, 7 permutes, 23% of their time hidden
+#         │0        │50       │100       │150      │200      │250      │300
+# compute k─────   k─        k─       k─        k─       k─        k─       k─
+# link x+ permute··permute···permute··permute···permute··permute···permute··
+# ```
+#
+# **In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a
+# matmul (F1).
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -1,14 +1,8 @@
 """# E2 A reduce-scatter from hops
 
-Every device holds a partial sum of the same array, `A[I, J]{U_X}`, and shall end with its own rows of the total,
-`A[I_X, J]`. Run the all-gather backwards: instead of copies spreading from their owner, a *running sum* travels towards
-its owner and collects a contribution on each device it visits.
-
-**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; cut its rows into N chunks. Device i
-must end with the sum of all chunks number i.
-
-**Budget.** N − 1 `ppermute`s to a neighbour, each of one chunk (V/N bytes, where V is the block), and no other
-collective.
+Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
+A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
+backwards.
 
 ```
    four devices: the chunk that each holds, and (summed over how many)
@@ -20,31 +14,33 @@ collective.
    hop 3     0 (4)   1 (4)   2 (4)   3 (4)    N - 1 hops later it is on x0
 ```
 
-Read it down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. Start one place too early
-and the sums are right, but on the wrong devices.
+**Write** `ring_reduce_scatter(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with
+`check_vma=False`.
 
-**Small case.** A float32 block of [120, 48] on x=4: chunks of [30, 48], 5760 bytes. Three hops, 17,280 bytes sent by
-each device, as many as in the all-gather: neither of the two is cheaper.
+| | shape | meaning |
+|---|---|---|
+| `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
+| returns | float32[I/N, J] | on device i: the sum of all chunks number i |
 
-**In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
-is work of the core and `P` is a hop, times are in us.
+**What is checked**
 
-```
-one way: 385.046 us, 7 permutes, 0% of their time hidden
-        │0                │100             │200              │300
-compute k        k         k        k─        k        k─        k         k
-link x+  permute· permute·· permute·  permute· permute·  permute· permute··
-```
+| check | rule, per device | small case |
+|---|---|---|
+| device i holds chunk i of the sum | | |
+| N − 1 `ppermute`s and no other collective | | 3 |
+| each hop takes one chunk to a neighbour | at most (N − 1) · V/N bytes | 17,280 bytes |
 
-**In real systems**: ZeRO and FSDP gradients, the second matmul of a sequence-parallel layer.
+Either direction round the ring is right.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
+one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them:
+17,280 bytes, as many as in the all-gather.
 
 Check your work: shardlings check e2_ring_reduce_scatter
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -82,3 +78,23 @@ ring_scatter_one_way_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_scatter_small_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
+# place too early, the sums are right and on the wrong devices.
+#
+# **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
+# is work of the core and `P` is a hop, times are in us.
+#
+# ```
+# one way: 385.046 us, 7 permutes, 0% of their time hidden
+#         │0                │100             │200              │300
+# compute k        k         k        k─        k        k─        k         k
+# link x+  permute· permute·· permute·  permute· permute·  permute· permute··
+# ```
+#
+# **In real systems.** Gradients in ZeRO and FSDP, the second matmul of a sequence-parallel layer.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).

@@ -1,13 +1,8 @@
 """# E3 An all-reduce from hops
 
-Every device holds a partial sum of `A[I, J]` and all of them need the total. Adding up whole arrays as they come round
-the ring works, and sends N times too much. The ring all-reduce cuts the array into N chunks and goes round twice: a
-reduce-scatter leaves each device with one finished chunk, an all-gather hands the chunks to everybody.
-
-**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; return the total.
-
-**Budget.** 2·(N − 1) `ppermute`s to a neighbour and no other collective. Each device sends 2·(N − 1)·V/N bytes, where
-V is the block; the N devices of a ring send 2·(N − 1)·V together. No ring can do with less.
+Every device holds a partial sum of `A[I, J]`, and all of them need the total. The ring all-reduce cuts the array into N
+chunks and goes round twice. A reduce-scatter leaves each device with one finished chunk. An all-gather then brings the
+chunks to every device.
 
 ```
    three devices: the chunk and (summed over how many); then finished chunks
@@ -19,32 +14,34 @@ V is the block; the N devices of a ring send 2·(N − 1)·V together. No ring c
    x2      1 (1)   0 (2)   2 (3)        . 1 2    0 1 2
 ```
 
-In the second phase chunks are *put*, not added: they are finished. Keep track of which chunk you hold when it begins.
+**Write** `ring_all_reduce(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
 
-**Small case.** A float32 block of [120, 48] is 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
-in all, and the ring 138,240. Whole arrays round the ring: 3 · 23,040 = 69,120 per device. On x=8 it is 40,320 against
-161,280: with more devices the ring's cost tends to 2·V, the other one's grows without end.
+| | shape | meaning |
+|---|---|---|
+| `a` | float32[I, J] | the device's whole partial sum |
+| returns | float32[I, J] | the total, on every device |
 
-**In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
-is work of the core and `P` is a hop, times are in us.
+**What is checked**
 
-```
-one way: 718.942 us, 14 permutes, 11% of their time hidden
-        │0                 │200               │400               │600
-compute k    k    k    k    k    k     k    k──  k   k    k   k   k    k   k
-link x+ P···· P··· P··· P··· P··· P····P····P····P···P····P···P···P····P···
-```
+| check | rule | small case |
+|---|---|---|
+| every device holds the sum | | |
+| 2 (N − 1) `ppermute`s and no other collective | | 6 |
+| to neighbours, from each device | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
+| to neighbours, in total | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
-**In real systems** this is the gradient exchange of data-parallel training (Baidu's ring, Horovod, NCCL).
+Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
+are finished.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
-optimal all-reduce algorithms for clusters of workstations".
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
+one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
+in all. The four devices send 138,240.
 
 Check your work: shardlings check e3_ring_all_reduce
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -77,3 +74,25 @@ ring_reduce_total_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_reduce_one_way_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
+# 3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to
+# 2·V, and those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
+#
+# **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
+# is work of the core and `P` is a hop, times are in us.
+#
+# ```
+# one way: 718.942 us, 14 permutes, 11% of their time hidden
+#         │0                 │200               │400               │600
+# compute k    k    k    k    k    k     k    k──  k   k    k   k   k    k   k
+# link x+ P···· P··· P··· P··· P··· P····P····P····P···P····P···P···P····P···
+# ```
+#
+# **In real systems.** Data-parallel training exchanges gradients like this (Baidu's ring, Horovod, NCCL).
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
+# optimal all-reduce algorithms for clusters of workstations".

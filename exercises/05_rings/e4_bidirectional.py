@@ -1,12 +1,7 @@
 """# E4 Both ways round
 
-A wire carries data in both directions at once, and a one-way ring leaves half of that unused. Let every shard set out
-both ways: whatever you need comes to you along the shorter side, after at most half a turn.
-
-**Task.** Write the body for `shard_map`: a shard of `A[I_X, J]` becomes the whole `A[I, J]`.
-
-**Budget.** ⌊N/2⌋ rounds, so at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours, and no other collective. No
-shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-way ring. N may be odd or even.
+A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
+both ways. Then each shard comes to you along the shorter side, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4
@@ -18,41 +13,33 @@ shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-wa
     e →  came forwards, from the device before x0;  ← b  came backwards
 ```
 
-With N odd the two directions share the N − 1 foreign shards evenly. With N even the shard from the device opposite is
-as far away on both sides, and sending it twice is the classic mistake. Send it one way, or half of it each way.
+**Write** `bidi_all_gather(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
 
-**Small case.** float32[120, 5] on x=4: three permutes (two forwards, one backwards) of 600 bytes, in two rounds instead
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I/X, J] | the device's shard of `A[I_X, J]` |
+| returns | float32[I, J] | the whole `A` on every device |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| every device holds the whole `A` | | |
+| only `ppermute`s, and no shard comes twice | at most (N − 1)·V/N bytes | 1800 bytes |
+| at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 each way |
+
+N may be odd or even. With an even N the shard of the device opposite is equally far on both sides. Send it one way, or
+half of it each way. Do not send it twice.
+
+**Symbols.** N (X in the questions): devices of the ring. I, J (L): rows and columns. V: bytes of the whole `A`. W1:
+one-way bandwidth of a link.
+
+**Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead
 of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 
-**Latency.** A hop takes about 1 µs, however little it carries, so for small arrays rounds are all that counts. Another
-scheme halves each shard and sends the halves all the way round, one each way: the same bytes, but N − 1 rounds.
-
-**In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-the core and `P` is a hop, times are in us.
-
-```
-one way (E1): 333.896 us, 7 permutes, 23% of their time hidden
-        │0        │50       │100       │150      │200      │250      │300
-compute k─────   k─        k─       k─        k─       k─        k─       k─
-link x+ permute··permute···permute··permute···permute··permute···permute··
-
-both ways: 194.086 us, 7 permutes, 41% of their time hidden
-        │0        │50       │100       │150
-compute k─────   k─k─      k─k      k─k─      k─
-link x+ permute··permute···permute··permute···
-link x-   permute··permute···permute··
-```
-
-**In real systems**: the formula V / W, with W both directions of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with a
-whole shard each way.
-
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
-
 Check your work: shardlings check e4_bidirectional
+For all exercises of this module: README.md, or shardlings show 05_rings
+Going further: below the code
 """
 
 import jax
@@ -89,3 +76,31 @@ bidi_gather_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 bidi_time_saved = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds
+# counts. Another scheme halves each shard and sends the halves all the way round, one each way. It sends as many bytes,
+# but in N − 1 rounds.
+#
+# **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
+# the core and `P` is a hop, times are in us.
+#
+# ```
+# one way (E1): 333.896 us, 7 permutes, 23% of their time hidden
+#         │0        │50       │100       │150      │200      │250      │300
+# compute k─────   k─        k─       k─        k─       k─        k─       k─
+# link x+ permute··permute···permute··permute···permute··permute···permute··
+#
+# both ways: 194.086 us, 7 permutes, 41% of their time hidden
+#         │0        │50       │100       │150
+# compute k─────   k─k─      k─k      k─k─      k─
+# link x+ permute··permute···permute··permute···
+# link x-   permute··permute···permute··
+# ```
+#
+# **In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* this algorithm: ⌊N/2⌋ rounds, each
+# with a whole shard each way.
+#
+# **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

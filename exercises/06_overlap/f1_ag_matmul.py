@@ -1,15 +1,7 @@
-"""# F1 A gather that hides behind its matmul
+"""# F1 Overlap a gather with its matmul
 
-`A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]`: y cuts columns of `A` and of `W`, and D is what the product sums over, so every
-device needs the rest of its rows of `A`. Gather them first, and the core waits for all of them. But `C` is a sum over
-the shards of `A`, and each term needs one: multiply the shard that is here while the next one is on its way.
-
-**Task.** Write the body for `shard_map` (which is around it, with `check_vma=False`), a ring over y.
-
-**Budget.** N − 1 `ppermute`s over y to a neighbour, one shard each, and no other collective. Every product once. No hop
-waits for a product, and each has one beside it that need not wait for the hop. On a ring of eight v5e chips nine tenths
-of the hops' time lie under products, and the step takes at most 1.2 times as long as its products. With a narrow `W`
-(F/Y = 2048 and less) a device never holds more than four shards of `A`.
+`A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` sums over D, and y cuts D in `A`. So a device needs all shards of its rows of
+`A`. But `C` is a sum, and each term needs one shard: multiply one shard while the next one travels.
 
 ```
    y = 4, on device y1; W_j are the rows of W that belong to shard A_j
@@ -21,49 +13,36 @@ of the hops' time lie under products, and the step takes at most 1.2 times as lo
    round 3     C += A_2 · W_2     nothing: the last shard goes nowhere
 ```
 
-**Small case.** float32[10, 60] · [60, 84] on x=2, y=4: shards of [5, 15], 300 bytes. Three hops, 900 bytes sent by each
-device, and four products [5, 15] · [15, 21].
+**Write** `ag_matmul(a, w)`, a body for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
 
-**In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
-ring; `D` is a product and `P` is a hop, times are in us.
+| | shape of the block | whole array |
+|---|---|---|
+| `a` | [B/X, D/Y] | `P("x", "y")` |
+| `w` | [D, F/Y] | `P(None, "y")` |
+| returns | [B/X, F/Y] | `P("x", "y")` |
 
-```
-right: 9,069.576 us, 7 permutes, 100% of their time hidden
-        │0                      │5,000
-compute D════D═════D════D═════D════D════D═════D════
-link y+   P··  P···  P··  P··· P···  P··  P···
+All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
 
-each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
-        │0                      │5,000                  │10,000
-compute D════    D════    D════    D════    D════    D════    D════    D════
-link y+      P···     P···     P···     P···     P···     P···     P···
+**What is checked**
 
-loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
-        │0
-compute D════    D════    D════………    D════
-link y+      P···     P···     ………P···
-```
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ W, also in bfloat16 on a ring of eight | | |
+| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3, 900 bytes |
+| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
+| no hop waits for a matmul, and each has a matmul beside it | the matmul does not need the hop | |
+| in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.2 · matmuls | |
+| at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
 
-**Loops.** All three have the same hops and products. In the second, each hop waits for the product of what it sends. The
-third is a `fori_loop`: receive, then multiply. In a Python loop, which JAX writes out, the same lines make the first
-picture: their order means nothing, and whatever does not need a hop can run beside it. But a round of `fori_loop` or
-`scan` ends when all in it has ended, on TPUs too, and nothing of the next one begins before. So a loop is right here if
-hop and product *of one round* do not need each other. One that receives, then multiplies gives right values and traffic
-and hides nothing; `unroll=True` would write it out.
+**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
+W1: one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**When it pays.** This ring uses one direction of each link, `all_gather` both. Where a hop takes more than twice as long
-as a product, gathering first is faster, and the ring only saves memory. F3 goes both ways.
-
-**In real systems**: "collective matmul", or "windowed einsum" in XLA, which can write such rings itself. Columns of
-activations times columns of weights is the scheme for which an exercise of HighPerfLLMs2024 (session 4) asks for an order.
-
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes: three hops, 900 bytes. Four
+matmuls [5, 15] · [15, 21].
 
 Check your work: shardlings check f1_ag_matmul
+For all exercises of this module: README.md, or shardlings show 06_overlap
+Going further: below the code
 """
 
 import jax
@@ -87,12 +66,12 @@ ag_matmul_bytes = None  # TODO: your answer
 
 
 # Question ag_matmul_hides_from [a number]
-# `ag_matmul` in bfloat16 on a ring of 16 v5p chips. How many columns must `W[D, F]` have, F over
-# all devices, that no hop takes longer than a product?
+# `ag_matmul` in bfloat16 on a ring of 16 v5p chips. No hop may take longer than a matmul. How
+# many columns must `W[D, F]` have at least, with F counted over all devices?
 #
 # Answer with a bare number.
-# Model: a hop takes the bytes of a shard / W1, one direction of a link, a product takes FLOPs /
-# C; neither starts up late.
+# Model: a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C;
+# both start without delay.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -104,9 +83,49 @@ ag_matmul_hides_from = None  # TODO: your answer
 # of its own, in bfloat16 on a ring of 8 v4p chips. How long do the two take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: a hop takes the bytes of a shard / W1, one direction of a link, a product takes FLOPs /
-# C; neither starts up late.
+# Model: a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C;
+# both start without delay.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ag_matmul_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
+# ring; `D` is a product and `P` is a hop, times are in us.
+#
+# ```
+# right: 9,069.576 us, 7 permutes, 100% of their time hidden
+#         │0                      │5,000
+# compute D════D═════D════D═════D════D════D═════D════
+# link y+   P··  P···  P··  P··· P···  P··  P···
+#
+# each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
+#         │0                      │5,000                  │10,000
+# compute D════    D════    D════    D════    D════    D════    D════    D════
+# link y+      P···     P···     P···     P···     P···     P···     P···
+#
+# loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
+#         │0
+# compute D════    D════    D════………    D════
+# link y+      P···     P···     ………P···
+# ```
+#
+# **The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard
+# that it sends. The third is a `fori_loop`: receive, then multiply.
+#
+# **Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop
+# can run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
+# operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu
+# 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. One that
+# receives, then multiplies gives right values and traffic, and all its hops are exposed. `unroll=True` writes it out.
+#
+# **When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice
+# as long as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+#
+# **In real systems.** "Collective matmul", or "windowed einsum" in XLA, which can write such rings itself. An exercise of
+# HighPerfLLMs2024 (session 4) has this scheme, columns of activations times columns of weights, and asks for an order.
+#
+# **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

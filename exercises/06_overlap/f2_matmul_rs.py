@@ -1,16 +1,8 @@
-"""# F2 A matmul that hides its reduce-scatter
+"""# F2 Overlap a reduce-scatter with its matmul
 
-`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]`: y cuts what the product sums over, so each device has a partial sum of all
-columns of `Out` and needs the whole sum of its own. Multiply everything, then reduce-scatter, and the links are idle
-during the product. But the running sum of E2 needs one block of columns at a time: compute the next block while the sum
-is on its way.
-
-**Task.** Write the body for `shard_map` (which is around it, with `check_vma=False`), a ring over y.
-
-**Budget.** N − 1 `ppermute`s over y to a neighbour, one block [B/X, D/Y] each, and no other collective. Every product
-once. A hop carries sums, so it waits for products; but each has one beside it, which does not need what the hop brings.
-On a ring of eight v5e chips nine tenths of the hops' time lie under kernels, and the step takes at most 1.35 times as
-long as its products. A device never holds its partial sums of all columns.
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all columns of
+`Out`, and needs the whole sum of its own. The running sum of E2 needs one block of columns at a time: compute the next
+block while the sum travels.
 
 ```
    y = 4, on device y1; P_j = T · W_j is its part of block j
@@ -22,45 +14,38 @@ long as its products. A device never holds its partial sums of all columns.
    round 3     P_1, S += P_1   S leaves for y2, the sum for block 1 comes
 ```
 
-**Small case.** float32[10, 84] · [84, 60] on x=2, y=4: blocks of [5, 15], 300 bytes, as in F1: three hops, 900 bytes
-sent by each device, and four products [5, 21] · [21, 15].
+**Write** `matmul_rs(t, w)`, a body for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
 
-**In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+| | shape of the block | whole array |
+|---|---|---|
+| `t` | [B/X, F/Y] | `P("x", "y")` |
+| `w` | [F/Y, D] | `P("y", None)` |
+| returns | [B/X, D/Y] | `P("x", "y")` |
 
-```
-right: 12,021.875 us, 7 permutes, 100% of their time hidden
-        │0                  │5,000             │10,000
-compute D════D═════k═════k═════k═════k═════k═════k════k
-link y+         P··   P··   P··   P··   P··   P··   P··
+All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
 
-loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
-        │0
-compute k═════   D════   ………D════   D════k
-link y+       P··     P··………     P··
+**What is checked**
 
-all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
-        │0                  │5,000             │10,000             │15,000
-compute product═════════════════════════════════════k  k  k   k  k   k  k  k
-link y+                                             P·· P· P··P·· P··P·· P··
-```
+| check | rule, per device | small case |
+|---|---|---|
+| Out equals T @ W, also in bfloat16 on a ring of eight | | |
+| N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
+| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·(F/Y)·D FLOPs | |
+| each hop has a matmul beside it that does not need what the hop brings | | |
+| in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.35 · matmuls | |
+| never the partial sums of all N blocks at once | | |
 
-**Loops.** A round of `fori_loop` or `scan` ends when all in it has ended (F1). The round "hop, then add a product" hides,
-for the product does not need what arrives. The round "add a product, then hop" does not: there the hop needs the
-product. Written out, both are the first picture.
+A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
 
-**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes; both count as
-right here: the budget of bytes is checked with float32 arrays only.
+**Symbols.** N (Y in the questions): devices of the ring. B, F, D, G: dimensions. V: bytes of a device's rows of `Out`.
+W1, W: one-way, both-way bandwidth of a link. C: FLOP/s.
 
-**In real systems**: the second matmul of a tensor-parallel MLP with sequence parallelism; F1 is the first.
-
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes: three hops, 900 bytes. Four
+matmuls [5, 21] · [21, 15].
 
 Check your work: shardlings check f2_matmul_rs
+For all exercises of this module: README.md, or shardlings show 06_overlap
+Going further: below the code
 """
 
 import jax
@@ -84,12 +69,13 @@ matmul_rs_bytes = None  # TODO: your answer
 
 
 # Question matmul_rs_hides_from [a number]
-# `matmul_rs` on a ring of 12 v5p chips multiplies bfloat16 and sends running sums in float32. How
-# many columns must `T[B, F]` have, F over all devices, that no hop takes longer than a product?
+# `matmul_rs` on a ring of 12 v5p chips multiplies bfloat16 and sends running sums in float32. No
+# hop may take longer than a matmul. How many columns must `T[B, F]` have at least, with F counted
+# over all devices?
 #
 # Answer with a bare number.
-# Model: a hop takes the bytes of a block / W1, one direction of a link, a product takes FLOPs /
-# C; neither starts up late.
+# Model: a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C;
+# both start without delay.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -97,14 +83,48 @@ matmul_rs_hides_from = None  # TODO: your answer
 
 
 # Question matmul_rs_time_saved [us]
-# Two products with 12288 columns on a ring of 4 v4p chips, all in bfloat16: T[6144, 16384], then
-# T[6144, 40960], each with its W (F and G over y). How much time do two `matmul_rs` save against
-# multiplying everything and then calling `jax.lax.psum_scatter`?
+# Two matmuls on a ring of 4 v4p chips, all in bfloat16: T[6144, 16384] · W[16384, 12288], then
+# T[6144, 40960] · W[40960, 12288]; y cuts F and G. How much time do two calls of `matmul_rs`
+# save, compared with two whole matmuls that each end in `jax.lax.psum_scatter`?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: a hop takes the bytes of a block / W1, one direction of a link, a product takes FLOPs /
-# C; neither starts up late; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions.
+# Model: a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C;
+# both start without delay; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 matmul_rs_time_saved = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
+# ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+#
+# ```
+# right: 12,021.875 us, 7 permutes, 100% of their time hidden
+#         │0                  │5,000             │10,000
+# compute D════D═════k═════k═════k═════k═════k═════k════k
+# link y+         P··   P··   P··   P··   P··   P··   P··
+#
+# loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
+#         │0
+# compute k═════   D════   ………D════   D════k
+# link y+       P··     P··………     P··
+#
+# all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
+#         │0                  │5,000             │10,000             │15,000
+# compute product═════════════════════════════════════k  k  k   k  k   k  k  k
+# link y+                                             P·· P· P··P·· P··P·· P··
+# ```
+#
+# **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a
+# matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
+# overlap: there the hop needs the matmul. Written out, both make the first picture.
+#
+# **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as
+# right here.
+#
+# **In real systems.** The second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
+#
+# **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

@@ -1,17 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a product that shows: let
-half of what travels go one way round and half the other, and hops are over in half the time.
-
-**Task.** Write F1 and F2 again, both ways round: `both_ways_ag_matmul` for `A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` and
-`both_ways_matmul_rs` for `T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]`. They are bodies for `shard_map` (which is around
-them, with `check_vma=False`), on a ring over y. Rows and columns may be odd in number: halves differ by one then.
-
-**Budget.** `ppermute`s over y to a neighbour and no other collective; in all N − 1 blocks from each device as before,
-and in neither direction more than ⌊N/2⌋, or N − 1 of the larger halves. Every product once, in parts if you like, and
-beside each hop a product that need not wait for it. On a ring of eight v5e chips, with the sizes below, the step takes
-at most 1.4 times as long as its products (`both_ways_matmul_rs` 1.55 times: it adds sums, too); one way round it takes
-1.6 times as long.
+The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time.
+Send half of each block one way round and half the other way: then a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -23,43 +13,36 @@ at most 1.4 times as long as its products (`both_ways_matmul_rs` 1.55 times: it 
    round 3  U_2·W_2, L_0·W_0
 ```
 
-Halves of columns do as well. So does E4's way, whole shards for half as many rounds; with N even mind the one of the
-device opposite, which both directions could bring. A sum goes home both ways likewise.
+**Write** two bodies for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are float32.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4: shards of [6, 15], 360 bytes, halves of 180. Three rounds, 540
-bytes sent each way by each device, 1080 in all.
+| | blocks | returns |
+|---|---|---|
+| `both_ways_ag_matmul(a, w)`: `A[B_X, D_Y] · W[D, F_Y]` | [B/X, D/Y], [D, F/Y] | C[B/X, F/Y] |
+| `both_ways_matmul_rs(t, w)`: `T[B_X, F_Y] · W[F_Y, D]` | [B/X, F/Y], [F/Y, D] | Out[B/X, D/Y] |
 
-**In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+**What is checked**, for each body
 
-```
-one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
-        │0             │5,000         │10,000        │15,000        │20,000
-compute D════    D════    D════    D════    D════    D════    D════    D════
-link y+ permute··permute··permute··permute··permute··permute··permute··
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ W (Out equals T @ W), also on a ring of eight | | |
+| only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
+| in one direction at most ⌊N/2⌋ blocks, or N − 1 larger halves | | 540 bytes with halves |
+| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
+| in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
 
-both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
-        │0             │5,000         │10,000
-compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
-link y+   P··· P··· P····P···· P··· P··· P····
-link y-     P···· P··· P··· P····P···· P··· P···
+In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
+halve rows or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be
+in parts.
 
-both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
-        │0             │5,000         │10,000        │15,000        │20,000
-compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
-link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
-```
+**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
+one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**In real systems**: XLA's windowed einsum has a form that goes both ways. Halved products are less efficient: each
-reads and writes all of `C`, or takes half the rows. See which half costs less memory traffic.
-
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180
+bytes: 540 bytes each way, 1080 in all.
 
 Check your work: shardlings check f3_both_ways
+For all exercises of this module: README.md, or shardlings show 06_overlap
+Going further: below the code
 """
 
 import jax
@@ -89,12 +72,12 @@ both_ways_bytes = None  # TODO: your answer
 
 
 # Question both_ways_most_chips [a number]
-# `W[D, F]` has F = 10240 columns, in bfloat16 on v5p. Up to how many chips may the ring of
-# `both_ways_ag_matmul` have such that no hop takes longer than the products of a round?
+# `W[D, F]` has F = 10240 columns, in bfloat16 on v5p. No hop may take longer than the matmuls of
+# a round. Up to how many chips may the ring of `both_ways_ag_matmul` have?
 #
 # Answer with a bare number.
-# Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link, the
-# products of a round FLOPs / C; not rounded.
+# Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the
+# matmuls of a round take FLOPs / C; not rounded.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -107,9 +90,40 @@ both_ways_most_chips = None  # TODO: your answer
 # go one way?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link, the
-# products of a round FLOPs / C.
+# Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the
+# matmuls of a round take FLOPs / C.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 both_ways_time_saved = None  # TODO: your answer
+
+
+# ## Going further
+#
+# A sum goes home both ways likewise. One way round, the step takes 1.6 times as long as its matmuls.
+#
+# **In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
+# ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+#
+# ```
+# one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
+#         │0             │5,000         │10,000        │15,000        │20,000
+# compute D════    D════    D════    D════    D════    D════    D════    D════
+# link y+ permute··permute··permute··permute··permute··permute··permute··
+#
+# both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
+#         │0             │5,000         │10,000
+# compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
+# link y+   P··· P··· P····P···· P··· P··· P····
+# link y-     P···· P··· P··· P····P···· P··· P···
+#
+# both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
+#         │0             │5,000         │10,000        │15,000        │20,000
+# compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
+# link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
+# ```
+#
+# **In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
+# reads and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
+#
+# **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).

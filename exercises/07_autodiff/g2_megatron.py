@@ -1,45 +1,49 @@
 """# G2 Megatron's f and g
 
-A block of two matmuls over N devices of axis tp: `w_in[D, F]` is cut by columns and `w_out[F, D]` by rows, so each device
-has its own F/N hidden units, and all of x. Forwards the devices' outputs are parts of a sum. Backwards it is the
-gradient of x that comes in parts: every device used x, and knows what went through its own hidden units only.
-
-**Task.** Two operators say so, and each is the other's transpose. Write them with `jax.custom_vjp`, as bodies for
-`shard_map` with `check_vma=False`, and the block with them:
-
-| | forwards | backwards |
-|---|---|---|
-| `f` | does nothing | all-reduce |
-| `g` | all-reduce | does nothing |
-
-Then write the same block with `check_vma=True` and no custom_vjp: there `f` is a *cast*, from "the same on all devices"
-to "varying over tp", and `g` is `jax.lax.psum`. JAX knows their transposes. `with_gradients` is given.
-
-**Budget.** Each block: one all-reduce forwards and one backwards, of [B, D] numbers, and no other collective.
+N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
+computes its own hidden units. In the forward pass the devices' outputs are parts of a sum. In the backward pass the
+gradient of x comes in parts, because every device used x.
 
 ```
     x --f--> x @ w_in -- tanh --> h @ w_out --g--> y     all-reduce in g
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Small case.** B=6, D=10, float32, tp=4: an all-reduce of 240 bytes, of which a device sends 2 · 3/4 · 240 = 360. Forwards
-and backwards together 720.
+**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
 
-**Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is the same on all
-devices, and adds N copies of it: `psum` transposes to `psum`, and the gradients are N times too large.
+| | forward pass | backward pass | `check_vma` |
+|---|---|---|---|
+| `f(x)` | return x | all-reduce the cotangent | False |
+| `g(y)` | all-reduce y | return the cotangent | False |
+| `block_by_hand` | `tanh(x @ w_in) @ w_out` by f and g | its gradients | False |
+| `block_by_types` | the same block by a *cast* and `psum` | JAX derives it | True |
 
-**A trap.** The cast is put in for you wherever something varying meets x. With two such places there are two casts, and
-two all-reduces backwards; cast once yourself and there is one.
+| | shape on one device | layout |
+|---|---|---|
+| `x`, `dy`; returned `y`, `dx` | float32[B, D] | whole |
+| `w_in`, returned `dw_in` | float32[D, F/N] | `P(None, "tp")` |
+| `w_out`, returned `dw_out` | float32[F/N, D] | `P("tp")` |
 
-**In real systems**: every tensor-parallel layer of Megatron-LM and its descendants.
+**What is checked**
 
-**Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".
+| check | rule, per device | small case |
+|---|---|---|
+| `f`, `g`: value | results and gradients as in the first table | |
+| `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
+| `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
+| each block: value | y and all three gradients are those of one device | |
+| each block: what is sent | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+Allowed: y and dx may travel in one all-reduce.
+
+**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp.
+
+**Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
+720.
 
 Check your work: shardlings check g2_megatron
+For all exercises of this module: README.md, or shardlings show 07_autodiff
+Going further: below the code
 """
 
 import jax
@@ -48,44 +52,52 @@ from jax.sharding import PartitionSpec as P
 
 
 def with_gradients(block, x, w_in, w_out, dy):
-    """(y, dx, dw_in, dw_out) for y = block(x, w_in, w_out), dy being the gradient that comes back to y."""
+    """Return (y, dx, dw_in, dw_out) for y = block(x, w_in, w_out); dy is the gradient of y."""
     y, back = jax.vjp(block, x, w_in, w_out)
     return (y, *back(dy))
 
 
 def f(x):
-    """Forwards x itself; backwards the sum over 'tp' of the devices' cotangents. One device's block in, one out."""
+    """Return x. In the backward pass return the sum over 'tp' of the devices' cotangents.
+
+    Args: x, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
     # TODO: write this function
     raise NotImplementedError("f")
 
 
 def g(y):
-    """Forwards the sum over 'tp' of the devices' blocks; backwards the cotangent itself. One device's block in, one out."""
+    """Return the sum over 'tp' of the devices' blocks. In the backward pass return the cotangent.
+
+    Args: y, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
     # TODO: write this function
     raise NotImplementedError("g")
 
 
 def block_by_hand(x, w_in, w_out, dy):
-    """y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
+    """Return y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
 
-    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/tp]; w_out float32[F/tp, D].
-    Returns: (y, dx, dw_in, dw_out), each as large as what it is of.
+    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/N]; w_out float32[F/N, D].
+    Returns: (y, dx, dw_in, dw_out); each gradient has the shape of its array.
     """
     # TODO: write this function
     raise NotImplementedError("block_by_hand")
 
 
 def block_by_types(x, w_in, w_out, dy):
-    """The same, with check_vma=True: no custom_vjp."""
+    """Return the same as block_by_hand, with check_vma=True and no custom_vjp."""
     # TODO: write this function
     raise NotImplementedError("block_by_types")
 
 
 # Question gated_bytes [MB]
-# A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, over 8 devices with
-# `check_vma=True`; x is bfloat16[2048, 5120], the same on all of them, and nobody wrote a cast.
-# Only its output and the gradients of x and the weights are asked. How many MB does each device
-# send, forwards and backwards together?
+# A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, runs on 8 devices with
+# `check_vma=True`. x is bfloat16[2048, 5120], equal on all devices, and the program has no cast.
+# It computes the output and the gradients of x and of the weights. How many MB does each device
+# send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes.
@@ -93,9 +105,9 @@ gated_bytes = None  # TODO: your answer
 
 
 # Question layers_time [ms]
-# 64 layers, each with an attention block and a block as above, both with f and g, on a ring of 8
-# v4p chips. Activations and their gradients are bfloat16[6144, 5120]. How many ms do the all-
-# reduces of a training step take?
+# A model has 64 layers on a ring of 8 v4p chips. Each layer has an attention block and a block as
+# above, both with f and g. Activations and their gradients are bfloat16[6144, 5120]. How many ms
+# do the all-reduces of a training step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it.
@@ -103,3 +115,16 @@ gated_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 layers_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
+# devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
+#
+# **A trap.** With `check_vma=True` JAX adds a cast wherever something that varies meets x. Two such places have two
+# casts, and two all-reduces in the backward pass. If you cast once yourself, there is one.
+#
+# **In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
+#
+# **Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".

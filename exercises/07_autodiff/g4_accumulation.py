@@ -1,18 +1,7 @@
 """# G4 Many micro-batches, one all-reduce
 
-**Task.** A step's rows come as M micro-batches, so that the activations of one of them are all that a device holds.
-The gradient of the step is the sum of theirs, and of all devices'. Write `accumulate`: `ws` is whole on every device,
-the rows of each micro-batch are cut over dp, and `loss`, which is given, is already a sum over rows.
-
-The mesh has Explicit axes. There are two ways, and both are right:
-
-- **types**: `reshard(ws, P(reduced={"dp"}))` costs nothing forwards and says that its gradient may stay *unreduced*, a
-  different part of the sum on each device. What is accumulated has the type `P(unreduced={"dp"})`, and one `reshard`
-  to `P()` after the loop adds the parts.
-- **`jax.shard_map`**: add up what is local, by `check_vma=False` or with weights cast to varying, and `psum` at the end.
-
-**Budget.** Each device sends what one all-reduce of the gradient takes, however many micro-batches and layers there
-are. What the layers made of a micro-batch is gone before the next one.
+A step's rows come as M micro-batches, so a device holds the activations of one at a time. The step's gradient is
+the sum over micro-batches and devices. One sum over devices, after the loop, is enough.
 
 ```
    all-reduce where it arises            all-reduce where it is needed
@@ -22,19 +11,39 @@ are. What the layers made of a micro-batch is gone before the next one.
             +  9 small ones, M times the bytes            +  R   once
 ```
 
-**Small case.** Three layers of float32[6, 6] are 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648 bytes per
-device; one per layer and micro-batch sends 2592 for four micro-batches.
+**Write** `accumulate(ws, xs, *, mesh)`. `loss` is given; it is a sum over rows. The mesh has Explicit axes.
 
-**In real systems**: `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX, where a
-constraint on the accumulated gradients that asks for whole arrays puts the all-reduce back into the loop.
+| | shape | layout |
+|---|---|---|
+| `ws` | float32[L, D, D] | whole on every device |
+| `xs` | float32[M, B, D] | `P(None, "dp")`: each device holds B/N rows of each micro-batch |
+| returns: gradient of `ws` | float32[L, D, D] | whole on every device |
 
-**Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule, per device | small case |
+|---|---|---|
+| value | the gradient of all rows of all micro-batches | |
+| layout | the result has the spec `P()` | |
+| what is sent | the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
+| memory | on dp=2: activations of one micro-batch at a time, and about two gradients | |
+
+Two ways are right:
+
+- **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. It allows the gradient to stay
+  *unreduced*: each device holds another part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
+  `reshard` to `P()` after the loop.
+- **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
+  at the end.
+
+**Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
+
+**Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
+bytes. One per layer and micro-batch would send 2592 for four micro-batches.
 
 Check your work: shardlings check g4_accumulation
+For all exercises of this module: README.md, or shardlings show 07_autodiff
+Going further: below the code
 """
 
 import jax
@@ -43,13 +52,13 @@ from jax.sharding import PartitionSpec as P
 
 
 def loss(ws, rows):
-    """Half the sum of squares of what the layers ws[L, D, D] make of rows[b, D]: of all rows, or of a device's own."""
+    """Return half the sum of squares of the layers' output: ws[L, D, D] applied to rows[b, D], all rows or one device's."""
     made, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
 
 def accumulate(ws, xs, *, mesh):
-    """The gradient with respect to ws of the sum of loss(ws, x) over the micro-batches x of xs.
+    """Return the gradient for ws of the sum of loss(ws, x) over the micro-batches x of xs.
 
     Args: ws is float32[L, D, D], whole on every device; xs is float32[M, B, D] sharded P(None, 'dp'), M micro-batches.
     Returns: float32[L, D, D], whole on every device.
@@ -59,9 +68,9 @@ def accumulate(ws, xs, *, mesh):
 
 
 # Question accumulated_saving [ms]
-# Data parallelism over a ring of 16 v5p chips: 900 million parameters, gradients in float32, 6
-# micro-batches per step. How many ms of communication does a step save when the gradient is all-
-# reduced once instead of in each micro-batch?
+# A model of 900 million parameters trains by data parallelism on a ring of 16 v5p chips, with
+# float32 gradients and 6 micro-batches per step. How many ms of communication does a step save if
+# it all-reduces the gradient once instead of in each micro-batch?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it.
@@ -72,9 +81,9 @@ accumulated_saving = None  # TODO: your answer
 
 
 # Question accumulated_tokens [token]
-# Data parallelism over a ring of 4 v5p chips; gradients have 4 bytes per parameter, and their one
-# all-reduce follows the last micro-batch. How many tokens must each chip process per step, over
-# all its micro-batches, for the all-reduce to take 8 % of the step?
+# A model trains by data parallelism on a ring of 4 v5p chips. Gradients have 4 bytes per
+# parameter, and their one all-reduce follows the last micro-batch. How many tokens must each chip
+# process per step, in all its micro-batches, so that the all-reduce takes 8 % of the step?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: 6 FLOPs per parameter and token at the chip's bfloat16 peak; a ring; an all-reduce takes
@@ -83,3 +92,11 @@ accumulated_saving = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 accumulated_tokens = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. There a
+# constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+#
+# **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.

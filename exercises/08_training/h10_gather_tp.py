@@ -1,14 +1,8 @@
 """# H10 Tensor parallelism that gathers after every layer
 
-The plainest way to cut a stack of layers: each device has some columns of every weight, computes those columns of the
-layer's result, and an all-gather makes the result whole for the next layer. Its forward pass is in lectures, its
-backward pass often left to the reader. Here it is.
-
-**Task.** `gather_tp(x, ws, dy)`, a body for `shard_map` (around it already, with `check_vma=False`): for L weights
-`ws[L, D, D_tp]`, `h = tanh(h @ w)` layer by layer, from h = x; return y, the last h, and the gradients of sum(y · dy) for x
-and ws. x, dy, y and dx are whole on every device, the gradients of ws cut as ws are.
-
-**Budget.** Forward L all-gathers over tp of [B, D]; backward L − 1 reduce-scatters and one all-reduce of [B, D]; nothing else.
+This is the plainest way to cut a stack of layers. Each device has some columns of every weight and computes those
+columns of the layer's result. An all-gather makes the result whole for the next layer. Lectures show its forward
+pass; here you write its backward pass, too.
 
 ```
               every device                       device d alone
@@ -19,24 +13,35 @@ and ws. x, dy, y and dx are whole on every device, the gradients of ws cut as ws
               dh[B, D/N], own columns <── reduce-scatter;  dx: all-reduce
 ```
 
-*Why so much and no more*, where weights stay at home. Backward, device d needs dh of its own columns only: with them it has its
-columns of the gradient of w, for h is whole everywhere, and its part of the next {dh}. Every device has a part of each number of
-{dh}, so all N − 1 others have something to say of each device's columns: a reduce-scatter. Only dx is wanted whole, and that takes
-the gather, too. dy needs nothing at all: an all-gather's transpose is a reduce-scatter, but of a cotangent that comes in parts,
-and all devices have the same dy. Summed, it would count N times.
+**Write** the body `gather_tp(x, ws, dy)`. Start with h = x and compute h ← tanh(h @ w) for each layer. Return the
+last h, and the gradients of Σ(y · dy).
 
-**Small case.** B=6, D=12, L=3 on tp=4, float32: [B, D] is 288 bytes, a gather sends 216 from each device. Forward 3 · 216 = 648,
-backward 2 · 216 + 2 · 216 = 864.
+| | shape on one device | layout |
+|---|---|---|
+| `x`, `dy` | float32[B, D] | whole |
+| `ws` | float32[L, D, D/N] | `COLUMNS`: columns over tp |
+| returns: y, dx | float32[B, D] | whole |
+| dws | float32[L, D, D/N] | as `ws` |
 
-**In real systems**: weights are cut by columns and by rows in turn (H5), which waits for half as many collectives.
+**What is checked**
 
-**Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.
+| check | rule, per device | small case |
+|---|---|---|
+| y, dws, dx | y and gradients are those of one device | |
+| what is sent | L all-gathers, L − 1 reduce-scatters, one all-reduce of [B, D] over tp | (2L + 1) · 216 = 1512 bytes |
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+Allowed: a reduce-scatter and an all-gather in place of the all-reduce. You may keep activations. Mind that dy is
+*equal* on all devices; a sum over devices would count it N times.
+
+**Symbols.** B rows, D width, L layers, N devices along tp; {dh} partial: its sum over devices is dh.
+
+**Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 per device.
+Forward pass: 3 · 216 =
+648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864.
 
 Check your work: shardlings check h10_gather_tp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -48,18 +53,18 @@ COLUMNS = P(None, None, "tp")
 
 
 def gather_tp(x, ws, dy):
-    """The layers forward and backward.
+    """Return the last h, and the gradients of sum(y * dy) for x and ws.
 
     Args: x, dy float32[B, D], whole on each device; ws float32[L, D, D/N], a device's columns; the mesh axis is 'tp'.
-    Returns: y float32[B, D] and dx float32[B, D], whole on each device, and dws as ws.
+    Returns: (y, dx, dws): y and dx float32[B, D], whole on each device, and dws shaped as ws.
     """
     # TODO: write this function
     raise NotImplementedError("gather_tp")
 
 
 # Question gather_tp_bytes [MB]
-# `gather_tp` with B=2048, D=8192, 6 layers, in bfloat16 on tp=8. How many MB does each device
-# send, forward and backward together?
+# `gather_tp` runs with B=2048, D=8192, 6 layers, in bfloat16 on tp=8. How many MB does each
+# device send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6
@@ -68,9 +73,9 @@ gather_tp_bytes = None  # TODO: your answer
 
 
 # Question slicing_costs [us]
-# Somebody all-reduces every {dh} of [4096, 8192] in bfloat16 and then cuts out his own columns.
-# With 6 layers on a ring of 4 v4p chips: how much longer does his backward pass communicate than
-# it has to?
+# A program all-reduces every {dh} of [4096, 8192] in bfloat16, and each device then cuts out its
+# own columns. It has 6 layers on a ring of 4 v4p chips. How much longer is the communication of
+# its backward pass than necessary?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link.
@@ -78,3 +83,16 @@ gather_tp_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 slicing_costs = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Why exactly so much**, if weights stay where they are. In the backward pass device d needs dh of its own columns
+# only. h is whole everywhere, so those columns give its columns of the gradient of w, and its part of the next {dh}.
+# Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other devices: a
+# reduce-scatter. Only dx must be whole, and that takes the gather, too. dy needs nothing. An all-gather's transpose
+# is a reduce-scatter, but of a cotangent that comes in parts; dy is whole.
+#
+# **In real systems.** Weights are cut by columns and by rows in turn (H5). That waits for half as many collectives.
+#
+# **Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.

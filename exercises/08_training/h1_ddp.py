@@ -1,19 +1,12 @@
 """# H1 Data parallelism, with padding and dropout
 
-Every device holds all weights and its own rows of the batch. It computes the gradient of its rows; an all-reduce adds these up, and
-all devices make the same update, so that the weights stay equal without being sent. The step must be the one that a
-single device with the whole batch would make. Two things break that in silence:
+Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
+devices make the same update. The step must equal that of one device with the whole batch. Two mistakes change it
+without an error:
 
-- **padding.** The loss is the mean over *real* rows, and devices have unequally many of them. The mean of their means is
-  another number; and a device whose rows are all padding has no mean at all.
-- **dropout.** Devices that draw from the same key drop the same places of different rows.
-
-**Task.** `ddp_step(params, x, y, real, key)` makes one step of gradient descent for `hidden = dropout(tanh(x·a))`, `out = hidden·b`:
-with n real rows in the whole batch, the loss is Σ (out − y)² / n over the real rows, and p ← p − 0.1 · (its gradient).
-Dropout keeps a number with probability 3/4, divided by 3/4, and makes the others zero. Return (params, kept, loss): `kept` says
-which numbers of `hidden` were kept, and the step is repeated on one device with it. No key is used twice.
-
-**Budget.** What one all-reduce of the gradient sends, 2 (N−1)/N · 4 bytes for each parameter, and 32 more for single numbers.
+- **Padding.** Devices have different numbers of *real* rows, maybe none. The mean of their means is not the mean
+  over real rows.
+- **Dropout.** Devices that draw from the same key drop the same places of different rows.
 
 ```
    device   real rows   sum of losses   its own mean
@@ -22,19 +15,39 @@ which numbers of `hidden` were kept, and the step is repeated on one device with
      2          0             0             0/0       14 / 4       = 3.5
 ```
 
-**Small case.** a[6, 16] and b[16, 3] are 144 parameters. On dp=4 each device sends 3/2 · 576 = 864 bytes for them, and
-12 more for loss and number of rows.
+**Write** `ddp_step(params, x, y, real, key, *, mesh)`, one step of gradient descent.
 
-**In real systems**: `DistributedDataParallel`. Trainers of language models have divided by each device's own number of tokens, and by
-that of each micro-batch: the loss looked right and short sequences counted too much.
+    hidden = dropout(tanh(x·a))     out = hidden·b
+    loss   = Σ (out − y)² / n, over real rows and all columns
+    p      ← p − 0.1 · gradient of the loss for p
 
-**Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
+Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the others to 0.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| | shape | layout |
+|---|---|---|
+| `params` a, b | float32[D, F], float32[F, K] | whole on every device |
+| `x`, `y`, `real` | float32[B, D], float32[B, K], bool[B] | `P("dp")` |
+| `key` | uint32[2], new in each step | whole |
+| returns: `params` | as before | whole |
+| `kept`: what dropout kept | bool[B, F] | `P("dp")` |
+| loss before the step | float32[] | whole |
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| value | each of five steps is that of one device with all rows and the same `kept` | |
+| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns | |
+| what is sent | 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
+
+**Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
+
+**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes
+for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
 
 Check your work: shardlings check h1_ddp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -43,10 +56,10 @@ from jax.sharding import PartitionSpec as P
 
 
 def ddp_step(params, x, y, real, key, *, mesh):
-    """One step of data-parallel gradient descent: (params, kept, loss).
+    """Make one step of data-parallel gradient descent and return (params, kept, loss).
 
     Args: params {"a": float32[D, F], "b": float32[F, K]}, whole on every device; x float32[B, D], y float32[B, K] and real bool[B]
-        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, another in each step; mesh may have more axes than dp.
+        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, new in each step; mesh may have more axes than dp.
     Returns: params, whole on every device; kept bool[B, F] sharded P('dp'); the loss before the step.
     """
     # TODO: write this function
@@ -54,8 +67,9 @@ def ddp_step(params, x, y, real, key, *, mesh):
 
 
 # Question ddp_loss [x]
-# Two devices have 512 tokens each. On one 400 are real and have the mean loss 1.25, on the other
-# 50 are, with the mean loss 4.5; the rest is padding. What is the loss of the batch?
+# Two devices have 512 tokens each. On the first, 400 tokens are real and have the mean loss 1.25.
+# On the second, 50 tokens are real and have the mean loss 4.5. The others are padding. What is
+# the loss of the batch?
 #
 # Answer with a bare number.
 # Model: the mean over all real tokens; a bare number.
@@ -63,9 +77,9 @@ ddp_loss = None  # TODO: your answer
 
 
 # Question ddp_unhidden [ms]
-# 600 million parameters are trained by data parallelism on a ring of 8 v4p chips, 8192 tokens on
-# each. The bfloat16 gradients are all-reduced when the backward pass is over. How long do
-# forward, backward and all-reduce take together?
+# A model of 600 million parameters trains by data parallelism on a ring of 8 v4p chips, with 8192
+# tokens on each. The all-reduce of the bfloat16 gradients starts after the backward pass. How
+# long do forward pass, backward pass and all-reduce take together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: 2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth
@@ -74,3 +88,11 @@ ddp_loss = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ddp_unhidden = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** `DistributedDataParallel`. Trainers of language models have divided by each device's own number
+# of tokens, and by that of each micro-batch. The loss looked right, and short sequences counted too much.
+#
+# **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.

@@ -1,21 +1,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them and computes the same
-update N times. ZeRO's first stage cuts them: each device keeps the moments of 1/N of the *elements*, updates those, and
-the devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so no byte more is sent.
-
-**Task.** `zero1_step(params, opt, x, y)` makes one step for the mean of `(tanh(x·a + c)·b − y)²` over all rows and columns and
-returns (params, opt, loss). `params` are whole on every device, rows of `x` and `y` are cut over dp. With the gradient g of
-all parameters together, after t steps:
-
-    g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
-    u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
-    p ← p − 0.05 (u + 0.1 p)
-
-`opt` is {"m": float32[S], "v": float32[S], "t": the steps done}; m and v are cut over dp and begin as zeros. S is the number of
-parameters and some room, a multiple of N. Which element's moments stand where is up to you. Work inside `jax.shard_map`.
-
-**Budget.** What an all-reduce of float32[S] sends, 2 (N−1)/N · 4 S bytes, and 32 more for single numbers. Moments stay P('dp').
+Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them.
+With ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices
+gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
 
 ```
         one device of four                      all devices
@@ -25,19 +12,40 @@ parameters and some room, a multiple of N. Which element's moments stand where i
    p   [=============]  <- all-gather -------   [===]
 ```
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters, S = 132. On dp=4 a device has 33 elements of each moment, 264 bytes
-instead of 1056. It sends 3/4 · 528 = 396 bytes in the reduce-scatter and as many in the all-gather.
+**Write** `zero1_step(params, opt, x, y, *, mesh)` with `jax.shard_map`. The loss is the mean of `(tanh(x·a + c)·b −
+y)²` over all rows and columns. With g the gradient of all parameters together, step t is
 
-**In real systems**: DeepSpeed's stage 1, Megatron's distributed optimizer; the weights gathered are bfloat16 there.
+    g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
+    u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
+    p ← p − 0.05 (u + 0.1 p)
 
-**Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5; Stanford CS336,
-assignment 2, the sharded optimizer.
+| | shape | layout |
+|---|---|---|
+| `params` a, c, b | float32[D, F], float32[F], float32[F, K] | whole on every device |
+| `opt` m, v | float32[S], zeros at first | `P("dp")` |
+| `opt` t | int32[]: steps done | whole |
+| `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
+| returns | (params, opt, loss before the step) | as they came; loss whole |
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+S is a multiple of N and at least the number of parameters. You choose which element of m and v belongs to which
+parameter.
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| value | after each of five steps loss, parameters and t are those of AdamW on one device | |
+| layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
+| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 more for single numbers | 792 bytes |
+
+**Symbols.** N devices along dp, ‖g‖ the norm over all parameters.
+
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of m and v, 264
+bytes, not 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
 
 Check your work: shardlings check h3_zero1
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -49,7 +57,7 @@ OPT = {"m": P("dp"), "v": P("dp"), "t": P()}
 
 
 def zero1_step(params, opt, x, y, *, mesh):
-    """One step of AdamW with its moments cut over dp: (params, opt, loss).
+    """Make one step of AdamW with its moments cut over dp, and return (params, opt, loss).
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
@@ -61,7 +69,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
 # Question zero1_held [GB]
 # A model has an embedding of 256000 × 3072 and 12 layers of 12 · 3072² parameters. It trains with
-# ZeRO-1 on 8 chips. How much memory do weights and moments take on the chip that holds most?
+# ZeRO-1 on 8 chips. How much memory do weights and moments take on each chip?
 #
 # Answer in GB (a bare number), or with a unit.
 # Model: per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or
@@ -70,8 +78,9 @@ zero1_held = None  # TODO: your answer
 
 
 # Question zero1_sending [ms]
-# 600 million parameters train with ZeRO-1 on a ring of 16 v5p chips: gradients are reduce-
-# scattered in float32, new weights gathered in bfloat16. How long does a step send?
+# A model of 600 million parameters trains with ZeRO-1 on a ring of 16 v5p chips. It reduce-
+# scatters gradients in float32 and gathers new weights in bfloat16. How long does the
+# communication of a step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both
@@ -80,3 +89,11 @@ zero1_held = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 zero1_sending = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** DeepSpeed's stage 1 and Megatron's distributed optimizer. They gather bfloat16 weights.
+#
+# **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5;
+# Stanford CS336, assignment 2, the sharded optimizer.

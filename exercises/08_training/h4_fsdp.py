@@ -1,56 +1,46 @@
-"""# H4 FSDP: gather a layer, use it, forget it
+"""# H4 FSDP: gather a layer, use it, drop it
 
-Data parallelism keeps the whole model on each device. *Fully sharded* data parallelism keeps 1/N of each layer: a device
-gathers a layer where it is used, and forgets it. In the backward pass it gathers the layer again, and the gradient goes
-back to the owners: the transpose of an all-gather is a reduce-scatter.
-
-**Task.** Write `fsdp_loss(ws, x)`: x goes through `tanh(x @ w)` for each layer w of `ws[L, D, D]`, in turn; the loss is
-the **mean** over all B rows of the batch of the sum of a row's squares. Gradients come from `jax.grad`, cut as `ws` is.
-
-**Budget.** For each layer: one all-gather forward; at most one all-gather and exactly one reduce-scatter backward. A
-device never holds more than two whole layers and one whole gradient, beside its 1/N of everything else. Forward, no
-gather waits for a product: so the gather of layer l + 1 can run while layer l is multiplied.
+Data parallelism keeps the whole model on every device. Fully sharded data parallelism (FSDP) keeps 1/N of each
+layer on each of N devices. A device gathers a layer just before it uses it, and drops it afterwards. The backward
+pass gathers the layer again. The gradient goes back to the owners: the transpose of an all-gather is a
+reduce-scatter.
 
 ```
   forward   gather 0 | gather 1 | gather 2 | gather 3 |
-                     | product 0| product 1| product 2| product 3
-  backward  gather 3, product 3 twice, scatter dw 3 | gather 2, ...
+                     | matmul 0 | matmul 1 | matmul 2 | matmul 3
+  backward  gather 3, two matmuls, scatter dW 3 | gather 2, ...
 ```
 
-**Small case.** float32, L=6, D=40, dp=4: a layer is 6400 bytes, of which a device has 1600. It sends 4800 bytes in each
-gather and 4800 in each reduce-scatter: 6 · 3 · 4800 = 86,400 bytes for a step.
+**Write** `fsdp_loss(ws, x, *, mesh)`. For each layer w of `ws` compute x ← tanh(x @ w). The loss is the **mean**
+over the B rows of the sum of a row's squares. The grader takes gradients with `jax.grad`.
 
-**In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
-which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
-times are in us.
+| | shape | layout |
+|---|---|---|
+| `ws` | float32[L, D, D] | `P(None, "dp")`: D/N rows of every layer on each device |
+| `x` | float32[B, D] | `P("dp")`: B/N rows on each device |
+| returns: loss | float32[] | whole on every device |
+| gradient of `ws` | float32[L, D, D] | `P(None, "dp")` |
 
-```
-ahead: 3,027.999 us, 4 all-gathers, 42% of their time hidden
-         │0              │1,000           │2,000
-compute  kk         D═════     D═════     D════     D═════k
-link dp+ all_gather·all_gather·all_gather·G·········      R
-link dp- all_gather·all_gather·all_gather·G·········      R
+**What is checked**
 
-waiting: 4,074.489 us, 4 all-gathers, 2% of their time hidden
-         │0              │1,000           │2,000          │3,000
-compute  k          D═════k          D════k          D═════          D═════k
-link dp+ all_gather·      all_gather·     all_gather·      G·········      R
-link dp- all_gather·      all_gather·     all_gather·      G·········      R
-```
+| check | rule, per device | small case |
+|---|---|---|
+| loss, gradient | those of the whole batch; gradients cut as `ws` | |
+| forward pass | forward pass: one all-gather per layer, of that layer alone | 6 · 4800 bytes |
+| backward pass | backward pass: per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
+| memory | dp=8: at most two gathered layers and one whole gradient beside its own parts | |
+| order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
-**In real systems**: FSDP of PyTorch and MaxText's `fsdp` axis. `jax.checkpoint` forgets what its function made and makes
-it again, gathers included, but not before the cotangent is there: whoever wants to gather ahead in the backward pass, too,
-writes a `jax.custom_vjp`. Its backward rule ties the second gather to the cotangent, `w, g =
-jax.lax.optimization_barrier((w, g))`: a compiler merges two equal gathers, and then the layer is kept. A loop (`lax.scan`) is right as well. Its gathers wait for no product, but compilers seldom
-move work from one round to the next.
+Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
-**Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.
+**Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather it sends its 1600 bytes on
+three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
 
 Check your work: shardlings check h4_fsdp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -59,7 +49,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are.
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer.
 
     Args: ws is float32[L, D, D] sharded P(None, 'dp'); x is float32[B, D] sharded P('dp'); mesh has the axis 'dp'.
     Returns: the loss, float32[], whole on every device.
@@ -69,9 +59,10 @@ def fsdp_loss(ws, x, *, mesh):
 
 
 # Question fsdp_forward_times [small, large]
-# A forward pass through 8 layers, bfloat16[6144, 6144] each, cut over 8 v5p chips. How long does
-# it take with a batch of 12288 rows in all, and of 196608, when each gather waits for the product
-# before it (waiting), and when a chip gathers the next layer while it multiplies (ahead)?
+# A forward pass goes through 8 layers of bfloat16[6144, 6144], cut over 8 v5p chips. In the first
+# row (waiting) each gather waits for the matmul before it. In the second (ahead) a chip gathers
+# the next layer during a matmul. How long does the forward pass take with a batch of 12288 rows
+# in all, and with 196608 rows?
 #
 # Answer with a table, a dict of
 # - "waiting": {"small": ..., "large": ...}
@@ -86,11 +77,48 @@ fsdp_forward_times = None  # TODO: your answer
 
 
 # Question fsdp_step_bytes [MB]
-# 24 layers of [5120, 5120] weights are cut over 4 chips, gathered in bfloat16, and their
-# gradients are scattered in float32. How many MB does a chip send in one step, forward and
-# backward?
+# 24 layers of [5120, 5120] weights are cut over 4 chips. The chips gather them in bfloat16 and
+# scatter their gradients in float32. How many MB does a chip send in one step, in the forward and
+# backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way rings: X - 1 hops, each of 1/X of what is gathered or scattered; 1 MB is 10^6
 # bytes.
 fsdp_step_bytes = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
+# which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
+# times are in us.
+#
+# ```
+# ahead: 3,027.999 us, 4 all-gathers, 42% of their time hidden
+#          │0              │1,000           │2,000
+# compute  kk         D═════     D═════     D════     D═════k
+# link dp+ all_gather·all_gather·all_gather·G·········      R
+# link dp- all_gather·all_gather·all_gather·G·········      R
+#
+# waiting: 4,074.489 us, 4 all-gathers, 2% of their time hidden
+#          │0              │1,000           │2,000          │3,000
+# compute  k          D═════k          D════k          D═════          D═════k
+# link dp+ all_gather·      all_gather·     all_gather·      G·········      R
+# link dp- all_gather·      all_gather·     all_gather·      G·········      R
+# ```
+#
+# The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile, too, lets
+# all-gathers run beside it.
+#
+# **In real systems.** FSDP of PyTorch and MaxText's `fsdp` axis.
+#
+# **Gathering again.** `jax.checkpoint` drops what its function computed. The backward pass computes it again, gathers
+# included, but not before the cotangent is there. To gather ahead in the backward pass, too, write a
+# `jax.custom_vjp`. A compiler merges two equal gathers, and then the layer is kept. So the backward rule ties the
+# second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
+#
+# **Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
+# finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round
+# before.
+#
+# **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.

@@ -4,20 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Cut `w1` and `w3` by columns and `w2` by rows, all over tp: then each device has its own hidden units from the first product to
-the last, and what it ends with is a partial sum of y.
-
-**Task.** Write two bodies for `shard_map` (around them already, with `check_vma=False`) and a function:
-
-- `gated_mlp(x, w1, w3, w2, b, dy)`: y, and the gradients of sum(y · dy) for x and all weights, by hand. x, b and dy are whole on every
-  device; so are y and the gradients for x and b. The other gradients are cut as what they are of.
-- `init(seed, *, D, F)`: new weights `{"w1", "w3", "w2"}`, cut as above: normal numbers with the variance 1/D for w1 and w3 and 1/F
-  for w2, each drawn independently, another seed other numbers. All devices are given the same seed.
-- `fused_columns(F, N)`: checkpoints often hold `w13 = [w1 | w3]`, of 2F columns, so that one product makes both. In which order must
-  its columns stand, so that the d-th of N equal pieces is the d-th piece of w1 and then that of w3? A list of 2F places in w13;
-  a ValueError where N does not divide F.
-
-**Budget.** Over tp one all-reduce of [B, D] forward and one backward; no other collective. `init` sends nothing.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own hidden units from the first matmul to
+the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units alone,
+because dy is whole. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -28,22 +17,34 @@ the last, and what it ends with is a partial sum of y.
                                                      +-------+
 ```
 
-Backward, dy is whole on every device, so each gets the gradients of its own units alone. But x was used by all: its gradient is
-what came back through each device's units, added up.
+**Write** two bodies and a function; docstrings have shapes.
 
-**Small case.** B=5, D=12, F=36, float32 on tp=4: a device has 9 hidden units; y has 240 bytes, and an all-reduce of it sends
-2 · 3/4 · 240 = 360, forward and backward 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+| | returns |
+|---|---|
+| `gated_mlp(x, w1, w3, w2, b, dy)` | y, and by hand the gradients of Σ(y · dy) for x and all weights |
+| `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which is w1, then w3 |
 
-**In real systems**: Megatron's block. Where w13 is cut as it stands, the first devices have gates and the last their partners: all
-shapes fit, nothing fails, and the model is wrong.
+After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
-**Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer for Training".
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule | small case |
+|---|---|---|
+| `gated_mlp`: value | y and gradients of one device; those of x and b are whole | |
+| `gated_mlp`: what is sent | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
+| `init`: spread | each device draws its part, variance as above, nothing is sent | |
+| `init`: independence | devices, weights and seeds share no numbers | |
+| `fused_columns` | the order; `ValueError` where N does not divide F | |
+
+**Symbols.** B rows, D width, F hidden units, N devices along tp.
+
+**Small case.** B=5, D=12, F=36, float32, tp=4: 9 hidden units on a device. y has 240 bytes; an all-reduce sends 2 ·
+3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 Check your work: shardlings check h5_tensor_parallel
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -55,19 +56,19 @@ CUT = {"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")}
 
 
 def gated_mlp(x, w1, w3, w2, b, dy):
-    """The block forward and backward.
+    """Return y and the gradients of sum(y * dy).
 
     Args: x, dy float32[B, D] and b float32[D], whole on each device; w1, w3 float32[D, F/N]; w2 float32[F/N, D]; the axis is 'tp'.
-    Returns: (y, {"x", "w1", "w3", "w2", "b"}), the gradients shaped as what they are of.
+    Returns: (y, {"x", "w1", "w3", "w2", "b"}); each gradient has the shape of its array.
     """
     # TODO: write this function
     raise NotImplementedError("gated_mlp")
 
 
 def init(seed, *, D, F):
-    """New weights, of which this device draws its own part.
+    """Return new weights; each device draws its own part.
 
-    Args: seed, an int32, the same on each device; D and F, the whole dimensions; the mesh axis is 'tp'.
+    Args: seed, an int32, equal on all devices; D and F, the whole dimensions; the mesh axis is 'tp'.
     Returns: {"w1": float32[D, F/N], "w3": float32[D, F/N], "w2": float32[F/N, D]}.
     """
     # TODO: write this function
@@ -75,14 +76,17 @@ def init(seed, *, D, F):
 
 
 def fused_columns(F, N):
-    """Places in [w1 | w3] of the 2F columns, in the order in which N equal pieces are [piece of w1 | piece of w3]."""
+    """Return the places in w13 = [w1 | w3] of 2F columns, in an order whose N equal pieces are [piece of w1 | piece of w3].
+
+    Returns: a list of 2F ints. Raises ValueError if N does not divide F.
+    """
     # TODO: write this function
     raise NotImplementedError("fused_columns")
 
 
 # Question gated_mlp_bytes [MB]
-# `gated_mlp` with B=4096, D=5120, F=24576, in bfloat16 on tp=8. How many MB does each device
-# send, forward and backward together?
+# `gated_mlp` runs with B=4096, D=5120, F=24576, in bfloat16 on tp=8. How many MB does each device
+# send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: ring: an all-reduce is a reduce-scatter and an all-gather, (N - 1)/N of the array each; 1
@@ -91,9 +95,9 @@ gated_mlp_bytes = None  # TODO: your answer
 
 
 # Question gated_mlp_time [us]
-# `gated_mlp` in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. The all-reduces
-# wait for the products and all that follows for them. How long does the block take, forward and
-# backward together?
+# `gated_mlp` runs in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. Each all-
+# reduce waits for the matmuls before it, and all later matmuls wait for it. How long does the
+# block take, forward and backward pass together?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring; products at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a
@@ -102,3 +106,12 @@ gated_mlp_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gated_mlp_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Megatron's block. If w13 is cut as it is, the first devices have gates and the last devices
+# their partners. All shapes fit, nothing fails, and the model is wrong.
+#
+# **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
+# for Training".

@@ -1,14 +1,9 @@
 """# H8 Gradients of hybrid sharding
 
-FSDP cuts the weights over all devices, so that every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two axes: weights
-are cut over `shard`, which is near (a node, or a torus axis), and every group along `rep`, which is far, holds a copy. All
-devices have rows of their own. A gradient is first summed where bytes are cheap, and only what is left goes far.
-
-**Task.** `hsdp_grads(w, x, y)`: w[D, K] is cut over shard; x and y hold M micro-batches, rows cut over (rep, shard). The loss is the
-mean of `(x·w − y)²` over all micro-batches, rows and columns. Return (its gradient, cut as w is; the gradient's norm √Σg²).
-
-**Budget.** V is the bytes of w, R and S the sizes of rep and shard. Over shard a device sends (S−1)/S · V to gather w and as many to scatter
-the gradient, over rep 2 (R−1)/R · V/S; 32 more on each for single numbers. Micro-batches are summed before anything is sent.
+FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two
+mesh axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and each group along it
+holds a copy. All devices have rows of their own. A gradient is summed first over the near links, and only the rest
+goes far.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -18,18 +13,36 @@ the gradient, over rep 2 (R−1)/R · V/S; 32 more on each for single numbers. M
            shard 1  [ g of my rows ]                       [ 1 ]
 ```
 
-**Small case.** float32 w[24, 5], 480 bytes, on rep=2, shard=4: 360 bytes near for the gather, 360 for the scatter, and 120 bytes far.
-One all-reduce over all eight devices would send 840 bytes, along rep, too.
+**Write** `hsdp_grads(w, x, y, *, mesh)`. The loss is the mean of `(x·w − y)²` over all micro-batches, rows and
+columns.
 
-**In real systems**: PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard); `rep` is the data-centre network between nodes or pods.
+| | shape | layout |
+|---|---|---|
+| `w` | float32[D, K] | `P("shard")` |
+| `x`, `y` | float32[M, B, D], float32[M, B, K] | `ROWS`: rows over (rep, shard) |
+| returns: gradient of `w` | float32[D, K] | `P("shard")` |
+| its norm √Σg² | float32[] | whole on every device |
 
-**Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule, per device | small case |
+|---|---|---|
+| value | the gradient of all rows, and its norm, laid out as above | |
+| far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
+
+So all M micro-batches must be summed before anything is sent.
+
+**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the questions M billions of
+parameters), B rows, D and K columns.
+
+**Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and
+360 for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 ·
+480 = 840 bytes, along rep, too.
 
 Check your work: shardlings check h8_hsdp
+For all exercises of this module: README.md, or shardlings show 08_training
+Going further: below the code
 """
 
 import jax
@@ -41,7 +54,7 @@ ROWS = P(None, ("rep", "shard"))
 
 
 def hsdp_grads(w, x, y, *, mesh):
-    """The gradient of the mean squared error over all micro-batches, and its norm.
+    """Return the gradient of the mean squared error over all micro-batches, and its norm.
 
     Args: w float32[D, K] sharded P('shard'); x float32[M, B, D], y float32[M, B, K] sharded ROWS.
     Returns: (float32[D, K] sharded P('shard'), a number).
@@ -52,7 +65,7 @@ def hsdp_grads(w, x, y, *, mesh):
 
 # Question hsdp_far_bytes [GB]
 # A model of 13 billion parameters trains with HSDP on 8 nodes of 8 GPUs, sharded within a node.
-# How many bytes of bfloat16 gradients does each GPU send to other nodes?
+# How many GB of bfloat16 gradients does each GPU send to other nodes in a step?
 #
 # Answer in GB (a bare number), or with a unit.
 # Model: ring over the nodes: what a device sends of an array it holds is 2 (R-1)/R of it; 1 GB is
@@ -61,9 +74,9 @@ hsdp_far_bytes = None  # TODO: your answer
 
 
 # Question hsdp_time [ms]
-# 13 billion bfloat16 gradients on 2 nodes of 8 B200, sharded within a node: first the reduce-
-# scatter in the node, then the all-reduce between nodes, both bound by bandwidth. How long do the
-# two take?
+# 2 nodes of 8 B200 sum 13 billion bfloat16 gradients, sharded within a node. First comes the
+# reduce-scatter in the node, then the all-reduce between nodes; bandwidth bounds both. How long
+# do the two collectives take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth
@@ -72,3 +85,11 @@ hsdp_far_bytes = None  # TODO: your answer
 # node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.
 hsdp_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). There `rep` is the data-centre
+# network between nodes or pods.
+#
+# **Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.

@@ -1,15 +1,8 @@
 """# I1 A pipeline of micro-batches
 
-P devices in a row hold the layers of a model, each as many as the others. If one batch went from device to device,
-all but one would wait. So the batch is cut into M *micro-batches*: in every *tick* each device works on another of
-them and hands on what it made.
-
-**Task.** Write the way there as a body for `shard_map` (wrapped for you, with `check_vma=False`). `stage(ws, a)` is
-given: the layers of one device. The last device returns the M outputs, all others zeros. Gradients are checked, too:
-JAX differentiates your ticks.
-
-**Budget.** M + P − 1 ticks; in each a device computes one stage and hands on one micro-batch. Permutes and nothing
-else.
+P devices in a row hold the layers of a model, L/P layers each. If a whole batch went from device to device, all
+devices but one would wait. So the batch is cut into M *micro-batches*. In every *tick* each device works on a
+different micro-batch, and sends its result to the next device.
 
 ```
    tick     0   1   2   3   4   5   6   7      P = 4, M = 5
@@ -19,39 +12,36 @@ else.
    pp=3     .   .   .  F0  F1  F2  F3  F4
 ```
 
-The dots are the *bubble*. All devices run one program, so in a bubble they compute as well: on junk, for nothing. Of
-M + P − 1 ticks a device uses M.
+The dots are the *bubble*. All devices run one program, so in the bubble they compute on junk.
 
-Mind the junk. Whom no pair of a `ppermute` names as target receives zeros, and `stage` divides by the length of each
-row: 0/0 is NaN. The output is right if nobody looks at it, but gradients are not: the gradient of what is thrown away
-is 0, and 0 · NaN is NaN.
+**Write** the body `gpipe_forward(ws, x)`. `stage(ws, a)`, the layers of one device, is given.
 
-**Small case.** P = 4, M = 5: 8 ticks, a bubble of 3/8. With M = 27 it is 3/30, a tenth.
+| | shape on one device | layout |
+|---|---|---|
+| `ws` | float32[L/P, D, D] | `P("pp")`: the device's layers |
+| `x` | float32[M, b, D] | whole: all micro-batches |
+| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the others |
 
-**In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
-float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
-of the core, `P` a hop, times are in us.
+**What is checked**
 
-```
-24,302.753 us, 7 permutes, 0% of their time hidden
-         │0            │5,000        │10,000      │15,000       │20,000
-compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
-link pp+     P···     P···     P···    P···     P···    P····    P···
-```
+| check | rule, per device | small case |
+|---|---|---|
+| outputs | the last device has the outputs, the others zeros | |
+| gradients | gradients of `ws` and `x` through your ticks, by JAX, are those of one device | |
+| collectives | permutes and no other collective | |
+| ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
 
-A product waits for the hop before it, and the hop for the product before it: with d for a stage and h for a hop it
-takes (M + P − 1) · d + (M + P − 2) · h.
+Mind the junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
+row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 ·
+NaN is NaN.
 
-**In real systems** stages are on different hosts or pods, since what is handed on is small next to weights and
-gradients.
+**Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
-**Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.
-
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** P=4, M=5: 8 ticks. Each device is useful in 5, so the bubble is 3/8. With M=27 it is 3/30.
 
 Check your work: shardlings check i1_gpipe_forward
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import jax
@@ -67,7 +57,7 @@ def stage(ws, a):
 
 
 def gpipe_forward(ws, x):
-    """All micro-batches through all layers.
+    """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
     Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
@@ -77,8 +67,9 @@ def gpipe_forward(ws, x):
 
 
 # Question pipeline_time [ms]
-# 6 micro-batches of 2048 tokens go through 4 v5p chips in a row, each with two layers whose `w`
-# is bfloat16[8192, 8192]. How long does the way there take, until the last output is made?
+# 6 micro-batches of 2048 tokens go through 4 v5p chips in a row. Each chip has two layers whose
+# `w` is bfloat16[8192, 8192]. How long does the forward pass take, until the last chip has
+# computed the last output?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one
@@ -90,10 +81,33 @@ pipeline_time = None  # TODO: your answer
 
 
 # Question bubble_flops [TFLOP]
-# 4 devices with three layers each (`w` is bfloat16[8192, 8192]), 24 micro-batches of 1024 tokens.
-# How many TFLOP do all devices together spend on junk?
+# 4 devices have three layers each (`w` is bfloat16[8192, 8192]). 24 micro-batches of 1024 tokens
+# go through. How many TFLOP do all devices together spend on junk?
 #
 # Answer in TFLOP (a bare number), or with a unit.
 # Model: one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is
 # 10^12 FLOPs.
 bubble_flops = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
+# float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
+# of the core, `P` a hop, times are in us.
+#
+# ```
+# 24,302.753 us, 7 permutes, 0% of their time hidden
+#          │0            │5,000        │10,000      │15,000       │20,000
+# compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
+# link pp+     P···     P···     P···    P···     P···    P····    P···
+# ```
+#
+# A matmul waits for the hop before it, and the hop waits for the matmul before it. With d for a stage and h for a
+# hop, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own
+# profile lets permutes run beside the core, too.
+#
+# **In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
+# weights and gradients.
+#
+# **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.

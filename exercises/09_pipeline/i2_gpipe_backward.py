@@ -1,17 +1,8 @@
-"""# I2 The way back through a pipeline
+"""# I2 The backward pass of a pipeline
 
-I1's pipeline learns. When the last device has all outputs, gradients run the other way: in a tick every device takes
-the gradient that arrives for what it made, and passes the gradient of what it was given to the device before. For
-that it needs the inputs of its stage again, so on the way there each device keeps a *stash* of them.
-
-**Task.** Write one training step as a body for `shard_map` (wrapped for you, with `check_vma=False`). `stage` is
-given, as in I1. The loss is the mean of `(output − y)²` over all M micro-batches together. Return the loss, and the
-device's layers after `w − rate · gradient`. All micro-batches see the same weights.
-
-**Budget.** M + P − 1 ticks there and as many back. Permutes only, and one all-reduce of one number, the loss. In
-memory, beside the arguments: one stash of the stages' inputs, one sum of gradients and what a single tick takes. The
-inputs of every layer are too much, and so is a gradient for each micro-batch. Write the ticks as loops: the memory of a
-program of more than 5,000 operations cannot be followed.
+I1's pipeline learns. When the last device has all outputs, gradients run in the other direction. In a tick a device
+receives the gradient of its output and sends the gradient of its input to the device before. For that it needs the
+input of its stage again. So in the forward pass each device keeps a *stash* of these inputs.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4
@@ -20,22 +11,38 @@ program of more than 5,000 operations cannot be followed.
    pp=2     .   .  F0  F1  F2  F3  B0  B1  B2  B3   .   .
 ```
 
-In the dots a device computes, too, on junk. A gradient of junk is masked with `jnp.where`: 0 · NaN is NaN.
+In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Small case.** `jax.vjp(stage, ws, a)` computes the stage again and returns its output and a function from the
-gradient of the output to those of `ws` and `a`. So a tick of the way back costs three ticks of the way there: again,
-and once for each of the two gradients.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. `stage` is given. The loss is the mean of
+`(output − y)²` over all M micro-batches together.
 
-**In real systems** this is GPipe with rematerialization. Devices that keep what is inside their layers skip the
-"again" and pay in memory.
+| | shape on one device | layout |
+|---|---|---|
+| `ws` | float32[L/P, D, D] | `P("pp")` |
+| `x`, `y` | float32[M, b, D] | whole |
+| returns: loss | float32[] | whole |
+| w − rate · gradient | as `ws` | `P("pp")` |
 
-**Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule, per device | small case |
+|---|---|---|
+| loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
+| ticks | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
+| memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
+
+Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
+follow the memory of a program of more than 5,000 operations.
+
+**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash` of a stage), D width.
+
+**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
+and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:
+again, and one for each gradient.
 
 Check your work: shardlings check i2_gpipe_backward
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import jax
@@ -51,7 +58,7 @@ def stage(ws, a):
 
 
 def gpipe_step(ws, x, y, *, rate):
-    """One step of gradient descent.
+    """Make one step of gradient descent.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches; rate a number.
     Returns: (loss, ws after the step).
@@ -61,8 +68,8 @@ def gpipe_step(ws, x, y, *, rate):
 
 
 # Question gpipe_stash [MiB]
-# 4 stages of 5 layers each, 32 micro-batches of 3072 tokens, bfloat16[3072, 8192] between stages.
-# How many MiB is the stash of one device when the way there is done?
+# A pipeline has 4 stages of 5 layers each, 32 micro-batches of 3072 tokens, and bfloat16[3072,
+# 8192] between stages. How many MiB is the stash of one device at the end of the forward pass?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: a stash of inputs of stages and nothing else; 1 MiB is 2^20 bytes.
@@ -70,12 +77,21 @@ gpipe_stash = None  # TODO: your answer
 
 
 # Question gpipe_step_time [ms]
-# `gpipe_step` on 8 v5p chips: 12 micro-batches of 4096 tokens, each stage three layers whose `w`
-# is bfloat16[6144, 6144]. How long does a step take?
+# `gpipe_step` runs on 8 v5p chips with 12 micro-batches of 4096 tokens. Each stage has three
+# layers whose `w` is bfloat16[6144, 6144]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: arithmetic at the peak rate and nothing else; the way back computes each stage again.
+# Model: arithmetic at the peak rate and nothing else; the backward pass computes each stage
+# again.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gpipe_step_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** This is GPipe with rematerialization. Devices that keep the values inside their layers need not
+# compute the stage again, and pay in memory.
+#
+# **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.

@@ -1,18 +1,8 @@
 """# I3 One forward, one backward
 
-GPipe sends all micro-batches there before the first comes back, so its first device keeps the inputs of M of them.
-But the last device can start back with a micro-batch as soon as it has it. Who then alternates, one forward, one
-backward (1F1B), takes just as long and keeps fewer.
-
-**Task.** Write `schedule_1f1b(P, M)`: a grid of P rows, one for each device, and one cell for each tick: `"F2"`
-(forward with micro-batch 2), `"B2"` (backward) or `""` (idle).
-
-- A device does one thing in a tick. Each device has F and B of every micro-batch once.
-- What is made in a tick can be used from the next one on. `F2` on device s needs `F2` of device s − 1; `B2` needs
-  `B2` of device s + 1, and on the last device its own `F2`.
-
-**Budget.** 2 (M + P − 1) ticks, idle ones at the end included. On device s no more than P − s micro-batches are *in flight*: forward has begun and
-backward is not yet done.
+GPipe finishes the forward pass of all M micro-batches before the first backward. So its first device keeps M
+inputs. But the last device can start the backward of a micro-batch as soon as it has its forward. A schedule of one
+forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
 
 ```
    GPipe       0   1   2   3   4   5   6   7   8   9  10  11    in flight
@@ -26,26 +16,42 @@ backward is not yet done.
      pp=2      .   .  F0  B0  F1  B1  F2  B2  F3  B3   .   .        1
 ```
 
-**Small case.** P = 4, M = 8: 22 ticks. The last device cannot begin before tick 3, then has 16 things to do, and
-after the last of them B7 still has three devices to pass: 3 + 16 + 3. No schedule is shorter. Of its 22 ticks a
-device is idle in 6, a part of (P − 1) / (M + P − 1) = 3/11, as in GPipe.
+**Write** `schedule_1f1b(P, M)`.
 
-M may be smaller than P. Where something is idle, and which of two things comes first, is up to you.
+| | type | meaning |
+|---|---|---|
+| `P`, `M` | int | devices, micro-batches; M may be smaller than P |
+| returns | P lists of str | one list per device, one cell per tick: `"F2"`, `"B2"` or `""` (idle) |
 
-**In real systems** a backward takes about twice as long as a forward, (M + P − 1) · (f + b) in all. 1F1B is what
-Megatron and DeepSpeed run; I5 runs it, too.
+**What is checked**
 
-**Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Memory-Efficient Pipeline-Parallel DNN
-Training*.
+| check | rule | P=4, M=8 |
+|---|---|---|
+| complete | every device has F and B of every micro-batch once, one in a tick | 16 cells |
+| order | every cell comes in a later tick than the cell that it needs | |
+| ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
+| in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
+
+`F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
+device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere, and of
+two possible cells either may come first.
+
+**Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
+
+**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After them B7 passes three more
+devices: 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P − 1) =
+3/11, as in GPipe.
 
 Check your work: shardlings check i3_schedule_1f1b
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import math
 
 
 def schedule_1f1b(P, M):
-    """The schedule of a pipeline step.
+    """Return the schedule of a pipeline step.
 
     Args: P devices, M micro-batches.
     Returns: a list of P lists of "F0", "B0", "F1", ... or "", one entry for each tick.
@@ -55,9 +61,9 @@ def schedule_1f1b(P, M):
 
 
 # Question in_flight_memory [MiB]
-# 12 devices run 1F1B with only 6 micro-batches of 2048 tokens; bfloat16[2048, 7168] goes from one
-# device to the next. How many MiB of inputs do all devices keep, each at its worst moment, added
-# up?
+# 12 devices run 1F1B with only 6 micro-batches of 2048 tokens. Each device sends bfloat16[2048,
+# 7168] to the next. At its worst moment a device keeps the most inputs. How many MiB do the
+# devices' worst moments add up to?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: bfloat16; one input of its stage for each micro-batch in flight, at the worst moment; 1
@@ -66,8 +72,8 @@ in_flight_memory = None  # TODO: your answer
 
 
 # Question time_of_1f1b [ms]
-# 1F1B on 8 v4p chips: 40 micro-batches of 4096 tokens, each stage four products with a
-# bfloat16[8192, 8192]. How long does a step take?
+# 1F1B runs on 8 v4p chips with 40 micro-batches of 4096 tokens. The forward of a stage has four
+# matmuls with a bfloat16[8192, 8192]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: arithmetic at the peak rate, devices with programs of their own; b = 2 f, nothing is
@@ -76,3 +82,12 @@ in_flight_memory = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 time_of_1f1b = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** A backward takes about twice as long as a forward. The step then takes (M + P − 1) · (f + b).
+# Megatron and DeepSpeed run 1F1B; I5 runs it, too.
+#
+# **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Memory-Efficient Pipeline-Parallel DNN
+# Training*.

@@ -1,50 +1,62 @@
 """# I4 Ranks that wait for ever
 
-In JAX all devices run one program, and the compiler sees to it that they meet. Pipelines on GPUs are often written
-rank by rank, with sends, receives and collectives, and nobody sees to it. A rank that waits for what never comes is
-no error: it hangs.
-
-**Task.** Write `run_ranks(programs)`. `programs[r]` is the list of operations of rank r. Return `(order, stuck)`: the
-operations that end, each as `(rank, number in its program)`, in an order in which they can; and the ranks that never
-get to the end of their program, in ascending order. By these rules:
-
-- A rank does its operations one after the other; the next begins when one has ended.
-- `("send", to, name)` ends when its message is received.
-- `("isend", to, name)` ends at once, and its message is on its way. `("wait", name)` ends when the message of this
-  rank's last `isend` of that name is received.
-- `("recv", source, name)` takes the oldest message from `source` that is not received yet, and waits for one. Names
-  do not travel: what `source` calls it does not matter. The messages of a pair keep their order, whether by `send` or
-  `isend`.
-- `("all_reduce", group)` ends, on all ranks of the group together, when each of them is at an `all_reduce` of this
-  group.
-
-What ends together may stand in any order. So may whatever does not wait for each other.
+In JAX all devices run one program, and the compiler matches their communication. Pipelines on GPUs are often
+written rank by rank, and nothing matches sends with receives. A rank whose message never comes raises no error: it
+hangs. Here you find such ranks.
 
 ```
    rank 0   send to 1   recv from 1        both wait for ever: each send
    rank 1   send to 0   recv from 0        ends when it is received
 
-   rank 0   isend to 1  recv from 1  wait  nobody waits for long
+   rank 0   isend to 1  recv from 1  wait  all operations end
    rank 1   isend to 0  recv from 0  wait
 ```
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has nothing to do. Then `([], [0, 1])`.
-If rank 2 sent to rank 0 instead, it would be stuck as well: rank 0 is not there to receive. A rank that waits for one
-that is stuck is stuck.
+**Write** `run_ranks(programs)`.
 
-**In real systems** this is a job that looks busy and makes no progress, until a watchdog ends it: with NCCL,
-PyTorch's waits ten minutes unless told otherwise.
+| | type |
+|---|---|
+| `programs` | one list of operations per rank; rank r runs `programs[r]` |
+| returns: `order` | list of (rank, index in its program): the operations that end, in a possible order |
+| `stuck` | ranks that never end their program, ascending |
 
-**Read on.** CS336, lecture 8, on point-to-point operations; `torch.distributed` in the PyTorch documentation.
+A rank runs its operations one after the other. The next begins when one has ended.
+
+| operation | ends |
+|---|---|
+| `("send", to, name)` | when its message is received |
+| `("isend", to, name)` | at once; the message is on its way |
+| `("wait", name)` | when the message of this rank's last `isend` of that name is received |
+| `("recv", source, name)` | when a message from `source` is there; it takes the oldest one that is not received yet |
+| `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |
+
+**What is checked**
+
+| check | rule: the order can happen and goes as far as it can; `stuck` is exact |
+|---|---|
+| messages | with send and recv |
+| isend | with isend and wait, too |
+| groups | with all_reduce in groups |
+| mixed | with all of them together |
+
+A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
+end together, or that do not wait for each other, have no fixed order.
+
+**Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
+
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
+If rank 2 sent to rank 0, it would be stuck, too: rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import math
 
 
 def run_ranks(programs):
-    """Run programs of ranks as far as they get.
+    """Run the programs of all ranks as far as possible.
 
     Args: programs: for each rank a list of operations, such as [("isend", 1, "a"), ("recv", 1, "b"), ("wait", "a")].
     Returns: (order, stuck): a list of (rank, number of an operation), and a list of ranks.
@@ -54,8 +66,8 @@ def run_ranks(programs):
 
 
 # Question blocking_ring_time [ms]
-# 6 B200 in one node pass arrays of 20 GB round a ring, each to the next rank, by `send` and
-# `recv`. Rank 0 receives first, all others send first. How long does it take until everybody is
+# 6 B200 in one node send arrays of 20 GB round a ring, each to the next rank, by `send` and
+# `recv`. Rank 0 receives first, all others send first. How long does it take until all ranks are
 # done?
 #
 # Answer in ms (a bare number), or with a unit.
@@ -68,11 +80,19 @@ blocking_ring_time = None  # TODO: your answer
 
 
 # Question alternating_ring_time [ms]
-# The same, but all even ranks send first and all odd ones receive first. It is done on 8 A100,
-# and when they are through on 7 of them, with 3 GB each time. How long do the two take together?
+# Here all even ranks of such a ring send first, and all odd ranks receive first. 8 A100 do this,
+# and after them 7 A100, with arrays of 3 GB each time. How long do the two rings take together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: as above.
 # Hardware: A100: 300 GB/s out of each GPU into the switch of its node of 8; HBM 80 GB at 2.0e12
 # B/s; bf16 3.1e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of 2025-08-18.
 alternating_ring_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Such a job looks busy and makes no progress until a watchdog ends it. With NCCL, PyTorch's
+# watchdog waits ten minutes by default.
+#
+# **Read on.** CS336, lecture 8, on point-to-point operations; `torch.distributed` in the PyTorch documentation.

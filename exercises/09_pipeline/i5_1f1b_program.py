@@ -1,11 +1,7 @@
 """# I5 1F1B as a program
 
-GPipe keeps the inputs of M micro-batches. I3's schedule keeps P at most, since each goes back as soon as it can. Here
-it runs.
-
-**Task.** Write the gradient of a pipeline as a body for `shard_map` (wrapped for you, with `check_vma=False`), in the
-order of this grid. In each tick a device goes there with one micro-batch (F) or back with one (B), and hands on one
-array:
+GPipe keeps the inputs of M micro-batches. I3's schedule keeps at most P. Here it runs: in each tick a device does
+one forward (F) or one backward (B), and sends one array.
 
 ```
  tick  0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15     P = 4, M = 5
@@ -15,37 +11,40 @@ array:
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one of them in even ticks, the
-other in odd ones. In the dots there is such an i as well, below 0 or above M − 1; what is computed then is junk.
+Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
+other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
-`stage`, the loss and the devices' layers are those of I2. Return the loss and the gradient of the device's layers.
+**Write** the body `grad_1f1b(ws, x, y)`. `stage` and the loss are those of I2.
 
-**Budget.** 2 (M + P − 1) ticks, as a loop: a program that writes out every tick is too long to be followed. Permutes
-only, two in a tick at most, and one all-reduce of the loss. The stash does not grow with M: P inputs are enough. M is
-63 where memory is checked, and a stash of M inputs fails. The arrays that are checked are so small that on P = 4 chips a tick takes the 1 us of its hop, by the course's
-clock: it counts your ticks.
+| | shape on one device | layout |
+|---|---|---|
+| `ws` | float32[L/P, D, D] | `P("pp")` |
+| `x`, `y` | float32[M, b, D] | whole |
+| returns: loss | float32[] | whole |
+| gradient of `ws` | as `ws` | `P("pp")` |
 
-**Small case.** On P = 4, device 0 holds the inputs of micro-batches 0 to 3 in tick 6, and B0 lets go of the first
-before F4 comes: slot `i % P` of the stash is free when it is needed. Device 3 never holds more than one.
+**What is checked**
 
-**In time.** All devices run one program, and each waits for its neighbours: a tick is as long as the longer of F and
-B. B computes the stage again, three times the arithmetic of F. So the step takes 2 (M + P − 1) · 3 units, GPipe's (M
-+ P − 1) · 4: here memory is paid for with time. Devices with programs of their own need (M + P − 1) · 4 for 1F1B,
-too.
+| check | rule, per device | small case |
+|---|---|---|
+| value | loss and gradient are those of one device | |
+| ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
-**Beyond.** F and B in one tick, each of another micro-batch: M + 2P − 2 ticks of 4 units, and a stash of 2P − 1
-inputs. That is allowed, and so is a copy of such a stash in each tick.
+On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
+loop: the grader cannot follow them written out.
 
-**In real systems** 1F1B is Megatron's and DeepSpeed's schedule, each device with a program of its own.
+Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
+each tick.
 
-**Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Efficient Large-Scale Language Model
-Training on GPU Clusters Using Megatron-LM*.
+**Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**Small case.** P=4, M=5: 2 · 8 = 16 ticks. In tick 6 device 0 holds inputs 0 to 3. B0 in tick 7 frees slot 0, and
+F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
 
 Check your work: shardlings check i5_1f1b_program
+For all exercises of this module: README.md, or shardlings show 09_pipeline
+Going further: below the code
 """
 
 import jax
@@ -61,7 +60,7 @@ def stage(ws, a):
 
 
 def grad_1f1b(ws, x, y):
-    """The loss and its gradient, one forward, one backward.
+    """Return the loss and its gradient, in the order of one forward, one backward.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches.
     Returns: (loss, gradient of ws).
@@ -71,8 +70,9 @@ def grad_1f1b(ws, x, y):
 
 
 # Question stash_saved [MiB]
-# 8 stages, 28 micro-batches of 3072 tokens, a stage's input is bfloat16[3072, 8192]. How many MiB
-# smaller than the stash of GPipe is that of your program, on each device?
+# A pipeline has 8 stages and 28 micro-batches of 3072 tokens; a stage's input is bfloat16[3072,
+# 8192]. How many MiB smaller is your program's stash of P inputs than the stash of GPipe, on each
+# device?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: bfloat16; a stash holds the inputs of stages and nothing else; 1 MiB is 2^20 bytes.
@@ -80,8 +80,9 @@ stash_saved = None  # TODO: your answer
 
 
 # Question lock_step_time [ms]
-# Your program on 8 v4p chips: 12 micro-batches of 2048 tokens, each stage two layers whose `w` is
-# bfloat16[8192, 8192]. How long does it take?
+# Your program runs on 8 v4p chips with 12 micro-batches of 2048 tokens, in the order of the grid
+# above. Each stage has two layers whose `w` is bfloat16[8192, 8192]. How long does the program
+# take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes
@@ -90,3 +91,18 @@ stash_saved = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 lock_step_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In time.** All devices run one program, and each waits for its neighbours. So a tick is as long as the longer of F
+# and B. B computes the stage again: three times the matmuls of F. The step takes 2 (M + P − 1) · 3 units, and GPipe's
+# takes (M + P − 1) · 4. Here time pays for memory. With a program of its own on each device, 1F1B needs (M + P − 1) ·
+# 4, too.
+#
+# **Both in one tick.** The allowed form has ticks of 4 units, M + 2P − 2 of them.
+#
+# **In real systems.** 1F1B is Megatron's and DeepSpeed's schedule, with a program of its own on each device.
+#
+# **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Efficient Large-Scale Language Model
+# Training on GPU Clusters Using Megatron-LM*.

@@ -1,17 +1,8 @@
 """# J1 Experts on other devices
 
-A layer has E experts, each with weights of its own, and each token goes through k of them: more parameters, and no more
-arithmetic per token. Experts are cut over ep, and so are the tokens: whoever needs an expert sends its token there.
-
-**Task.** Write the body `moe(x, route, w, k=, cap=)`. The gates of a token are the softmax of its row of `route` over all E
-experts; it chooses the k with the largest. Its result is the sum over its choices of gate · tanh(token · W of the expert).
-
-**Capacity.** A device has room for `cap` of its tokens for each expert, so that all that is sent has a known shape. It serves
-first choices before second ones, and among equals the token that stands first. A choice for which no room is left is dropped:
-it adds nothing, and other gates stay as they are.
-
-**Budget.** All-to-alls over ep and nothing else: one there, one back, of `E · cap` rows, each with one number more if need
-be. Backward the same; JAX does that, and adds W's gradient over dp, whose devices have the same experts and other tokens.
+A layer has E experts, each with its own weights, and each token goes through k of them: more parameters, the same
+arithmetic per token. Axis ep cuts experts and tokens. A device sends each token to its expert's device, and gets
+the result back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -22,19 +13,38 @@ be. Backward the same; JAX does that, and adds W's gradient over dp, whose devic
    c's second choice finds no room: dropped
 ```
 
-**Small case.** 6 tokens of 5 numbers on each of 4 devices, 8 experts, cap=2: 16 rows are sent for 12 choices, some of them empty.
-Three quarters leave the device: 12 · 5 · 4 = 240 bytes there, and 12 rows of results come back.
+**Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
+experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
+tanh(token · W of the expert).
 
-**In real systems**: expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity drops
-little. DeepSeek-V3 and others drop nothing: then it is data that decides how much is sent (`ragged_all_to_all`).
+**Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
+on, each in the order of tokens. A choice without a slot is dropped: it adds nothing, and the other gates do not
+change.
 
-**Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
+| | whole shape | layout |
+|---|---|---|
+| `x`, `route` | float32[S, D], float32[S, E] | `TOKENS`: rows over (dp, ep) |
+| `w` | float32[E, D, F] | `EXPERTS`: experts over ep |
+| returns | float32[S, F] | `TOKENS` |
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| value | the sum over each token's choices that have a slot | |
+| gradients | gradients of `x`, `w` and `route`, by JAX | |
+| what is sent | over ep only all-to-alls, in each pass (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
+| | forward pass: nothing over dp | |
+
+**Symbols.** S tokens, D and F widths, N devices along ep.
+
+**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16
+slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes there, 12 · 4 · 4 =
+192 back. The budget has 2 numbers per slot more.
 
 Check your work: shardlings check j1_moe
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -49,7 +59,7 @@ EXPERTS = P("ep", None, None)
 
 
 def moe(x, route, w, *, k, cap):
-    """Each token through its k experts, weighted by its gates.
+    """Return each token's results from its k experts, weighted by its gates and added.
 
     Args: blocks of x float32[S, D] ((dp, ep), -), of route float32[S, E] ((dp, ep), -), of w float32[E, D, F] (ep, -, -).
     Returns: a block of float32[S, F] ((dp, ep), -).
@@ -59,9 +69,9 @@ def moe(x, route, w, *, k, cap):
 
 
 # Question moe_bytes [MB]
-# Each of 4 devices has 3072 tokens of 5120 bfloat16 numbers, each of which chooses 4 experts.
-# Devices have room for 150 % of their choices, spread evenly over all experts; results are as
-# wide as tokens. How many MB does a device send forward, there and back?
+# Each of 4 devices has 3072 tokens of 5120 bfloat16 numbers. Each token chooses 4 experts. All
+# slots of a device together are 150 % of its choices, and every expert has as many. Results are
+# as wide as tokens. How many MB does a device send in the forward pass, to the experts and back?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -69,9 +79,9 @@ moe_bytes = None  # TODO: your answer
 
 
 # Question moe_hides_from [a number]
-# Experts have 3 matrices between D and F numbers (D·F parameters each), and results have D
-# numbers again. Tokens are bfloat16 and go to experts on a ring of 8 v4p chips, all of which have
-# as many. How large must F be that the two all-to-alls take no longer than the products?
+# An expert has 3 matrices of D·F parameters each; its results have D numbers, as its tokens.
+# Tokens are bfloat16 and go to experts on a ring of 8 v4p chips. Every chip gets the same number
+# of tokens. From which F on do the two all-to-alls take no longer than the matmuls?
 #
 # Answer with a bare number.
 # Model: ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link;
@@ -80,3 +90,12 @@ moe_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 moe_hides_from = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity
+# drops little. DeepSeek-V3 and others drop nothing. There the data decide how many bytes are sent
+# (`ragged_all_to_all`).
+#
+# **Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

@@ -1,20 +1,7 @@
 """# J2 Ring attention
 
-A text is so long that its positions are cut over the devices of cp, and stay cut in attention too: queries stay at home,
-blocks of keys and values go round a ring, and no device ever has all of them.
-
-**Task.** Write the body `ring_attn(q, k, v, causal=, striped=)`: for each head, the softmax of `q · k` over the positions (not
-scaled), and the mean of the rows of `v` with these weights. With `causal` a query sees its own position and those before it.
-A device has T/N rows: device i those from `i · T/N` on, or with `striped` every N-th, from i on. Each device may have some
-of the heads only (tp); they need nothing of one another.
-
-**Gradients** are asked too. JAX's own will do, with a `jax.checkpoint` around each round, so that no round's weights are
-kept; it keeps K and V of each round. The solution keeps neither: its own backward pass sends K and V round again, and beside
-them the sums of their gradients, until these are home.
-
-**Budget.** Forward, a device sends K and V N − 1 times, and holds what one round needs: K and V of all devices are too
-much. With gradients it sends K, V and their gradients N times more at most. It may keep K and V of each round, and no T/N
-by T/N scores or weights of a round that is done. One number more for each row and block sent comes free.
+A text is so long that axis cp cuts its positions, in attention, too. Queries stay on their devices. Blocks of keys
+and values go round a ring, and each round adds one block to a running softmax.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head
@@ -23,22 +10,38 @@ by T/N scores or weights of a round that is done. One number more for each row a
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Small case.** Scores (1, 2) in round 0: max 2, mass e^-1 + 1 = 1.368. Score 4 in round 1: max 4, and the old mass counts e^-2 of
-what it did: 1.368 · 0.135 + 1 = 1.185. Without that factor it would be 2.368.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
+not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
+before it.
 
-**Stripes.** When a text is cut in blocks, the last device has something to do in all rounds and the first in one, yet
-each round waits for the slowest. Of two stripes each query sees about half of the other's keys, in all rounds alike.
+| | whole shape | layout |
+|---|---|---|
+| `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-**In real systems**: context parallelism for long texts; blocks are folded in as flash attention does it. J3 swaps
-positions for heads instead, which sends less but needs enough heads.
+Device i has positions i · T/N and on; with `striped` it has every N-th position, from i on.
 
-**Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule, per device | small case |
+|---|---|---|
+| value | blocks, causal and not; stripes | |
+| gradients | gradients of q, k and v | |
+| sent, forward | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
+| memory, forward | forward pass, cp=8: what one round needs, not K and V of all devices | |
+| sent, with gradients | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, with gradients | with gradients, cp=8: no scores or weights of a finished round | |
+
+A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
+keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
+
+**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
+
+**Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
+e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
 
 Check your work: shardlings check j2_ring_attention
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -47,19 +50,20 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_attn(q, k, v, *, causal, striped):
-    """Attention of a text whose positions are cut over cp, in blocks or in stripes, and its heads over tp.
+    """Return the attention of a text; cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
 
-    Args: blocks of q, k and v float32[T, H, d] (cp, tp, -). causal: a query sees positions up to its own.
-    Returns: a block of float32[T, H, d] (cp, tp, -).
+    Args: one device's q, k and v, blocks of float32[T, H, d] sharded P('cp', 'tp'). causal: a query sees positions up to its own.
+        striped: device i has every N-th position, from i on.
+    Returns: one device's block of float32[T, H, d] sharded P('cp', 'tp').
     """
     # TODO: write this function
     raise NotImplementedError("ring_attn")
 
 
 # Question ring_hides_from [a number]
-# Attention in bfloat16, not causal, on a ring of 16 v4p chips: 64 query heads, and 8 key heads
-# that are sent round as 8. How many positions must a text have, over all chips, that no round's
-# hop takes longer than its products?
+# Attention runs in bfloat16, not causal, on a ring of 16 v4p chips. It has 64 query heads and 8
+# key heads, and sends keys and values of these 8 heads round the ring. From how many positions of
+# the whole text on does no round's hop take longer than its matmuls?
 #
 # Answer with a bare number.
 # Model: a hop takes its bytes / W1, one direction of a link; products take FLOPs / C.
@@ -70,8 +74,9 @@ ring_hides_from = None  # TODO: your answer
 
 
 # Question stripes_save [ms]
-# Causal attention of 98304 positions with 24 heads of d=128, bfloat16, on a ring of 4 v4p chips;
-# hops are hidden. How many ms do the rounds take less with stripes than with blocks?
+# Causal attention of 98304 positions with 24 heads of d=128 runs in bfloat16 on a ring of 4 v4p
+# chips; all hops are overlapped. How many ms shorter are all rounds together with stripes than
+# with blocks?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: 4·d FLOPs for each pair of a query and a key that it sees, at C; nothing for other pairs;
@@ -80,3 +85,15 @@ ring_hides_from = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 stripes_save = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **Stripes.** With blocks the last device computes in all rounds and the first in one, and each round waits for the
+# slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
+# same in every round.
+#
+# **In real systems.** Context parallelism for long texts. Devices fold in blocks as flash attention does. J3
+# exchanges positions for heads instead. That sends less, but needs enough heads.
+#
+# **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.

@@ -1,14 +1,8 @@
 """# J3 Ulysses: from positions to heads and back
 
-Attention works on each head alone, and needs all positions of it. Everything around it works on each position alone. When a
-long text is cut by positions, one all-to-all turns "all heads of my positions" into "all positions of my heads", and another
-one turns the result back.
-
-**Task.** Write the body `ulysses(q, k, v)`: causal attention of texts whose positions are cut over x. `rotate` is given; it turns
-queries and keys by their position *in the text*, before they are multiplied. There are more query heads than key heads:
-query head h belongs to key head `h // (Q / K)`. Scores are `q · k`, not scaled. Both numbers of heads can be divided by N.
-
-**Budget.** All-to-alls only. Of q, k, v and the result each device sends (N − 1)/N of its block, once.
+Attention computes each head alone, and needs all positions of it. Everything around attention computes each
+position alone. Axis x cuts the positions of a long text. One all-to-all turns "all heads of my positions" into "all
+positions of my heads". Another one turns the result back.
 
 ```
             heads                                  heads
@@ -19,19 +13,33 @@ query head h belongs to key head `h // (Q / K)`. Scores are `q · k`, not scaled
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Small case.** 2 texts of 12 positions, 8 query heads and 4 key heads of 6 numbers, N=4: a block of q is [2, 3, 8, 6], and becomes
-[2, 12, 2, 6]. Its 1152 bytes keep a quarter at home: 864 are sent.
+**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
+the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
+and K.
 
-**In real systems**: DeepSpeed-Ulysses. The number of key heads bounds the number of devices; ring attention (J2) has no such
-bound, and sends keys and values N − 1 times.
+| | shape on one device | layout |
+|---|---|---|
+| `q`, result | float32[B, T/N, Q, d] | `P(None, "x", None, None)`: positions over x |
+| `k`, `v` | float32[B, T/N, K, d] | the same |
 
-**Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer Models*.
+**What is checked**
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+| check | rule, per device | small case |
+|---|---|---|
+| value | causal attention of whole texts | |
+| what is sent | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
+
+So send K key heads, and repeat them for their query heads after the all-to-all.
+
+**Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
+
+**Small case.** B=2, T=12, Q=8, K=4, d=6, N=4, float32. A block of q is [2, 3, 8, 6] and becomes [2, 12, 2, 6]. It
+has 1152 bytes: 288 stay and 864 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 864 + 2 · 432
+= 2592.
 
 Check your work: shardlings check j3_ulysses
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -48,18 +56,18 @@ def rotate(a, position):
 
 
 def ulysses(q, k, v):
-    """Causal attention with rotated queries and keys.
+    """Return causal attention with rotated queries and keys.
 
-    Args: blocks of q float32[B, T, Q, d], of k and v float32[B, T, K, d], all (-, x, -, -).
-    Returns: a block of float32[B, T, Q, d] (-, x, -, -).
+    Args: one device's blocks of q float32[B, T, Q, d] and of k and v float32[B, T, K, d], all sharded P(None, 'x').
+    Returns: one device's block of float32[B, T, Q, d] sharded P(None, 'x').
     """
     # TODO: write this function
     raise NotImplementedError("ulysses")
 
 
 # Question ulysses_bytes [MB]
-# 3 texts of 24576 positions on 8 devices; 48 query heads and 16 key heads of 128 bfloat16
-# numbers. How many MB does each device send in `ulysses`?
+# `ulysses` runs on 3 texts of 24576 positions and 8 devices, with 48 query heads and 16 key heads
+# of 128 bfloat16 numbers. How many MB does each device send?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -67,8 +75,8 @@ ulysses_bytes = None  # TODO: your answer
 
 
 # Question ulysses_time [us]
-# 2 texts of 40960 positions on a ring of 16 v4p chips; 48 query heads and 16 key heads of 128
-# bfloat16 numbers. How long do the all-to-alls of `ulysses` take, one after the other?
+# `ulysses` runs on 2 texts of 40960 positions and a ring of 16 v4p chips, with 48 query heads and
+# 16 key heads of 128 bfloat16 numbers. How long do its all-to-alls take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W).
@@ -76,3 +84,12 @@ ulysses_bytes = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ulysses_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** DeepSpeed-Ulysses. The number of key heads bounds the number of devices. Ring attention (J2)
+# has no such bound, and sends keys and values N − 1 times.
+#
+# **Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer
+# Models*.

@@ -1,14 +1,8 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time. Each step reads all keys and values so far, the *KV cache*; on long texts it is larger than
-the weights, and is cut: sequences over z, positions over x, heads over y.
-
-**Task.** Write the body `decode(q, k, v, length)`. For each sequence and head: the softmax of `q · k` over the positions, and
-the mean of the rows of `v` with these weights. Only the first `length` positions of a sequence are filled, one at least; what
-the cache holds behind them is left from others. `q` is scaled already.
-
-**Budget.** Over x a device may send what an all-gather of one result of `H + 2` numbers for each of its heads takes, over y
-and z nothing. Keys and values stay where they are.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. It can be larger
+than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax mean is a ratio of two sums
+over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -18,22 +12,36 @@ and z nothing. Keys and values stay where they are.
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-A softmax is a ratio of two sums over the positions, `Σ e^s v / Σ e^s`. Sums can be cut anywhere; ratios cannot be averaged.
-Scores may be in the hundreds, where `e^s` is out of range: subtract the same number from all of a head's, the largest that any
-device has.
+**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
+`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
 
-**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights of the two softmaxes are (1/4, 3/4) and (1/2, 1/2), of the
-whole (1, 3, 1, 1)/6: x0 has two thirds of the mass, not half.
+| | whole shape | layout |
+|---|---|---|
+| `q`, result | float32[B, K, H] | `P("z", "y", None)` |
+| `k`, `v` | float32[B, S, K, H] | `P("z", "x", "y", None)` |
+| `length` | int32[B], from 1 to S | `P("z")` |
 
-**In real systems** this is flash decoding's merge by log-sum-exp, and what a cache shared by several chips needs.
+**What is checked**
 
-**Read on.** *How To Scale Your Model*, "All About Transformer Inference".
+| check | rule, per device | small case |
+|---|---|---|
+| value | the mean of v over the filled positions, weighted by the softmax | |
+| what is sent | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| | over y and z nothing | |
 
-**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
-but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
-`np.asarray(x)`) does not get into the program.
+Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
+from all scores of a head the largest score on any device.
+
+**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
+max).
+
+**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
+alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
+7 numbers, 84 bytes.
 
 Check your work: shardlings check j4_decode
+For all exercises of this module: README.md, or shardlings show 10_experts_attention
+Going further: below the code
 """
 
 import jax
@@ -42,18 +50,19 @@ from jax.sharding import PartitionSpec as P
 
 
 def decode(q, k, v, length):
-    """Attention of one new token to a cache.
+    """Return the attention of one new token to a cache.
 
-    Args: blocks of q float32[B, K, H] (z, y, -), of k and v float32[B, S, K, H] (z, x, y, -), of length int32[B] (z).
-    Returns: a block of float32[B, K, H] (z, y, -).
+    Args: one device's blocks of q float32[B, K, H] sharded P('z', 'y'), of k and v float32[B, S, K, H] sharded P('z', 'x', 'y'), and
+        of length int32[B] sharded P('z').
+    Returns: one device's block of float32[B, K, H] sharded P('z', 'y').
     """
     # TODO: write this function
     raise NotImplementedError("decode")
 
 
 # Question cache_read_time [ms]
-# A layer's cache has 8 heads of 128 bfloat16 numbers. 48 sequences of 40960 positions are cut
-# over x=16, y=2 and z=2 v4p chips as above. How long does a chip take to read its part of the
+# A layer's cache has 8 heads of 128 bfloat16 numbers, and 48 sequences of 40960 positions. A mesh
+# x=16, y=2, z=2 of v4p chips cuts it as above. How long does a chip take to read its part of the
 # layer's cache in a step?
 #
 # Answer in ms (a bare number), or with a unit.
@@ -65,8 +74,8 @@ cache_read_time = None  # TODO: your answer
 
 
 # Question merge_time [us]
-# The positions are cut over a ring of 8 v5p chips, nothing else is. How long does `decode` take
-# to add masses and sums of 3584 sequences with 16 heads of 128, in float32?
+# A ring of 8 v5p chips cuts the positions, and nothing else. How long does `decode` take to add
+# the masses and the sums of v of 3584 sequences with 16 heads of 128 numbers, in float32?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out.
@@ -74,3 +83,11 @@ cache_read_time = None  # TODO: your answer
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 merge_time = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that several chips share needs
+# it.
+#
+# **Read on.** *How To Scale Your Model*, "All About Transformer Inference".

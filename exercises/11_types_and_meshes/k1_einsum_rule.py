@@ -1,26 +1,15 @@
-"""# K1 What becomes of an einsum of shards
+"""# K1 The placement of an einsum's result
 
-Along one axis of the mesh an array has a *placement*: what its devices hold, and what they mean by it.
+Along one mesh axis an array has a *placement*: what each device holds, and which whole array these parts stand for.
 
-| placement | each of the N devices holds | the array that is meant |
+| placement | each of the N devices holds | the whole array |
 |---|---|---|
-| `"R"` | all of it | what any one of them holds |
-| `"S(d)"` | its 1/N of dimension d, the others whole | the parts, put together along d |
+| `"R"` | all of it | what any one device holds |
+| `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Now every device applies the same function to what it holds, and nobody talks. Is the result again an array with one of
-these placements, the one that is due? Then placements are types, and a program can be checked before it runs.
-
-**Tasks.** `einsum_rule(equation, placements)` is the placement of the result of an einsum, `elementwise_rule(op, placements)`
-that of an elementwise function:
-
-| op | result | op | result |
-|---|---|---|---|
-| `"triple"` | 3·x | `"relu"` | max(x, 0) |
-| `"add"` | x + y | `"add_one"` | x + 1 |
-
-Where there is no placement that is right for all arrays placed so, raise `ValueError`: somebody has to slice, gather or
-reduce first. No operand has a letter twice; each letter is in the output or in two operands or more. x and y have one shape.
+Every device applies one function to its parts, without communication. If the results have one of these placements,
+too, a program can be checked before it runs: placements are types.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -30,24 +19,41 @@ reduce first. No operand has a letter twice; each letter is in the output or in 
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Small case.** Two devices hold the partial sums 5 and -3 of the number 2. Tripled: 15 and -9, a partial sum of 6: `"P"`.
-Through relu: 5 and 0, which is neither 2 nor a sum of 2. Plus one: 6 and -2, one too many.
+**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays.
+Such a program must slice, gather or reduce first.
 
-**Checked** against arrays of NumPy, positive and negative numbers mixed, cut in three and computed part by part. One of
-the equations is a batch of graphs, `"bnef,fh->bneh"`: batch, node, edge and embedding may each be cut.
+| | arguments |
+|---|---|
+| `einsum_rule(equation, placements)` | `"ij,jk->ik"`, one placement per operand |
+| `elementwise_rule(op, placements)` | `"triple"` 3·x, `"add"` x + y, `"relu"` max(x, 0), `"add_one"` x + 1 |
 
-**In real systems** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
+No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have one shape.
 
-**Read on.** E. Z. Yang, "Computing sharding with einsum".
+**What is checked**, against NumPy arrays with positive and negative numbers, cut in three and computed part by part
+
+| check | rule |
+|---|---|
+| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
+| `einsum_rule`: sums | partial sums, and `ValueError` where an einsum does not pass them on |
+| `einsum_rule`: no fit | `ValueError` when parts do not fit |
+| `elementwise_rule` | the four operations |
+
+**Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
+
+**Small case.** Two devices hold the partial sums 5 and −3 of 2. Tripled they are 15 and −9, a partial sum of 6:
+`"P"`. Through relu they are 5 and 0, which stand for neither 2 nor a sum of 2. Plus one they are 6 and −2, one too
+many.
 
 Check your work: shardlings check k1_einsum_rule
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
+Going further: below the code
 """
 
 import math
 
 
 def einsum_rule(equation, placements):
-    """The placement of an einsum that every device computes from its own parts.
+    """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
@@ -57,7 +63,7 @@ def einsum_rule(equation, placements):
 
 
 def elementwise_rule(op, placements):
-    """The placement of an elementwise function that every device computes from its own parts.
+    """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
@@ -85,3 +91,10 @@ pending_bytes = None  # TODO: your answer
 # Answer with a bare number.
 # Model: device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first.
 pieces_that_meet = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
+#
+# **Read on.** E. Z. Yang, "Computing sharding with einsum".

@@ -1,43 +1,55 @@
 """# K2 The einsum's gradients, and what is pending in them
 
-An einsum on parts needed no communication (K1). Its backward pass may: where a whole operand has met parts, each device
-knows only its own part's share of that operand's gradient.
-
-**Tasks.** Placements are those of K1: `"R"`, `"S(d)"`, `"P"`, along one mesh axis. In all cases the parts fit: K1's rule has an answer.
-
-1. `einsum_bwd(equation, placements)`: for each operand of a forward einsum, the equation of its gradient and the placement
-   that this gradient has when every device runs that equation on its own parts. The gradient of an einsum is an einsum: the
-   output's gradient takes the operand's place, and the operand's letters become the output. Keep the order of the others.
-2. `gradient_bytes(gradients, sizes, devices)`: from such a list, the bytes that each device sends until every gradient lies as
-   its operand does: what is `"P"` takes a ring all-reduce in float32, nothing else is sent.
-
-The gradient of the *output* is there already. It lies as the output does, except where that is `"P"`: then everybody has
-all of it, for a sum hands its gradient on to each summand unchanged.
+An einsum of parts needs no communication (K1), but its backward pass may. A whole operand meets a different part on
+each device, so each device has only a share of that operand's gradient: it is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
    gradient of x                "sbo,io->sbi"   gx is P      all-reduce
-   gradient of w                "sbi,sbo->io"   gw is S(1)   as w lies
+   gradient of w                "sbi,sbo->io"   gw is S(1)   like w
 ```
 
-**Small case.** A scale `h` on every row, `"sbh,h->sbh"` with x cut along the sequence (`S(0)`) and the scale whole. Each device
-sums over its own rows: the gradient of the scale is `"P"`, that of x is `S(0)`. On 4 devices with h = 8: chunks of 2
-numbers, 6 hops, 48 bytes from each device.
+**Write** two functions. Placements are those of K1, along one mesh axis. In all cases the parts fit: K1's rule has
+an answer.
 
-**In real systems** the first of these all-reduces is what Megatron's tensor parallelism pays in every backward pass; the
-second is the one that is forgotten: everything runs, and each device trains a scale of its own.
+| | returns |
+|---|---|
+| `einsum_bwd(equation, placements)` | for each operand (equation, placement) of its gradient |
+| `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends until every gradient is placed as its operand |
 
-**Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang, "Computing sharding
-with einsum".
+In a gradient's equation the output's gradient takes the operand's place, and the operand's letters become the
+output. The others keep their order. Its placement is that of the result when every device runs this equation on its
+own parts.
+
+The output's gradient is given, placed as the output. But if the output is `"P"`, its gradient is `"R"`: a sum
+passes its gradient to each summand unchanged. A `"P"` gradient takes a ring all-reduce in float32; nothing else is
+sent.
+
+**What is checked**
+
+| check | rule |
+|---|---|
+| `einsum_bwd`: equations | those of the gradients |
+| `einsum_bwd`: placements | of gradients that are placed as their operands, and of pending ones |
+| `einsum_bwd`: sums | the output or an operand is a partial sum |
+| `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
+
+**Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
+
+**Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), the scale `R`.
+Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
+a chunk has 2 numbers: 2 · 3 hops of 8 bytes, 48 bytes.
 
 Check your work: shardlings check k2_einsum_bwd
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
+Going further: below the code
 """
 
 import math
 
 
 def einsum_bwd(equation, placements):
-    """The gradients of an einsum's operands.
+    """Return the gradients of an einsum's operands: equations and placements.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: a list with (equation, placement) for each operand, such as [("ik,jk->ij", "R"), ("ij,ik->jk", "R")].
@@ -47,7 +59,7 @@ def einsum_bwd(equation, placements):
 
 
 def gradient_bytes(gradients, sizes, devices):
-    """Bytes that each device sends until every gradient lies as its operand does.
+    """Return the bytes that each device sends until every gradient is placed as its operand.
 
     Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices along the axis.
     """
@@ -56,10 +68,10 @@ def gradient_bytes(gradients, sizes, devices):
 
 
 # Question columns_to_hide [a number]
-# `y = einsum("sbi,io->sbo", x, w)` in bfloat16 on a ring of 12 v5p: x is whole, s=2048, b=5,
-# i=8192, and w is cut along o. In the backward pass the all-reduce of x's gradient runs while
-# each chip computes its part of w's. From how many output features o (of all chips together) on
-# does it take no longer than that product?
+# `y = einsum("sbi,io->sbo", x, w)` runs in bfloat16 on a ring of 12 v5p chips: x is whole,
+# s=2048, b=5, i=8192, and w is cut along o. In the backward pass the all-reduce of x's gradient
+# overlaps each chip's matmul for its part of w's gradient. How large must the whole dimension o
+# be, so that the all-reduce takes no longer than that matmul?
 #
 # Answer with a bare number.
 # Model: an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls
@@ -79,3 +91,12 @@ columns_to_hide = None  # TODO: your answer
 # Answer in KB (a bare number), or with a unit.
 # Model: a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes.
 scale_gradients = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. The all-reduce
+# of a scale's gradient is often forgotten. Then everything runs, and each device trains a scale of its own.
+#
+# **Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang,
+# "Computing sharding with einsum".

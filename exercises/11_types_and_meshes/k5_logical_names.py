@@ -1,18 +1,8 @@
 """# K5 Names for dimensions, rules for axes
 
-A model is written once and run on many meshes. So its arrays do not name axes of a mesh: each dimension has a *logical* name, and a
-list of rules says which axes cut it. Another mesh or another strategy is another list; the model stays as it is.
-
-**Task.** Write `spec_of(names, rules, mesh)`, the PartitionSpec of an array. `names` has a name, or None (whole), for each dimension, no
-name twice. `rules` is a list of pairs of a name and an axis, a tuple of axes, or None. The rules are tried from first to last:
-
-- A rule serves the dimension of its name, unless a rule before it has served that dimension already.
-- All its axes must be in the mesh, and free: an axis cuts one dimension of an array at most. Otherwise the rule is skipped as a whole,
-  and a later one for the same name may serve instead.
-- A rule with None serves, too: it leaves the dimension whole, whatever comes later.
-- A name that has rules, but none that serves, leaves its dimension whole. A name without any rule is an error: `ValueError`.
-
-`axes_of` is given.
+One model runs on many meshes. So its arrays do not name mesh axes: each dimension has a *logical* name. A list of
+rules says which axes cut a name's dimensions. For another mesh or strategy you change the list, and the model stays
+as it is.
 
 ```
    rules                        ("batch", "seq", "heads")     on dp=2, tp=4
@@ -23,15 +13,38 @@ name twice. `rules` is a list of pairs of a name and an axis, a tuple of axes, o
                                 P("dp", None, "tp")
 ```
 
-**Small case.** With the rules above, ("batch", "seq") alone is `P("dp", "tp")`: here nobody takes tp before seq. With the rule for seq in front
-of that for heads, all three are `P("dp", "tp", None)`: the order of the *rules* decides who is first, not that of the dimensions.
+**Write** `spec_of(names, rules, mesh)`. `axes_of` is given.
 
-**In real systems** Flax and MaxText have lists of this kind, dozens of rules long. What becomes of a rule whose axes are not all there differs
-from one to the other, so read it up.
+| | type |
+|---|---|
+| `names` | a tuple: a name or None (whole) for each dimension, no name twice |
+| `rules` | list of (name, an axis, a tuple of axes, or None) |
+| `mesh` | dict from axis to size |
+| returns | the `PartitionSpec` of the array |
 
-**Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.
+**What is checked**
+
+| check | rule |
+|---|---|
+| names | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
+| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
+| order | the rules are tried from first to last, in whatever order the dimensions are |
+| missing axes | a rule with an axis that the mesh lacks is skipped as a whole |
+| None | a rule with None applies, too: the dimension stays whole, whatever rules follow |
+| no rule | `ValueError` for a name that no rule has |
+
+After a skipped rule a later rule for the same name may still apply.
+
+**Symbols.** In the questions → separates a rule's name from its axes; B, S, E, F are sizes of batch, seq, embed,
+mlp.
+
+**Small case.** With the rules above, ("batch", "seq") alone is `P("dp", "tp")`: no other dimension takes tp first.
+With the rule for seq in front of that for heads, all three names give `P("dp", "tp", None)`. The order of the
+*rules* decides, not that of the dimensions.
 
 Check your work: shardlings check k5_logical_names
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
+Going further: below the code
 """
 
 from jax.sharding import PartitionSpec as P
@@ -43,7 +56,7 @@ def axes_of(entry):
 
 
 def spec_of(names, rules, mesh):
-    """The PartitionSpec of an array whose dimensions have these names.
+    """Return the PartitionSpec of an array whose dimensions have these names.
 
     Args:
         names: a tuple with a name or None for each dimension.
@@ -56,9 +69,9 @@ def spec_of(names, rules, mesh):
 
 
 # Question bytes_by_rules [MB]
-# The rules, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has
+# The rules are, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has
 # dp=2, fsdp=4, tp=8. `x` is bfloat16[48, 768, 3072], named (batch, seq, embed), and `w`
-# bfloat16[3072, 49152], named (embed, mlp). How many MB of the two does one device hold?
+# bfloat16[3072, 49152], named (embed, mlp). How many MB of the two arrays does one device hold?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: bfloat16, 2 bytes; 1 MB is 10^6 bytes.
@@ -67,8 +80,16 @@ bytes_by_rules = None  # TODO: your answer
 
 # Question spec_by_rules [a PartitionSpec]
 # On a mesh of dp and tp, the rules are, in this order: batch → (dp, fsdp), heads → tp, seq → tp,
-# batch → dp, embed → fsdp, embed → dp. Which PartitionSpec has an array named (seq, batch, heads,
-# embed)?
+# batch → dp, embed → fsdp, embed → dp. Which PartitionSpec does an array named (seq, batch,
+# heads, embed) get?
 #
 # Answer with a PartitionSpec over dp, fsdp, tp, such as P('dp', None).
 spec_by_rules = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They differ in what happens to
+# a rule if some of its axes are missing; their documentation says it.
+#
+# **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.

@@ -1,7 +1,8 @@
 """# L1 Read a compiled program
 
-What a program sends is decided by the compiler, and written in its own text: `jax.jit(f).lower(...).compile().as_text()`. It says what one
-device does, so all shapes in it are local. This is a part of such a text, of seven layers on a TPU, three times over:
+The compiler decides what a program sends, and its text shows it: `jax.jit(f).lower(...).compile().as_text()`. The
+text is one device's program, so all its shapes are local. Below is a part of such a text: seven layers on a TPU, in
+a loop of three rounds.
 
 ```
 %cond (p: (s32[], bf16[768,1024])) -> pred[] {
@@ -14,29 +15,42 @@ device does, so all shapes in it are local. This is a part of such a text, of se
   %g = bf16[1,1024,256] all-gather(%w), replica_groups={{0,4},{1,5},...
 ```
 
-**Tasks.** `device_groups(text)` reads who talks to whom; `collectives(hlo)` lists what is sent, each `(kind, bytes, groups, trips)`, sorted.
+**Write** two functions. `computations`, `size`, `ITEMSIZE` and `KINDS` are given.
 
-- *groups*: `{{0,4},{1,5}}` is a list of groups. `[4,2]<=[2,4]T(1,0)` is computed: number 2·4 devices in order, as an array [2,4];
-  transpose it; read it row by row as 4 groups of 2. Of a `collective-permute`, groups are the pairs `[from, to]`.
-- *kind*: the opcode, such as `all-gather`. Names mean nothing: `%psum_invariant.7` is an `all-reduce`, `%while.3` may be anything.
-- *bytes*: of the operands of one device, each time; all of them where there are several (a tuple).
-- *trips*: how often it runs. A loop's counter goes up from 0 by 1, below the one constant in its condition; the body's loops multiply.
-  CPU also prints `known_trip_count`, TPU does not.
-- `all-to-all-start` and `all-to-all-done` are one transfer, whose opcode is `all-to-all`.
-- A collective may stand in a computation that a `fusion` calls (`calls=%...`). Where TPU runs a gather beside products, it writes
-  it into each fusion that carries it on, with a `chain_id`. It is one gather; it begins where `AsyncCollectiveStart` stands beside it.
+| | given | return |
+|---|---|---|
+| `device_groups(text)` | `{{0,4},{1,5}}` or `[4,2]<=[2,4]T(1,0)` | groups: lists of devices |
+| `collectives(hlo)` | a program's text | sorted list of (kind, bytes, groups, trips), one for each line that sends |
 
-**Small case.** `%g` above: 512·256 bfloat16 in each of 7 rounds, in each of 3: `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
+| | meaning |
+|---|---|
+| groups | `[4,2]<=[2,4]T(1,0)`: number 8 devices as an array [2,4], transpose it, read 4 groups of 2 by rows |
+| | of a `collective-permute`: the pairs [from, to] |
+| kind | the opcode; names mean nothing. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
+| bytes | of all operands of one device, each time that the line runs |
+| trips | how often it runs: a loop counts from 0 by 1 to the constant in its condition; nested loops multiply |
 
-The texts are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines. Those of the checks that you can run stand in
-`_public/l1_collectives.py`; graded ones are others, some with new names, devices, types and rounds, or with a line twice. Make your own: compile a program.
+**What is checked**
 
-**In real systems**: the first question on a slow step is what the compiler put in that nobody asked for; this is how to see it. The newest
-JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`; none of these texts has it.
+| check | texts |
+|---|---|
+| `device_groups` | lists, and grids transposed and cut |
+| `collectives`: straight | CPU, no loops, several operands; equal lines count twice |
+| `collectives`: loops | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
+| `collectives`: transfers | started on one line and done on another |
+| `collectives`: fusions | computations that a `fusion` calls (`calls=%...`) |
 
-**Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous HLO instructions".
+TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is one gather: count it where
+`AsyncCollectiveStart` is.
+
+**Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
+
+**Small case.** `%g`: 512 · 256 bfloat16, 262,144 bytes, in 7 rounds of 3: `("all-gather", 262144, [[0, 4], [1, 5],
+[2, 6], [3, 7]], 21)`.
 
 Check your work: shardlings check l1_collectives
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
+Going further: below the code
 """
 
 import re
@@ -69,29 +83,42 @@ def computations(hlo):
 
 
 def size(shape):
-    """Bytes of a shape such as bf16[8,4]{1,0}, or of all in a tuple."""
+    """Return the bytes of a shape such as bf16[8,4]{1,0}, or of all shapes in a tuple."""
     arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
     return sum(ITEMSIZE[dtype] * prod(int(n) for n in dims.split(",") if n) for dtype, dims in arrays)
 
 
 def device_groups(text):
-    """The groups that ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)`` stands for, as lists of devices in the order of the text."""
+    """Return the groups of ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)``, as lists of devices in the order of the text."""
     # TODO: write this function
     raise NotImplementedError("device_groups")
 
 
 def collectives(hlo):
-    """Every collective that the program runs, as (kind, bytes, groups, trips), sorted; twice where two lines send alike."""
+    """Return every collective that the program runs, as (kind, bytes, groups, trips), sorted; two equal lines give two entries."""
     # TODO: write this function
     raise NotImplementedError("collectives")
 
 
 # Question sent_by_loops [MB]
-# In the body of a loop of 12 rounds, inside of a loop of 2 rounds, stands `%all-gather-start.1 =
+# The body of a loop of 12 rounds, inside a loop of 2 rounds, has the line `%all-gather-start.1 =
 # (bf16[384,1024], bf16[3072,1024]) all-gather-start(%w), replica_groups=[4,8]<=[8,4]T(1,0),
 # dimensions={0}`, and further down its `all-gather-done`. How many bytes does one device send for
-# it while the program runs?
+# this gather while the program runs?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: each chunk is passed on until all have it; what one device sends; 1 MB is 10^6 bytes.
 sent_by_loops = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
+# `_public/l1_collectives.py` has those of the checks that you can run. Graded texts differ: some have new names,
+# devices, types and rounds, or a line twice. To make your own, compile a program.
+#
+# **In real systems.** The first question on a slow step is what the compiler added without a request. This is how to
+# see it. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. None of these texts has that form.
+#
+# **Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous
+# HLO instructions".

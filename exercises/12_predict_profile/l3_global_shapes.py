@@ -1,6 +1,7 @@
 """# L3 From one device's program back to the arrays
 
-A profile shows what one device runs: local shapes, numbered devices, no axes. Which array was that, and who shared it?
+A profile shows what one device runs: local shapes, numbered devices, no mesh axes. You find the whole arrays behind
+it, and the axes that cut them.
 
 ```
 %h = bf16[72,512] parameter(0), sharding={devices=[2,1,4]<=[8]
@@ -9,45 +10,61 @@ A profile shows what one device runs: local shapes, numbered devices, no axes. W
 %v = bf16[64,40]  parameter(2), sharding={devices=[4,2]<=[2,4]T(1,0)}
 ```
 
-`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made as the groups of L1 are: its first dimension runs over the 4 parts of the
-array's first dimension, its second over the 2 parts of the next. With `last_tile_dim_replicate` the grid has one dimension more, over
-copies. `{replicated}` has no grid. The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Its first dimension runs over the 4
+parts of the array's first dimension, its second over the 2 parts of the next. With `last_tile_dim_replicate` the
+grid has one dimension more, over copies. `{replicated}` has no grid. The mesh numbers its devices row by row: on
+x=2, y=4, device 5 has x=1, y=1.
 
-**Tasks.** `axes(groups, mesh)` names the axes over which groups of a collective talk, and `global_shapes(hlo, mesh)` finds
-the whole shape of each parameter, and the axes that cut each of its dimensions. Both get `mesh` as `{"x": 2, "y": 4}`, in order, with any
-names; no axis is cut in two, and every group of a collective is alike.
+**Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in order; axes may have any names.
+`parameters` is given.
 
-**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`, and of eight groups of one device `[]`: they send
-nothing. Above: `h` is [144, 512], rows cut by x; `v` is [256, 80], rows by y and columns by x.
+| | returns |
+|---|---|
+| `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups are alike |
+| `global_shapes(hlo, mesh)` | for each parameter (whole shape, axes of each dimension) |
 
-**In real systems**: where X = Y, sizes cannot tell the axes apart, and strides can. The first look at a profile asks this: is it the layout
-that was meant?
+If several axes cut a dimension, the outer one comes first. A dimension that no axis cuts has `[]`. No axis is cut
+in two.
 
-**Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and `OpSharding`.
+**What is checked**
+
+| check | rule |
+|---|---|
+| `axes` | groups over one axis or several; groups of one device: `[]` |
+| `global_shapes`: unequal axes | programs on two axes of unequal sizes |
+| `global_shapes`: equal axes | three axes of one size: only their strides differ |
+
+**Symbols.** X, Y, Z sizes of mesh axes; B, K, F local or whole sizes as the question says.
+
+**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`. Eight groups of one device
+give `[]`: they send nothing. Above, `h` is [144, 512], rows cut by x. `v` is [256, 80], rows cut by y and columns
+by x.
 
 Check your work: shardlings check l3_global_shapes
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
+Going further: below the code
 """
 
 import re
 
 
 def parameters(hlo):
-    """(local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
+    """Return (local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
     line = r"%\S+ = \w+\[([\d,]*)\]\S* parameter\((\d+)\), sharding=(\{[^}]*\})"
     found = {int(number): (shape, sharding) for shape, number, sharding in re.findall(line, hlo)}
     return [([int(n) for n in found[i][0].split(",") if n], found[i][1]) for i in sorted(found)]
 
 
 def axes(groups, mesh):
-    """The names of the axes over which these groups talk, in the mesh's order; an empty list where nobody does."""
+    """Return the names of the axes along which these groups communicate, in the mesh's order; [] for groups of one device."""
     # TODO: write this function
     raise NotImplementedError("axes")
 
 
 def global_shapes(hlo, mesh):
-    """(whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
+    """Return (whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
 
-    Where two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that nothing cuts has [].
+    If two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that no axis cuts has [].
     """
     # TODO: write this function
     raise NotImplementedError("global_shapes")
@@ -56,10 +73,19 @@ def global_shapes(hlo, mesh):
 # Question whole_product [GFLOP]
 # On a mesh x=4, y=32, z=5 a profile shows `%d = bf16[160,1536] dot(%h, %w)`, where `%h` is
 # `bf16[160,512]` with `sharding={devices=[4,32,5]<=[640] last_tile_dim_replicate}`, `%w` is
-# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs has the
-# product of the whole arrays?
+# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs does the
+# matmul of the whole arrays take?
 #
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: multiplications and additions of the whole product, each once; those of the all-reduce do
 # not count.
 whole_product = None  # TODO: your answer
+
+
+# ## Going further
+#
+# **In real systems.** If X = Y, sizes cannot distinguish the axes, and strides can. A first look at a profile asks
+# whether its layout is the intended one.
+#
+# **Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
+# `OpSharding`.

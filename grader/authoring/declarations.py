@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from grader.authoring import modes
+from grader.course.exercises import FURTHER
 from grader.exercise import Call, Exercise, Task
 
 LEAST_HINTS = 1
 PICTURE_WIDTH = 76
 
 
-def declaration_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield what an exercise lacks, and checks without points."""
-    for line in wide_lines(exercise.statement):
+def declaration_problems(exercise: Exercise, most_words: int | None = None) -> Iterator[str]:
+    """Yield what an exercise lacks, a statement of more than ``most_words`` words, and checks without points."""
+    if most_words is not None and (words := words_in(exercise.statement)) > most_words:
+        yield (
+            f"the statement has {words} words before {FURTHER!r}, course.yaml allows statement_words: {most_words}; "
+            "move what the task does not need below that line"
+        )
+    for line in wide_lines(f"{exercise.statement}\n{exercise.further}"):
         yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
     if not exercise.tasks and not exercise.questions:
         yield "has neither a task to write nor a question to answer"
@@ -44,6 +51,12 @@ def _timed_without_values(exercise: Exercise) -> list[Call]:
     calls = list(dict.fromkeys(call for check in exercise.checks.values() for call in check.calls))
     timing = [call for call in calls if isinstance(call, Call) and call.timed is not None]
     return [call for call in timing if call.timed not in calls]
+
+
+def words_in(statement: str) -> int:
+    """Return the words outside of fenced pictures and programs. Tables count; their rules and cell borders do not."""
+    prose = re.sub(r"^[ \t]*```.*?^[ \t]*```", "", statement, flags=re.MULTILINE | re.DOTALL)
+    return sum(any(map(str.isalnum, word)) for word in prose.split())
 
 
 def wide_lines(statement: str) -> list[str]:

@@ -73,6 +73,14 @@ MENDED = {
     "h5_tensor_parallel",
     "h6_sequence_parallel",
     "h8_hsdp",
+    "i1_gpipe_forward",
+    "i2_gpipe_backward",
+    "i5_1f1b_program",
+    "j1_moe",
+    "j2_ring_attention",
+    "j3_ulysses",
+    "j4_decode",
+    "m1_block",
     "x1_gather",
 }
 """Exercises that are held to the rules for plain numbers."""

@@ -100,7 +100,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
     except CourseError as error:
         yield str(error)
         return
-    yield from declaration_problems(exercise)
+    yield from declaration_problems(exercise, course.config.statement_words)
     yield from inputs.tame_sizes(exercise)
     for question in exercise.questions.values():
         yield from question_problems(question, exercise.misconceptions.values())

@@ -11,20 +11,27 @@ import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from grader import stopping, wing
+from grader import __version__, stopping, wing
 from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
 
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these errors may name no file
 
+LONG = 1000  # characters: longer than any summary, so that none is cut
 VALUE_ERROR = "Value error, "
-COMMANDS = {  # the core's, in the order of --help; imported when needed
+READERS = {  # who uses a command; the order of --help. Names of wings' commands are here too
+    "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
+    "Staff": ("grade", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
+    "Authors": ("new", "build", "verify", "mutants", "publish"),
+    "Machine": ("doctor", "chip"),
+}
+COMMANDS = {  # the core's; imported when needed
     "list": "learner.list_",
     "show": "learner.show",
     "check": "learner.check",
@@ -93,6 +100,17 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in groups by reader, each with its whole first sentence."""
+        known = self.list_commands(ctx)
+        grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
+        grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]
+        for reader, names in grouped.items():
+            rows = [(name, self.commands[name].get_short_help_str(limit=LONG)) for name in names]
+            if rows:
+                with formatter.section(reader):
+                    formatter.write_dl(rows)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in self.commands and name in wing.WING_OF:
@@ -120,11 +138,27 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
+HELP = """Grade sharded JAX programs, and work on the course.
+
+Exit codes: 0 success; 1 a submission or the course has failures; 2 the command cannot run, and one line says why;
+3 the grader failed for a submission, or a report is damaged.
+"""
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=HELP, rich_markup_mode=None)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"shardlings {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def _shardlings() -> None: ...
+def _shardlings(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None: ...
 
 
 def main() -> None:

@@ -34,17 +34,21 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="an exercise or a question")],
+    name: Annotated[str, typer.Argument(help="an exercise, a question or a module")],
     hint: Annotated[int, typer.Option("--hint", min=0, help="show the first N hints, and nothing else")] = 0,
+    more: Annotated[bool, typer.Option("--more", help="show only what goes further than the exercise")] = False,
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show an exercise: its statement, my numbers and what is checked; or hints alone, of a task, a question or all."""
-    found = course_at(course, packaged=True)
-    from grader.cli.listing import show_one
+    """Show an exercise: its statement, my numbers and what is checked; or hints alone, of a task, a question or all.
 
-    show_one(found, name, hint, student_name(found, student), as_json=as_json)
+    For a module: what holds for all its exercises.
+    """
+    found = course_at(course, packaged=True)
+    from grader.cli.listing import Wanted, show_one
+
+    show_one(found, Wanted(name, hint, more), student_name(found, student), as_json=as_json)
 
 
 def check(

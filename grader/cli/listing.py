@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.padding import Padding
@@ -12,10 +13,10 @@ from rich.text import Text
 
 from grader.cli.console import UNUSABLE, out, points, print_json, say, tell, tell_unusable
 from grader.cli.options import usual_place
-from grader.course.config import CourseError
+from grader.course.config import CourseError, Module
 from grader.course.finding import PACKAGED
 from grader.course.loading import Course
-from grader.course.stubs import page
+from grader.course.pages import further, module_page
 from grader.exercise import Exercise, Quantity
 from grader.judging.answers import kind_name, render_question
 from grader.reports.statement import print_markdown
@@ -23,10 +24,31 @@ from grader.reports.statement import print_markdown
 LIST_WIDTH = 76
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What ``show`` was asked for: a name, and with ``hint`` or ``more`` only hints or only what goes further."""
+
+    name: str
+    hint: int = 0
+    more: bool = False
+
+
 def list_all(found: Course, *, as_json: bool) -> int:
     """Print all modules with their exercises, and return the exit code."""
     good, unusable = found.usable(found.module_of)
-    rows = [
+    rows = [row for module in found.config.modules for row in rows_of(found, module, good)]
+    if as_json:
+        print_json(rows)
+    else:
+        for module in found.config.modules:
+            print_module(module, [row for row in rows if row["module"] == module.id])
+    tell_unusable(unusable)
+    return UNUSABLE if unusable else 0
+
+
+def rows_of(found: Course, module: Module, good: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a row for each usable exercise of a module."""
+    return [
         {
             "module": module.id,
             "exercise": name,
@@ -36,34 +58,25 @@ def list_all(found: Course, *, as_json: bool) -> int:
             "extension": found.exercise(name).extension,
             "deadline": module.deadline.isoformat() if module.deadline else None,
         }
-        for module in found.config.modules
         for name in module.exercises
         if name in good
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_list(found, rows)
-    tell_unusable(unusable)
-    return UNUSABLE if unusable else 0
 
 
-def print_list(course: Course, rows: list[dict[str, Any]]) -> None:
-    """Print each module with the rows of its exercises. Names are never shortened, however narrow the terminal."""
-    for module in course.config.modules:
-        due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
-        out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
-        listed = [row for row in rows if row["module"] == module.id]
-        if out.width >= LIST_WIDTH:
-            table = Table.grid(padding=(0, 2, 0, 0))
-            for row in listed:
-                table.add_row(f"  {row['exercise']:26}", f"{'*' * row['stars']:4}", f"{worth(row):>17}", row["title"])
-            out.print(table, highlight=False, markup=False)
-            continue
-        for row in listed:
-            say(f"  {row['exercise']}", style="bold")
-            about = Text(f"{'*' * row['stars']} {worth(row)}  {row['title']}")
-            out.print(Padding(about, (0, 0, 0, 4)), highlight=False)
+def print_module(module: Module, rows: list[dict[str, Any]]) -> None:
+    """Print a module with the rows of its exercises. Names are never shortened, however narrow the terminal."""
+    due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
+    out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
+    if out.width >= LIST_WIDTH:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for row in rows:
+            table.add_row(f"  {row['exercise']:26}", f"{'*' * row['stars']:4}", f"{worth(row):>17}", row["title"])
+        out.print(table, highlight=False, markup=False)
+        return
+    for row in rows:
+        say(f"  {row['exercise']}", style="bold")
+        about = Text(f"{'*' * row['stars']} {worth(row)}  {row['title']}")
+        out.print(Padding(about, (0, 0, 0, 4)), highlight=False)
 
 
 def worth(row: Mapping[str, Any]) -> str:
@@ -72,9 +85,14 @@ def worth(row: Mapping[str, Any]) -> str:
     return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
-def show_one(found: Course, name: str, hint: int, student: str, *, as_json: bool) -> None:
-    """Print one exercise, or one of its questions, with the numbers of ``student``; or only ``hint`` hints."""
+def show_one(found: Course, wanted: Wanted, student: str, *, as_json: bool) -> None:
+    """Print one exercise, or one of its questions, with the numbers of ``student``; or only the wanted part."""
+    name, hint = wanted.name, wanted.hint
     _, unusable = found.usable(found.module_of)
+    if module := found.module_called(name):
+        tell_unusable({e: reason for e, reason in unusable.items() if e in module.exercises}, "note")
+        show_module(found, module, wanted, as_json=as_json)
+        return
     several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
     if len(several) > 1:
         raise CourseError(f"{name} has several exercises: show one of {', '.join(several)}")
@@ -89,21 +107,45 @@ def show_one(found: Course, name: str, hint: int, student: str, *, as_json: bool
     questions = questions_for(found, exercise, student, only)
     if as_json:
         checks = [{"label": c.label, "points": c.points} for c in exercise.checks.values()]
-        print_json({"exercise": exercise.id, "statement": exercise.statement, "checks": checks,
-                    "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
-        return
-    if hint:
+        print_json({"exercise": exercise.id, "statement": exercise.statement, "further": exercise.further,
+                    "checks": checks, "hidden_points": exercise.hidden_points, "questions": questions,
+                    "hints": hints})  # fmt: skip
+    elif hint:
         print_hints(exercise, name, hints, hint)
+    elif wanted.more:
+        print_markdown(further(exercise) or f"Nothing goes further than {chosen}.", out)
+    else:
+        print_one(found, exercise, questions, whole=only is None)
+
+
+def show_module(found: Course, module: Module, wanted: Wanted, *, as_json: bool) -> None:
+    """Print what holds for all exercises of a module, and their list."""
+    found.asked([wanted.name])
+    rows = rows_of(found, module, found.usable(module.exercises)[0])
+    if wanted.hint or wanted.more:
+        one = rows[0]["exercise"] if rows else module.exercises[0]
+        raise CourseError(f"{module.id} is a module: name one of its exercises, such as {one}")
+    page = module_page(found, module.id)
+    if as_json:
+        print_json({"module": module.id, "title": module.title, "page": page, "exercises": rows})
         return
-    if only is None:
+    print_markdown(page, out)
+    print_module(module, rows)
+
+
+def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
+    """Print questions; with ``whole`` also the statement before them, and the next steps after them."""
+    if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
         out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
         out.print(question["text"], markup=False, highlight=False)
-    if only is None:
+    if whole:
         steps = [f"Write: {written_in(found, exercise)}", f"Check: shardlings check {exercise.id}"]
         if hints_of(exercise, None, 1):
             steps.append(f"Stuck? shardlings show {exercise.id} --hint 1")
+        if exercise.further:
+            steps.append(f"More: shardlings show {exercise.id} --more")
         out.print("\n" + "\n".join(steps), style="dim", markup=False, highlight=False)
 
 
@@ -150,7 +192,7 @@ def questions_for(course: Course, exercise: Exercise, student: str, only: str | 
 
 def print_statement(exercise: Exercise, *, solved: bool) -> None:
     """Print the statement and the checks."""
-    print_markdown(page(exercise), out)
+    print_markdown(exercise.statement, out)
     if exercise.checks:
         out.print("\n[bold]Checked" + ("" if solved else " before you submit") + "[/bold]")
     for check in exercise.checks.values():

@@ -64,7 +64,7 @@ class _Sent:
 
 
 @dataclass
-class _Body:
+class _Replayed:
     """Instructions laid out; times from the start of the body."""
 
     length: int = 0
@@ -73,7 +73,7 @@ class _Body:
     flops: int = 0
     ran: list[tuple[int, int, int, Instruction]] = field(default_factory=list)  # number, start, end of kernels
     sent: list[_Sent] = field(default_factory=list)
-    inner: list[tuple[int, int, Instruction, _Body]] = field(default_factory=list)  # start, rounds
+    inner: list[tuple[int, int, Instruction, _Replayed]] = field(default_factory=list)  # start, rounds
 
 
 class _Replay:
@@ -81,8 +81,8 @@ class _Replay:
         self.place, self.hz = place, hz
         self.kernels = 1_000_000  # numbers of kernels, beyond those of collectives
 
-    def body(self, instructions: Sequence[Instruction]) -> _Body:
-        found, now = _Body(), 0
+    def body(self, instructions: Sequence[Instruction]) -> _Replayed:
+        found, now = _Replayed(), 0
         free: dict[str, int] = {}  # when each link has finished its transfers
         under_way: dict[int, _Sent] = {}
         for one in instructions:
@@ -123,12 +123,12 @@ class _Replay:
         free.update(dict.fromkeys(lanes, start + takes))
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
-    def block(self, one: Instruction, now: int, found: _Body) -> int:
+    def block(self, one: Instruction, now: int, found: _Replayed) -> int:
         """Lay out a loop, or the branch that takes longest. Returns its end."""
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
-                raise Untimed("nobody can read from the compiled program how often this loop runs", one.file, one.line)
+                raise Untimed("the compiled program does not show how often this loop runs", one.file, one.line)
             rounds = one.rounds
         bodies = [self.body(body) for body in one.bodies]
         if not bodies or not rounds:
@@ -148,7 +148,7 @@ class _Drawn:
         self.spans: list[Span] = []
         self.loops: list[Loop] = []
 
-    def body(self, body: _Body, at: int, rounds: tuple[tuple[int, int], ...]) -> None:
+    def body(self, body: _Replayed, at: int, rounds: tuple[tuple[int, int], ...]) -> None:
         for number, start, end, one in body.ran:
             if end > start:
                 about = (number, one.line, one.file, one.bytes, one.flops, rounds)
@@ -168,7 +168,7 @@ class _Drawn:
             self.block(at + start, count, one, inner, rounds)
 
     def block(
-        self, start: int, count: int, one: Instruction, inner: _Body, rounds: tuple[tuple[int, int], ...]
+        self, start: int, count: int, one: Instruction, inner: _Replayed, rounds: tuple[tuple[int, int], ...]
     ) -> None:
         if one.op != "loop":
             self.body(inner, start, rounds)
@@ -179,7 +179,7 @@ class _Drawn:
             self.body(inner, start + (n - 1) * each, (*rounds, (n, count)))
 
 
-def _collectives(body: _Body, times: int) -> list[CollectiveTime]:
+def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
     found = []
     kernels = Busy([(start, end) for _, start, end, _ in body.ran] + [
         (start, start + rounds * inner.length) for start, rounds, _, inner in body.inner
@@ -197,7 +197,7 @@ def _collectives(body: _Body, times: int) -> list[CollectiveTime]:
     return found
 
 
-def _critical(body: _Body) -> list[int]:
+def _critical(body: _Replayed) -> list[int]:
     """Return the numbers of all kernels and of the collectives that the core waits for. These set the body's length."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]

@@ -75,7 +75,8 @@ class Config(Strict):
     """The whole course.yaml. ``seed`` is secret and absent from learners' files.
 
     ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is
-    written by ``build``: fingerprints of untouched stubs and notebooks.
+    written by ``build``: fingerprints of untouched stubs and notebooks. ``statement_words`` is the most words that
+    ``verify`` allows in a statement before ``## Going further``; any number if it is missing.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Config(Strict):
     limits: Limits = Limits()
     late: LatePolicy | None = None
     modules: tuple[Module, ...] = Field(min_length=1)
+    statement_words: int | None = Field(default=None, ge=1)
     handed_out: tuple[str, ...] = ()
 
     @field_validator("repository")

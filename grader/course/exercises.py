@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import inspect
 import math
+import re
 import sys
 import threading
 import traceback
@@ -21,6 +22,8 @@ from grader.exercise import AuthorError, Call, Exercise
 from grader.judging.answers import render_question, units_known
 from grader.judging.units import BadAnswer
 
+FURTHER = "## Going further"
+"""The heading in an author's statement that ends what learners read before their code."""
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: all threads share sys.modules
 
 
@@ -36,7 +39,8 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
         raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
     exercise.id, exercise.module, exercise.source = name, module, source
     exercise.spaces = [vars(space)]
-    exercise.statement = inspect.cleandoc(space.__doc__ or "").strip()  # Python before 3.13 does not dedent docstrings
+    document = inspect.cleandoc(space.__doc__ or "").strip()  # Python before 3.13 does not dedent docstrings
+    exercise.statement, exercise.further = map(str.strip, divided(document))
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
@@ -45,6 +49,12 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     for question in exercise.questions.values():
         question.usual_rtol = rtol
     return exercise
+
+
+def divided(document: str) -> tuple[str, str]:
+    """Return a statement's text before and below its line ``## Going further``; all of it and '' without the line."""
+    found = re.search(rf"^{FURTHER}[ \t]*$", document, re.MULTILINE)
+    return (document[: found.start()], document[found.end() :]) if found else (document, "")
 
 
 def expect_devices(exercise: Exercise, devices: int) -> None:

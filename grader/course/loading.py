@@ -55,6 +55,14 @@ class Course:
         """Return the module with this id or unique prefix. Raises CourseError."""
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
+    def module_called(self, name: str) -> Module | None:
+        """Return the module that ``name`` means, as in ``select``; None if it means exercises or nothing."""
+        try:
+            meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
+        except CourseError:
+            return None
+        return next((m for m in self.config.modules if [m.id] == meant), None)
+
     def select(self, names: list[str]) -> list[str]:
         """Return exercise ids for names of exercises and modules, or their prefixes (``c3``, ``03``, ``c3_con``).
 
@@ -172,10 +180,20 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """Return a digest of everything that verdicts depend on. Deadlines and late penalties are not part of it."""
-        config = self.config.model_dump_json(exclude={"late": True, "modules": {"__all__": {"deadline"}}})
+        """Return a digest of everything that verdicts depend on: no deadlines, late penalties or lengths of texts."""
+        left_out = {"late": True, "statement_words": True, "modules": {"__all__": {"deadline"}}}
+        config = self.config.model_dump_json(exclude=left_out)
         text = config + "".join(self.exercise(e).digest for e in exercises)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def digest_of_checks(self, name: str) -> str:
+        """Return a digest of everything in the course that the results of an exercise's checks depend on.
+
+        Of ``course.yaml``, checks depend on the devices and limits, which key every remembered value, and on the seed,
+        which the inputs show. The rest concerns questions, points and other exercises.
+        """
+        exercise = self.exercise(name)
+        return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()
 
 
 def load_course(path: Path) -> Course:

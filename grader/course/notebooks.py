@@ -11,8 +11,9 @@ from typing import Any
 from grader.common.schemas import without_uris
 from grader.course.copying import undecorated
 from grader.course.loading import Course
+from grader.course.pages import further, module_text
 from grader.course.statements import statements
-from grader.course.stubs import page, question_text, shared_params, stub, stub_imports
+from grader.course.stubs import question_text, shared_params, stub, stub_imports
 from grader.exercise import Exercise
 
 SETUP = """\
@@ -113,6 +114,8 @@ def notebook(course: Course, module: str) -> str:
         f"# {listed.title}\n\n{badge(course, module)}Fill in the cells marked `TODO`, "
         "run the check below each exercise, hand in this notebook."
     )
+    if text := module_text(course, module):
+        intro += f"\n\n{text}"
     cells = [
         cell("markdown", f"{module}-intro", intro),
         cell("code", f"{module}-setup", setup(course)),
@@ -161,7 +164,7 @@ def by_hand(devices: int) -> str:
 
 def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
     parts = statements(exercise)
-    yield cell("markdown", f"{exercise.id}-statement", page(exercise))
+    yield cell("markdown", f"{exercise.id}-statement", exercise.statement)
     given = "\n\n".join(undecorated(p).strip("\n") for p in parts if p.kind == "given")
     stubs = [(p.name, stub(p)) for p in parts if p.kind == "task"]
     imports = stub_imports(parts, exercise, given + "".join(text for _, text in stubs))
@@ -175,6 +178,8 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
         yield cell("markdown", f"{exercise.id}-{question.name}-text", f"**Question `{question.name}`.** {text}")
         yield cell("code", f"{exercise.id}-{question.name}", f"{question.name} = None  # TODO: your answer")
     yield cell("code", f"{exercise.id}-check", f'check("{exercise.id}")')
+    if exercise.further:
+        yield cell("markdown", f"{exercise.id}-further", further(exercise))
 
 
 def cell(kind: str, name: str, text: str) -> Any:

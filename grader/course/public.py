@@ -7,6 +7,7 @@ import json
 
 from grader.course.config import CourseError
 from grader.course.copying import alone, called, copied, quotable, reworded, specification, uncommented, undecorated
+from grader.course.pages import whole
 from grader.course.statements import Statement, names_reached, statements, word_of
 from grader.exercise import Cases, Exercise
 from grader.judging.seen import encode_outcome, reference_outcome
@@ -27,7 +28,7 @@ def public_source(exercise: Exercise) -> str:
     kept = _with_values_they_use({place: part for place, part in made.items() if part is not None}, parts)
     body = [kept[place] for place in sorted(kept)]
     _refuse_hidden(exercise, body)
-    statement = f'"""{quotable(exercise.statement)}\n"""'
+    statement = f'"""{quotable(whole(exercise))}\n"""'
     code = "\n\n\n".join(uncommented(p.text).strip("\n") for p in body)
     return f"{HEADER}{statement}\n\n{_used_imports(parts, body)}\n\n\n{code}\n"
 

@@ -14,6 +14,7 @@ from grader.course.compiled import PUBLISHED, published
 from grader.course.config import PUBLIC, CourseError
 from grader.course.loading import Course
 from grader.course.notebooks import notebook, notebook_format
+from grader.course.pages import README, module_page, module_text
 from grader.course.public import HEADER, public_source
 from grader.course.stubs import stub_source
 from grader.intake.submission import Chunk, Source, fingerprint
@@ -31,6 +32,8 @@ def products(course: Course) -> dict[str, str]:
             made[f"{module.id}/{PUBLIC}/{name}.py"] = public_source(exercise)
         if module.exercises:
             made[f"{module.id}/{module.id}.ipynb"] = notebook(course, module.id)
+        if module_text(course, module.id):
+            made[f"{module.id}/{README}"] = f"{module_page(course, module.id)}\n"
     try:
         if text := published(course.root, course.module_of):
             made[PUBLISHED] = text
@@ -60,5 +63,7 @@ def _sources(made: dict[str, str]) -> Iterator[Source]:
 
 
 def _public_config(course: Course, handed_out: list[str]) -> str:
-    data = course.config.model_dump(mode="json", exclude={"seed"}, exclude_defaults=True) | {"handed_out": handed_out}
+    data = course.config.model_dump(mode="json", exclude={"seed", "statement_words"}, exclude_defaults=True) | {
+        "handed_out": handed_out
+    }
     return HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)

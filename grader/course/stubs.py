@@ -1,4 +1,4 @@
-"""Make the learner's file: the statement, the given code, and a place for each task and question."""
+"""Make the learner's file: statement, given code, a place for each task and question, and what goes further."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ import jinja2
 from grader.course.config import CourseError
 from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
+from grader.course.pages import README, further, module_text
 from grader.course.statements import Statement, needed_imports, statements
 from grader.exercise import Exercise, Question
 from grader.judging.answers import heading, render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
-TRACED = (
-    "**When it is graded**, your function is traced into a program: "
-    "print arrays and look at their shardings as you like, but compute with `jnp` and `jax.lax`, "
-    "since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`, "
-    "`np.asarray(x)`) does not get into the program."
-)
 
 
 def stub_source(course: Course, exercise: Exercise) -> str:
@@ -29,15 +24,23 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     body += [stub(p) for p in parts if p.kind == "task"]
     body += [_question_stub(q, shared_params(course, q)) for q in exercise.questions.values()]
     code = "\n\n".join(b.strip("\n") + "\n" for b in body)
-    statement = quotable(_wrapped(page(exercise)))
-    doc = f'"""{statement}\n\nCheck your work: shardlings check {exercise.id}\n"""\n'
-    return f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}"
+    doc = f'"""{quotable(exercise.statement)}\n\n{_commands(course, exercise)}\n"""\n'
+    more = f"\n\n{commented(further(exercise))}" if exercise.further else ""
+    return f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
 
 
-def page(exercise: Exercise) -> str:
-    """Return the exercise's statement as learners read it, with the note for traced tasks."""
-    traced = any(task.kind != "function" for task in exercise.tasks.values())
-    return f"{exercise.statement}\n\n{TRACED}" if traced else exercise.statement
+def commented(text: str) -> str:
+    """Return a text as comment lines, which are not code for readers of submissions."""
+    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
+
+
+def _commands(course: Course, exercise: Exercise) -> str:
+    lines = [f"Check your work: shardlings check {exercise.id}"]
+    if module_text(course, exercise.module):
+        lines.append(f"For all exercises of this module: {README}, or shardlings show {exercise.module}")
+    if exercise.further:
+        lines.append("Going further: below the code")
+    return "\n".join(lines)
 
 
 def stub(statement: Statement) -> str:
@@ -88,8 +91,3 @@ def _sentences(paragraph: str) -> list[str]:
     if lines and lines[0].startswith(("Answer ", "- ")):
         return lines
     return [" ".join(lines), ""]
-
-
-def _wrapped(text: str) -> str:
-    """Return a page wrapped to a comment's width. The author's own lines keep their width."""
-    return text.replace(TRACED, textwrap.fill(TRACED, 118, break_on_hyphens=False))

@@ -36,6 +36,8 @@ class Exercise(Asks):
         hidden_points: points of checks that this file lacks; ``build`` writes it into the files for learners.
 
     Attributes:
+        statement: the docstring of its file, up to ``## Going further``.
+        further: the text below that heading: learners get it after their code.
         source: the text of its file.
         grading_source: the text of the file beside it with checks and misconceptions, if there is one.
         data: the digest of the files that its module's exercises may read.
@@ -48,6 +50,7 @@ class Exercise(Asks):
     id: str = ""
     module: str = ""
     statement: str = ""
+    further: str = ""
     source: str = ""
     grading_source: str = ""
     data: str = ""

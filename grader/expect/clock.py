@@ -16,7 +16,7 @@ from grader.wire.operations import KINDS, Operations
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _TimelineKey:
     """Key of a timeline: the program's id, and its slice, axes and profile."""
 
     program: int
@@ -30,13 +30,13 @@ class _Kept:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.found: dict[_Wanted, tuple[Operations, Timeline | Untimed]] = {}
+        self.found: dict[_TimelineKey, tuple[Operations, Timeline | Untimed]] = {}
         self.lock = threading.Lock()  # several submissions are judged at a time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
         """Return the timeline. Raises what ``timeline`` raises."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
-        wanted = _Wanted(id(operations), on, places, profile)
+        wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
             if wanted not in self.found:
                 try:
@@ -210,7 +210,7 @@ def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     before = f"{c.before} waits for it" if c.before else "the end waits for it"
     between = f": {after}, and {before}" if waits else ""
     what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
-    return f"{what} takes {show_time(c.each)}{times}, of which {show_time(each)} stand bare{between}"
+    return f"{what} takes {show_time(c.each)}{times}, {show_time(each)} of it exposed{between}"
 
 
 def _place(file: str | None, line: int | None) -> str:

@@ -41,11 +41,11 @@ class Difference:
 
 def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
     """Return how the large program differs from the small one after the substitution; None if it does not differ."""
-    return _Comparison(small, large, sizes).first_difference()
+    return _Matching(small, large, sizes).first_difference()
 
 
 @dataclass
-class _Comparison:
+class _Matching:
     """Comparison of two programs. A pair is a size of the small program and the size in its place in the large one.
 
     Attributes:

@@ -72,7 +72,7 @@ class _Given:
 
 
 @dataclass
-class _Question:
+class _QuestionAnswers:
     """A class's answers to one question. Equal answers are counted together.
 
     Attributes:
@@ -90,13 +90,13 @@ class NumericAnswers:
     """Collect the answers to every question that asks for a number, one report at a time."""
 
     def __init__(self) -> None:
-        self._questions: dict[tuple[str, str], _Question] = {}
+        self._questions: dict[tuple[str, str], _QuestionAnswers] = {}
 
     def add(self, report: Report) -> None:
         for exercise, result in _numbers(report):
             key = exercise, result.name
             if key not in self._questions:
-                self._questions[key] = _Question(result.label)
+                self._questions[key] = _QuestionAnswers(result.label)
             question = self._questions[key]
             ratio = _ratio(str(result.actual or ""), str(result.expected or ""))
             question.given[_Given(result.status == "passed", result.actual is None, ratio, result.misconception)] += 1
@@ -131,7 +131,7 @@ def _ratio(actual: str, expected: str) -> float | None:
     return ratio if math.isfinite(ratio) and ratio > 0 else None
 
 
-def _answers(exercise: str, name: str, question: _Question) -> Answers:
+def _answers(exercise: str, name: str, question: _QuestionAnswers) -> Answers:
     given = question.given
     silent = sum(n for one, n in given.items() if one.silent)
     misconceptions = _misconceptions(question)
@@ -148,7 +148,7 @@ def _answers(exercise: str, name: str, question: _Question) -> Answers:
     )
 
 
-def _misconceptions(question: _Question) -> tuple[MatchedMisconception, ...]:
+def _misconceptions(question: _QuestionAnswers) -> tuple[MatchedMisconception, ...]:
     """Return the misconceptions, the most common first, marked a, b, c, ..."""
     ranked = sorted(question.students, key=lambda name: (-len(question.students[name]), name))
     found = []

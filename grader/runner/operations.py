@@ -84,7 +84,7 @@ Layout = tuple[tuple[str, ...], ...] | None
 Env = dict[Any, int]
 
 
-class _TooLarge(Exception):
+class _TooManyOperations(Exception):
     """The inlined program has too many operations, values, uses, levels, or too long groups or attributes."""
 
 
@@ -96,7 +96,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
     """
     try:
         return _OperationsReader(module, mesh, files, compared).program()
-    except _TooLarge:
+    except _TooManyOperations:
         return None
 
 
@@ -145,7 +145,7 @@ class _OperationsReader:
     def new(self, value: Any, parts: int = 1, layout: Layout = None) -> int:
         shape, dtype = shaped(value.type)
         if len(self.values) == MAX_VALUES:
-            raise _TooLarge
+            raise _TooManyOperations
         self.values.append(Value(shape, dtype, max(parts, 1)))
         self.layouts.append(layout)
         return len(self.values) - 1
@@ -194,7 +194,7 @@ class _OperationsReader:
     def counted(self) -> None:
         self.count += 1
         if self.count > MAX_OPERATIONS or self.level > MAX_LEVELS:
-            raise _TooLarge
+            raise _TooManyOperations
 
     def written_out(self, op: Any, operands: tuple[int, ...]) -> tuple[tuple[Operation, ...], tuple[int, ...]] | None:
         """Return the inlined operations of a call, with their own values, or None for other operations."""
@@ -256,7 +256,7 @@ class _OperationsReader:
     def used(self, values: Sequence[int]) -> None:
         self.uses += len(values)
         if self.uses > MAX_USES:
-            raise _TooLarge
+            raise _TooManyOperations
 
     def step(self, op: Any, name: str, operands: tuple[int, ...], results: tuple[int, ...]) -> Operation:
         self.counted()
@@ -298,7 +298,7 @@ class _OperationsReader:
     def attributes(self, op: Any) -> str:
         text = attributes_of(op) if self.compared else ""
         if len(text) > MAX_ATTRIBUTES:
-            raise _TooLarge
+            raise _TooManyOperations
         return text
 
     def bodies(self, op: Any, env: Env, operands: tuple[int, ...]) -> tuple[Body, ...]:
@@ -324,7 +324,7 @@ class _OperationsReader:
             groups = groups_of(op, self.meshes, self.devices) or []
         self.members += sum(map(len, groups))
         if self.members > MAX_MEMBERS:
-            raise _TooLarge
+            raise _TooManyOperations
         return Communication(kind, tuple(map(tuple, groups)), crossed_axes(groups, self.mesh), size)
 
 

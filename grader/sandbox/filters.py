@@ -13,7 +13,7 @@ import platform
 import struct
 from functools import singledispatch
 
-from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Call, Null, OneOf, Own, Rule, Without
+from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Null, OneOf, Own, Rule, SystemCall, Without
 
 PR_SET_NO_NEW_PRIVS = 38
 ARCHITECTURES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
@@ -46,7 +46,7 @@ def filter_program(machine: str, pid: int) -> bytes:
     return b"".join(struct.pack("HBBI", *line) for line in code)
 
 
-def _lines(call: Call, pid: int) -> list[Line]:
+def _lines(call: SystemCall, pid: int) -> list[Line]:
     if call.answer is not None:
         return [_error(call.answer)]
     return [line for rule in call.rules for line in _test(rule, pid)] + [ALLOW]

@@ -1,14 +1,8 @@
 """# A1 The shape that one device holds
 
-A subscript names the mesh axis that cuts a dimension: in `A[I_X, J]` the rows are cut along axis `x` and the columns
-are whole. JAX writes it `P("x", None)`, one entry per dimension.
-
-**Task.** Write `local_shape(shape, spec, mesh_shape)`, the shape of one device's block.
-
-- An entry of the spec is `None` (whole), an axis, or a tuple of axes (the dimension is cut by all of them).
-- The spec may be shorter than the shape: the dimensions it leaves out are whole.
-- An axis that the spec does not name cuts nothing; along it devices hold copies.
-- When a dimension cannot be cut into equal blocks, raise `ValueError`.
+A sharding cuts an array into equal blocks, and each device of the mesh holds one block. In `A[I_X, J]` the subscript
+says that mesh axis `x` cuts the rows; no axis cuts the columns. JAX writes this sharding as `P("x", None)`, with one
+entry for each dimension.
 
 ```
     A[I_X, J] with 8 rows         y=0          y=1          y=2
@@ -16,10 +10,34 @@ are whole. JAX writes it `P("x", None)`, one entry per dimension.
                            x=1   rows 4:8     rows 4:8     rows 4:8
 ```
 
-**Small case.** `A[I_XY, J]` of shape (24, 10) on the mesh x=4, y=2, z=3: 24 / (4·2) = 3, so (3, 10), and every
-block is held three times.
+**Write** `local_shape(shape, spec, mesh_shape)`. It returns the shape of the block that one device holds.
 
-**In real systems** this is the shape you meet inside `shard_map` and in out-of-memory messages.
+| | type | meaning |
+|---|---|---|
+| `shape` | tuple of ints | shape of the whole array |
+| `spec` | `PartitionSpec` | an entry is `None` (no axis cuts the dimension), an axis, or a tuple of axes (each of them cuts it) |
+| `mesh_shape` | dict | size of each mesh axis, for example `{"x": 4, "y": 2}` |
+| returns | tuple of ints | shape of one block |
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| an axis cuts the dimension that names it and no other | size / size of the axis | `P(None, "y")`: (24, 5) |
+| a tuple of axes cuts one dimension by all of them | size / product of their sizes | `P(("x", "y"))`: (3, 10) |
+| `ValueError` when a dimension does not divide evenly | size % product ≠ 0 | 26 rows by `("x", "y")`: error |
+
+The spec may have fewer entries than the array has dimensions: no axis cuts the rest. Along an axis that the spec does
+not name, devices hold copies. Axes may have any names. Sizes are ints, not 3.0.
+
+**Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. `A[I_XY, J]`: both x and y cut the rows, `P(("x", "y"), None)`.
+
+**Small case.** The shape is (24, 10) on the mesh x=4, y=2, z=3. For `A[I_XY, J]`, 24 / (4 · 2) = 3, so a block has the
+shape (3, 10). The spec does not name z, so three devices hold each block.
+
+## Going further
+
+**In real systems.** Code inside `shard_map` sees this shape, and out-of-memory messages print it.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -116,6 +134,11 @@ def local_shape_uneven(seen):
     params={"chip": ["v5e", "v5p"], "I": [4096, 8192], "J": [2048, 4096], "X": [2, 4], "Y": [4, 8], "Z": [8, 16]},
     where=lambda chip, I, J, X, Y, Z: X * Y * Z <= 256,
     model="HBM bandwidth only: time = bytes / bandwidth",
+    hints=[
+        "Which axes cut the array, and how many parts do they make?",
+        "z cuts nothing. Count the bytes of one block and divide them by the chip's HBM bandwidth.",
+        "bytes of the block = 4 · I · J / (number of blocks), with X · Y blocks",
+    ],
 )
 def local_load_time(chip, I, J, X, Y, Z):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J]` on a mesh of {{ chip }} chips with x={{ X }}, y={{ Y }},

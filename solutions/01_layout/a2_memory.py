@@ -1,10 +1,7 @@
 """# A2 What a sharding costs in memory
 
-**Task.** Write `memory(shape, dtype, spec, mesh_shape)`. It returns `(per_device, total)`: the bytes that one device
-holds, and the bytes that all devices of the mesh hold together.
-
-Every axis that the spec does not name multiplies the total: along it, devices hold copies of the same block. `dtype`
-is a name such as `"bfloat16"`. All dimensions divide evenly.
+A sharding cuts an array along the mesh axes that its spec names. Along every other axis the devices hold copies of the
+same block, and each copy takes memory.
 
 ```
    A[I_X] on the mesh x=2, y=3          one copy of A:   upper + lower
@@ -14,11 +11,35 @@ is a name such as `"bfloat16"`. All dimensions divide evenly.
    x=1   lower   lower   lower
 ```
 
-**Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One device holds 128/16 · 2048 = 16384 bytes.
-All 32 devices hold 524288 bytes: two copies, because z=2 is not named.
+**Write** `memory(shape, dtype, spec, mesh_shape)`. It returns `(per_device, total)`: the bytes that one device holds,
+and the bytes that all devices of the mesh hold together.
 
-**In real systems** this decides between pure data parallelism, which keeps a copy of all weights on every chip, and
-FSDP, which keeps one copy in all.
+| | type | meaning |
+|---|---|---|
+| `shape` | tuple of ints | shape of the whole array; every dimension divides evenly |
+| `dtype` | str | a name such as `"float32"`, `"bfloat16"` or `"int8"` |
+| `spec` | `PartitionSpec` | may have fewer entries than the array has dimensions |
+| `mesh_shape` | dict | size of each mesh axis, for example `{"x": 4, "y": 2}` |
+| returns | tuple of two ints | bytes on one device, bytes on all devices |
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| float32, cut by every axis of the mesh | per device: bytes / product of the axes; total: bytes | |
+| other dtypes take fewer bytes | bfloat16: 2 bytes, int8: 1 byte for each element | 262,144 bytes in one copy |
+| an axis that the spec does not name makes copies, and they count in the total | total = per device · devices | 16,384 · 32 = 524,288 |
+
+**Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
+
+**Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes
+x and y cut the rows by 16, so one device holds 16,384 bytes. All 32 devices hold 524,288 bytes. That is two copies,
+because the spec does not name z.
+
+## Going further
+
+**In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of
+all weights on every chip. FSDP keeps one copy on all chips together.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 Training Trillion Parameter Models*.
@@ -116,6 +137,11 @@ def memory_copies(seen):
     unit="MB",
     params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "How many chips hold the same block?",
+        "y and z cut nothing, so each block has Y · Z copies.",
+        "bytes of the whole array in bfloat16, times the number of copies",
+    ],
 )
 def weights_in_all(I, J, X, Y, Z):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` on a mesh with x={{ X }}, y={{ Y }}, z={{ Z }}.
@@ -128,6 +154,11 @@ def weights_in_all(I, J, X, Y, Z):
     unit="MB",
     params={"I": [8192, 16384, 24576], "J": [5120, 7168], "X": [4, 8], "Y": [3, 6]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "Where does each call put the array?",
+        "`jnp.asarray` uses one device. `P()` on a mesh puts a whole copy on each device of the mesh.",
+        "bytes of one copy, times 1 + the number of chips",
+    ],
 )
 def placed_and_unplaced(I, J, X, Y):
     """`host` is a NumPy array, bfloat16[{{ I }}, {{ J }}], and `mesh` has x={{ X }}, y={{ Y }}: all the chips of a host.

@@ -1,14 +1,8 @@
 """# A3 Who holds what
 
-**Task.** Write `owner_slices(shape, spec, mesh_shape)`: for every device of the mesh, the part of the array it holds.
-
-- Devices are numbered row by row: the last axis of the mesh counts fastest. On the mesh x=4, y=2 device 5 is (x=2, y=1).
-- A dimension is cut by the axes of its entry into equal blocks, and block 0 comes first.
-- In a tuple the first axis counts slowest: with `P(("x", "y"))` device (x, y) holds block x·Y + y, with `P(("y", "x"))`
-  block y·X + x. The order is that of the tuple, whatever the order of the mesh.
-- An axis that is not named cuts nothing: devices that differ only there hold the same part.
-- Return `{device number: (slice(start, stop), ...)}`, one slice per dimension, with both numbers even where a dimension
-  is whole. Everything divides evenly; the spec may be shorter than the shape.
+A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
+a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
+devices.
 
 ```
    24 rows on the mesh x=2, y=3
@@ -18,11 +12,37 @@
    x=1   12:16 16:20 20:24     4:8   12:16 20:24     12:24 12:24 12:24
 ```
 
-**Small case.** Device 4 of that mesh is (x=1, y=1). Of `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows 12:16. Of
-`A[I_XY, J]` it holds block 4, rows 16:20: two layouts, equal in every shape and different in almost every value.
+**Write** `owner_slices(shape, spec, mesh_shape)`. It returns the part of the array that each device holds.
 
-**In real systems** this is what `sharding.devices_indices_map` and `array.addressable_shards` tell you; checkpoints are
-written by it, and a swapped tuple loads without any error.
+| | type | meaning |
+|---|---|---|
+| `shape` | tuple of ints | shape of the whole array; everything divides evenly |
+| `spec` | `PartitionSpec` | may have fewer entries than the array has dimensions |
+| `mesh_shape` | dict | size of each mesh axis, in the order of the mesh |
+| returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
+
+Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis
+counts slowest. Write both numbers of a slice, also where no axis cuts the dimension.
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| one axis per dimension, copies along the axes that are not named | block = coordinate on that axis | `P("x")`, device 4: 12:24 |
+| a tuple in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
+| a tuple in another order than the mesh's is another layout | `("y", "x")`: block = y·X + x | device 4: 12:16 |
+
+**Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
+
+**Small case.** The mesh above is x=2, y=3; device 4 is (x=1, y=1). In `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows
+12:16. In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
+
+## Going further
+
+The two layouts of the small case agree in every shape and differ in almost every value.
+
+**In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
+written by them. A checkpoint with a swapped tuple loads without any error.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
 arrays and automatic parallelization".
@@ -125,6 +145,11 @@ def owner_order(seen):
     unit="",
     params={"I": [3072, 6144, 9216], "X": [4, 8], "Y": [2, 3], "device": [3, 4, 5, 7]},
     where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
+    hints=[
+        "Which coordinates x and y does the device have, and in which order does the tuple count blocks?",
+        'x is the first axis of the mesh, so x, y = divmod(device, Y). The tuple ("y", "x") counts y slowly and x fast.',
+        "block number = y · X + x; each block has I / (X · Y) rows",
+    ],
 )
 def first_row(I, X, Y, device):
     """`A` has {{ I }} rows, numbered from 0, and is sharded `P(("y", "x"), None)` on the mesh x={{ X }}, y={{ Y }} (x is the
@@ -138,9 +163,14 @@ def first_row(I, X, Y, device):
     unit="MB",
     params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
     model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
+    hints=[
+        "Which devices keep their block?",
+        "A device (x, y) holds block x · Y + y before and y · X + x after. Count where the two are equal.",
+        "x · (Y − 1) = y · (X − 1) holds for 1 + gcd(X − 1, Y − 1) devices. The others send a block of 4 · I · J / (X · Y) bytes.",
+    ],
 )
 def reorder_bytes(I, J, X, Y):
-    """`A` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}. `A[I_XY, J]` shall become `A[I_YX, J]`. How many
+    """`A` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}. Devices change `A[I_XY, J]` into `A[I_YX, J]`. How many
     MB do all devices send together?"""
     kept = 1 + math.gcd(X - 1, Y - 1)
     return 4 * I * J * (1 - kept / (X * Y))

@@ -1,14 +1,7 @@
 """# A4 What each device computes alone
 
-Inside `jax.shard_map` your function sees the block of one device, and NumPy's words mean that block: `mean` is the mean
-of a block, `roll` pushes rows out at its bottom and in at its top.
-
-**Task.** `A[S_X, D_Y]` is cut along both dimensions. Write two functions of the whole array:
-
-- `shard_mean`: the mean of each device's own block, an array `M[X_X, Y_Y]` with one number per device;
-- `shard_roll_diff`: each block rolled by `shift` rows within itself, minus the block, an array like `A`.
-
-**Budget.** No communication: devices never talk.
+Inside `jax.shard_map` your function sees the block of one device. There `jnp.mean` is the mean of that block, and
+`jnp.roll` moves rows out at the bottom of the block and in at its top. No device needs data of another device.
 
 ```
    A[S_X, D_Y] on x=2, y=2                 M[X_X, Y_Y]
@@ -19,12 +12,41 @@ of a block, `roll` pushes rows out at its bottom and in at its top.
    +--------+--------+                    +-----+-----+
 ```
 
-**Small case.** A = [1, 2, 3, 4, 5, 9] cut over x=2, one dimension. The two means are 2 and 6; the mean of everything, 4,
-is on no device. With shift=1 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9]; a roll of the whole array would have
-brought the 9 to the first block, over a link.
+**Write** two functions of the whole array `a`: `shard_mean(a, *, mesh)`, the mean of each device's own block, and
+`shard_roll_diff(a, *, mesh, shift)`, each block rolled down by `shift` rows within itself, minus the block.
 
-**In real systems**: statistics per shard (amax for quantization, router load per expert group) are cheap because nobody
-asks for the global number. Where you do want the global one, forgetting the collective gives you this.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[S, D] | `P("x", "y")`, a block is [S/X, D/Y] |
+| `shift` | int | |
+| returns of `shard_mean` | float32[X, Y] | `P("x", "y")`, one number on each device |
+| returns of `shard_roll_diff` | float32[S, D] | `P("x", "y")` |
+
+**What is checked**
+
+| function | check | small case |
+|---|---|---|
+| `shard_mean` | element (i, j) is the mean of the block of device (x=i, y=j) | 2 and 6 |
+| `shard_mean` | no communication, and each device keeps its own mean, `P("x", "y")` | 0 bytes |
+| `shard_roll_diff` | every block minus itself, rolled by one row | [2, -1, -1], [5, -1, -4] |
+| `shard_roll_diff` | the same for three rows | |
+| `shard_roll_diff` | no communication, and the result is sharded `P("x", "y")` | 0 bytes |
+
+The order is *rolled block minus block*. One mesh has y=1.
+
+**Symbols.** S, D: rows and columns of `A`. X, Y: sizes of the mesh axes. M: the array of means.
+
+**Small case.** A = [1, 2, 3, 4, 5, 9], one dimension, cut over x=2. The means of the two blocks are 2 and 6. With
+shift=1 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
+
+## Going further
+
+In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9
+to the first block, over a link.
+
+**In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because
+no device needs the global number. Where you do want the global number, code without the collective gives you these
+numbers.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
 """
@@ -131,8 +153,13 @@ def shard_roll_alone(seen):
     unit="KB",
     params={"S": [8192, 16384], "D": [7680, 15360], "X": [8, 16], "Y": [3, 5], "shift": [3, 7]},
     model="1 KB is 1000 bytes",
+    hints=[
+        "Which rows cross a border between devices?",
+        "Only the last rows of each block move to the next device along x, as many as the shift. y cuts the columns.",
+        "4 bytes · shift rows · (columns of a block)",
+    ],
 )
 def global_roll_bytes(S, D, X, Y, shift):
-    """`A[S_X, D_Y]` is float32[{{ S }}, {{ D }}] on the mesh x={{ X }}, y={{ Y }}. Had the *whole* array been rolled down by
-    {{ shift }} rows, how many KB would each device have to send?"""
+    """`A[S_X, D_Y]` is float32[{{ S }}, {{ D }}] on the mesh x={{ X }}, y={{ Y }}. Suppose that you roll the *whole* array down
+    by {{ shift }} rows. How many KB must each device send?"""
     return 4 * shift * D / Y

@@ -1,34 +1,55 @@
 """# A6 Auto, Explicit, Manual
 
-JAX has three ways to say where arrays live. The same product in each of them:
-
-| mode | your function sees | the sharding is | a collective appears because |
-|---|---|---|---|
-| Auto | whole arrays | the compiler's affair, but for `with_sharding_constraint` | two constraints do not agree |
-| Explicit | whole arrays | part of the type: `jax.typeof(c)` is `float32[24@x,40]` | you wrote `reshard` or `out_sharding`, or one operand alone is cut where a matmul sums |
-| Manual | one device's block | what `in_specs` and `out_specs` say | you wrote it |
-
-**Task.** `A[I_X, J] · B[J, K_Y] → C[I_X, K]`, three times: `matmul_auto`, `matmul_explicit` (on `explicit(mesh)`, which is
-given: the same devices with Explicit axes) and `matmul_manual` (with `jax.shard_map`).
-
-**Budget**, the same for all: one all-gather over y, of `C`, and 2·I·J·K / (X·Y) FLOPs on each device. In the first two
-modes the compiler puts the all-gather in; in the third you do. The grader reads the compiled program, which has no Explicit
-types any more: `jax.typeof(c)` shows you whether yours has.
+JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the
+collective.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
 ```
 
-A constraint says *where* a value lives, not *how* it gets there. Asked only for `C[I_X, K]`, the compiler gathers `B`
-instead, and along y every device computes the same. So name the stop on the way, `C[I_X, K_Y]`, too.
+| mode | your function sees | the sharding of a value | why there is a collective |
+|---|---|---|---|
+| Auto | whole arrays | the compiler chooses it, except at `with_sharding_constraint` | two constraints differ |
+| Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
+| Manual | one device's block | `in_specs` and `out_specs` say it | you wrote it |
 
-**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A device's block of `C[I_X, K_Y]` is [6, 20]: it sends 480 bytes and
-spends 7680 FLOPs. Gathering `B` sends a block of [32, 20], 2560 bytes, and spends 15360 FLOPs.
+**Write** `matmul_auto`, `matmul_explicit` (on the given `explicit(mesh)`: the same devices, with Explicit axes) and
+`matmul_manual` (with `jax.shard_map`).
 
-**JAX.** An array that comes in on Auto axes has no sharding in its type; `reshard` to the explicit mesh gives it one.
-In Explicit mode each result's type follows from the operands' types, or you get an error at the line where it does not.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I, J] | `P("x", None)` |
+| `b` | float32[J, K] | `P(None, "y")` |
+| returns | float32[I, K] | `P("x", None)` |
 
-**In real systems** one model mixes them: Auto for most of it, Explicit where surprises are dear, Manual for kernels.
+**What is checked**, for each function
+
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ B | | |
+| C[I_X, K] by one all-gather of C over y | no other collective; at most (Y − 1) blocks of `C[I_X, K_Y]` | 480 bytes |
+| 1/XY of the FLOPs | at most 2·I·J·K / (X·Y) | 7680 FLOPs |
+| Auto, Explicit: the compiler puts the all-gather in, you write none | | |
+| Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
+
+In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
+compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
+axes they have no sharding in their types.
+
+**Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
+
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B`
+sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
+
+## Going further
+
+**JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you
+get an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a
+dimension that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
+`jax.typeof(c)` shows you whether yours has.
+
+**In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
+Manual for kernels.
 
 **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
 parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".
@@ -51,7 +72,7 @@ def explicit(mesh):
 
 @exercise.task(
     hints=[
-        "Multiply first, then say where C shall live. Which layout does the product have before anything moves?",
+        "Multiply first, then say where C must be. Which layout does A @ B have before anything moves?",
         "Two constraints, one after the other: the layout that costs nothing, then the one you want.",
         "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
     ]
@@ -68,8 +89,8 @@ def matmul_auto(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "First the operands need their shardings in their types. What is the type of their product then?",
-        "reshard a and b to what they are, on explicit(mesh). Their product is [I@x, K@y]: reshard that.",
+        "First the operands need their shardings in their types. What is the type of a @ b then?",
+        "reshard a and b to their own layouts, on explicit(mesh). Then a @ b is [I@x, K@y]: reshard it.",
         "jax.sharding.reshard(a, NamedSharding(explicit(mesh), P('x', None))), b likewise, then reshard(a @ b, ...).",
     ]
 )
@@ -87,8 +108,8 @@ def matmul_explicit(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "You see blocks [I/X, J] and [J, K/Y]. What is their product, and what does the device lack?",
-        "The product is your block of C[I_X, K_Y]: gather it along dimension 1 over y.",
+        "You see blocks [I/X, J] and [J, K/Y]. Which block does their matmul give, and what does the device lack?",
+        "The local matmul gives your block of C[I_X, K_Y]: gather it along dimension 1 over y.",
         "jax.lax.all_gather(a @ b, 'y', axis=1, tiled=True), with out_specs=P('x', None) and check_vma=False.",
     ]
 )
@@ -108,15 +129,35 @@ def matmul_manual(a, b, *, mesh):
 question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288], "X": [4, 8], "Y": [3, 6]}}
 
 
-@exercise.number(points=0.5, unit="MB", model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes", **question)
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes",
+    **question,
+    hints=[
+        "How large is the block that travels, and how often does a device send one?",
+        "A block of C on both axes has 4 · I · K / (X · Y) bytes. A one-way ring sends one block in each step.",
+        "bytes of the block, times Y − 1 steps",
+    ],
+)
 def gather_of_c_bytes(I, J, K, X, Y):
     """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
     `C[I_X, K_Y] → C[I_X, K]`?"""
     return 4 * I * K / (X * Y) * (Y - 1)
 
 
-@exercise.number(points=0.25, unit="GFLOP", model="2 FLOPs per term", **question)
+@exercise.number(
+    points=0.25,
+    unit="GFLOP",
+    model="2 FLOPs per term",
+    **question,
+    hints=[
+        "Which shapes does each device multiply after the gather?",
+        "`B` is whole after the gather. Only x cuts the rows of the result.",
+        "2 · (rows of a device) · J · K, with I / X rows",
+    ],
+)
 def flops_of_one_constraint(I, J, K, X, Y):
-    """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, only `C[I_X, K]` was asked for: the compiler gathers
+    """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, the program asks only for `C[I_X, K]`. The compiler gathers
     `B`, then multiplies. How many GFLOP does each device spend?"""
     return 2 * I * J * K / X

@@ -1,16 +1,6 @@
 """# B1 The four collectives
 
-**Task.** Write four bodies for `shard_map`: functions of the block of one device. They are wrapped for you, with
-`check_vma=False`. The mesh axis is `x`; gathered arrays have two or three dimensions.
-
-| body | block you get | block you return | what the group does |
-|---|---|---|---|
-| `all_gather_body(a, dim)` | a shard of `A`, cut along `dim` | the whole `A` | join the shards |
-| `all_reduce_body(a)` | one partial sum, `A{U_X}` | the whole `A` | add |
-| `reduce_scatter_body(a)` | one partial sum, `A[I, J]{U_X}` | `A[I, J_X]` | add, keep your columns |
-| `all_to_all_body(a)` | a shard of `A[I_X, J]` | a shard of `A[I, J_X]` | trade |
-
-**Budget.** In each body one collective over x, of the kind its name says, and no other.
+A collective moves data among all devices of a mesh axis. Four of them carry almost all traffic of sharded training.
 
 ```
       all-gather   all-reduce   reduce-scatter   all-to-all
@@ -19,12 +9,40 @@
   x2  c -> abc     r -> p+q+r   r -> (p+q+r)_2   c0 c1 c2 -> a2 b2 c2
 ```
 
-**Small case.** x=4, a partial sum of [2, 40] on each device. The reduce-scatter returns [2, 10] and sends 3/4 of the
-block; the all-reduce returns [2, 40] and sends twice that, because it is a reduce-scatter and then an all-gather. The
-all-to-all sends a chunk only as far as the one device that wants it: on a ring, a quarter of an all-gather's time.
+**Write** four bodies: functions of the block of one device. The grader wraps them in `shard_map` over mesh axis `x`,
+with `check_vma=False`.
 
-**In real systems.** All-gather: FSDP weights. All-reduce: data-parallel gradients. Reduce-scatter: ZeRO gradients.
-All-to-all: tokens on their way to experts.
+| body | you get | you return |
+|---|---|---|
+| `all_gather_body(a, *, dim)` | a shard of `A`, cut along `dim` | the whole `A` |
+| `all_reduce_body(a)` | a partial sum [I, J] | the whole sum [I, J] |
+| `reduce_scatter_body(a)` | a partial sum [I, J] | your columns of the sum, [I, J/X] |
+| `all_to_all_body(a)` | a shard of `A[I_X, J]`, [I/X, J] | a shard of `A[I, J_X]`, [I, J/X] |
+
+All arrays are float32. `A` of the first body has two or three dimensions; the last may be the one that is cut.
+
+**What is checked**
+
+| body | value | communication | small case sends |
+|---|---|---|---|
+| `all_gather_body` | every device holds the whole `A`, for `dim=0`; the same for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
+| `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
+| `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
+| `all_to_all_body` | rows were cut, now columns are | one all-to-all over x and no other collective | 240 bytes |
+
+**Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the whole array. W:
+both-way bandwidth of a link.
+
+**Small case.** x=4; every block is float32[2, 40], 320 bytes. The reduce-scatter sends 3/4 · 320 = 240 bytes. The
+all-reduce sends 480: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960 bytes.
+
+## Going further
+
+In an all-to-all a chunk travels only to the one device that needs it. On a ring it takes a quarter of an all-gather's
+time.
+
+**In real systems.** All-gather: weights in FSDP. All-reduce: data-parallel gradients. Reduce-scatter: gradients in
+ZeRO. All-to-all: tokens on their way to experts.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.
 """
@@ -76,7 +94,7 @@ def reduce_scatter_body(a):
     out_specs=P(None, "x"),
     hints=[
         "Every device sends a piece of its block to every other. Along which dimension do you cut, along which join?",
-        "jax.lax.all_to_all: split the dimension that shall be cut, concatenate the one that was.",
+        "jax.lax.all_to_all: split the dimension to be cut, concatenate the one that was cut.",
         "jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True)",
     ],
 )
@@ -90,6 +108,11 @@ def all_to_all_body(a):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [8192, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Does every byte go to every device, as in an all-gather?",
+        "No: each byte goes to one device. On a ring of both directions the mean distance is a quarter of the ring.",
+        "a quarter of the all-gather's V / W, with V = 2 · I · J bytes",
+    ],
 )
 def all_to_all_on_ring(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`

@@ -1,25 +1,7 @@
 """# B2 From one layout to another
 
-A reshard is a short program of collectives. Which ones, and in what order?
-
-**Task.** Write `reshard_plan(src, unreduced, dst, shape, mesh_shape)`. An array has the layout `src`, one axis or `None`
-per dimension, and is unreduced over the axes in `unreduced`: along them devices hold partial sums. Return the list of
-steps that brings it to the layout `dst`, with nothing left unreduced. n is the size of the axis:
-
-| step | before | after | bytes each device sends |
-|---|---|---|---|
-| `("slice", axis, dim)` | whole along the axis | `axis` cuts `dim` | 0 |
-| `("all_gather", axis, dim)` | `axis` cuts `dim` | whole along the axis | block · (n - 1) |
-| `("all_to_all", axis, old, new)` | `axis` cuts `old` | `axis` cuts `new` | block · (n - 1) / n |
-| `("reduce_scatter", axis, dim)` | unreduced over the axis | `axis` cuts `dim` | block · (n - 1) / n |
-| `("all_reduce", axis)` | unreduced over the axis | whole along the axis | 2 · block · (n - 1) / n |
-
-`block` is what a device holds when the step begins, so the order matters: cut early, gather late. A dimension is cut by
-one axis at a time, so it must be free before another axis can cut it. `run_plan` is given; it carries out a plan on paper.
-
-**Budget.** Each device sends no more than in the cheapest plan that takes every axis up at most once. (Some layouts have
-a still cheaper one, which cuts along an idle axis and gathers again; it passes as well.) In all cases there is such a
-plan, and all dimensions divide evenly.
+Devices change an array's layout by a short program of collectives. Several programs end in one layout, but a step costs
+more when the block is larger.
 
 ```
     A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first
@@ -27,10 +9,41 @@ plan, and all dimensions divide evenly.
       all_gather x, then reduce_scatter y    b · 3  + 4b · 1/2    =  5 b
 ```
 
-**Small case.** `A[I_X, J] → A[I, J_X]` of 1 MB on x=4: the block has 0.25 MB. An all-to-all sends 3/4 of it, 0.19 MB; an
-all-gather and a slice send 0.75 MB and throw three quarters away.
+**Write** `reshard_plan(src, unreduced, dst, shape, mesh_shape)`. It returns a list of these steps:
 
-**In real systems** every partitioner does this for you, not always in the cheapest order.
+| step | before | after | bytes each device sends |
+|---|---|---|---|
+| `("slice", axis, dim)` | whole along `axis` | `axis` cuts `dim` | 0 |
+| `("all_gather", axis, dim)` | `axis` cuts `dim` | whole along `axis` | block · (n − 1) |
+| `("all_to_all", axis, old, new)` | `axis` cuts `old` | `axis` cuts `new` | block · (n − 1) / n |
+| `("reduce_scatter", axis, dim)` | unreduced over `axis` | `axis` cuts `dim` | block · (n − 1) / n |
+| `("all_reduce", axis)` | unreduced over `axis` | whole along `axis` | 2 · block · (n − 1) / n |
+
+`src` and `dst` are tuples with one axis or `None` per dimension. `unreduced` is a tuple of axes. `mesh_shape` is a
+dict. All dimensions divide evenly.
+
+**What is checked**
+
+| check | rule |
+|---|---|
+| each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
+| an axis that leaves a dimension; an axis that comes to a dimension, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
+
+Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a
+plan's layout at the end and its bytes.
+
+**Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
+of the axes. `{U_X}`: partial sums over x, called unreduced.
+
+**Small case.** `A[I_X, J] → A[I, J_X]` of 1 MB on x=4. A block has 0.25 MB. An all-to-all sends 3/4 of it, 0.19 MB. An
+all-gather and a slice send 0.75 MB.
+
+## Going further
+
+The order matters: cut early and gather late. Some layouts have a still cheaper plan, which cuts along an idle axis and
+gathers again.
+
+**In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
 redistribution through portable collective communication*.
@@ -78,7 +91,7 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 @exercise.function(
     hints=[
         "Take one axis of the mesh at a time: where is it before, where is it after? Then think about the order.",
-        "What an axis does decides its step: five kinds. Of the orders that work, run_plan tells you the cheapest.",
+        "What an axis does decides its step: five kinds. run_plan gives the bytes of each order that works; take the cheapest.",
         "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
     ]
 )
@@ -115,8 +128,13 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     unit="MB",
     params={"I": [6144, 12288], "J": [8192, 20480], "X": [3, 6, 8], "Y": [4, 16]},
     model="bytes as in the table of steps; 1 MB is 10^6 bytes",
+    hints=[
+        "Which step is cheapest while arrays are large, and which costs nothing?",
+        "A slice of copies is free. Slice along y first, then reduce-scatter along x what is left.",
+        "the array after the slice has 4 · I · J / Y bytes; a reduce-scatter sends (X − 1) / X of it",
+    ],
 )
 def reshard_bytes(I, J, X, Y):
     """`C[I, J]{U_X}` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}: every device holds a partial sum of all of `C`,
-    copies along y. It shall become `C[I_X, J_Y]`. How many MB does each device send in the cheapest plan?"""
+    and devices along y hold copies. The layout must become `C[I_X, J_Y]`. How many MB does each device send in the cheapest plan?"""
     return 4 * I * J / Y * (X - 1) / X

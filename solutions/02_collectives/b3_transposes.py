@@ -1,25 +1,9 @@
 """# B3 Every collective backwards
 
-A collective is a linear map A from the blocks of all devices, x = (x_0, x_1, ...), to new blocks on all devices. Its
-backward pass is the transpose: it takes one cotangent block per device, y, to one cotangent block per device, so that
+A collective is a linear map A from the blocks x of all devices to new blocks. Its backward pass is the transpose Aᵀ,
+which takes one cotangent block per device, y, to one cotangent block per device:
 
     ⟨A x, y⟩ = ⟨x, Aᵀ y⟩    with ⟨u, v⟩ summed over all devices and elements
-
-**Task.** Write the transposes of five collectives over axis x by hand, as bodies for `shard_map`: cotangent block in,
-cotangent block out. They are wrapped for you, with `check_vma=False`, so that every device has a cotangent of its own.
-
-| forward, on the block of one device | body to write | cotangent in → out |
-|---|---|---|
-| all-gather of `A[I_X, J]` along dimension 0 | `all_gather_t(y)` | [I, J] → [I/X, J] |
-| reduce-scatter of `A[I, J]{U_X}` to `A[I_X, J]` | `reduce_scatter_t(y)` | [I/X, J] → [I, J] |
-| all-reduce | `all_reduce_t(y)` | [I, J] → [I, J] |
-| all-to-all `A[I_X, J] → A[I, J_X]` | `all_to_all_t(y)` | [I, J/X] → [I/X, J] |
-| device i sends to i + 1, nobody to device 0, which gets zeros | `shift_t(y)` | [I, J] → [I, J] |
-
-**Budget.** One collective in each body.
-
-How to find them: an element that the forward pass copies to many devices gets the *sum* of their cotangents; one that
-is added to others hands its cotangent to all of them unchanged; one that moves gets its cotangent from where it went.
 
 ```
    all-gather, x=3      forward                   backward
@@ -28,13 +12,40 @@ is added to others hands its cotangent to all of them unchanged; one that moves 
                         x2: c      everywhere     x2: v w z       x2: r+u+z
 ```
 
-**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 = 88.
-Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
+**Write** five transposes by hand, as bodies over mesh axis `x`. The grader wraps them in `shard_map` with
+`check_vma=False`, so every device has a cotangent of its own.
 
-**JAX** does this in `jax.vjp`. With `check_vma=True` it knows more: the result of `psum` is the same on all devices, so
-it has *one* cotangent, not X of them, and the transpose is no collective at all, a mere copy.
+| forward pass, on the block of one device | body | cotangent in → out, float32 |
+|---|---|---|
+| all-gather of `A[I_X, J]` along dimension 0 | `all_gather_t(y)` | [I, J] → [I/X, J] |
+| reduce-scatter of `A[I, J]{U_X}` to `A[I_X, J]` | `reduce_scatter_t(y)` | [I/X, J] → [I, J] |
+| all-reduce | `all_reduce_t(y)` | [I, J] → [I, J] |
+| all-to-all `A[I_X, J] → A[I, J_X]` | `all_to_all_t(y)` | [I, J/X] → [I/X, J] |
+| device i sends to i + 1; device 0 receives zeros | `shift_t(y)` | [I, J] → [I, J] |
 
-**In real systems**: FSDP gathers weights forwards and reduce-scatters gradients backwards; a pipeline's shift runs back.
+**What is checked**, for each body
+
+| check | rule |
+|---|---|
+| value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
+| communication | one collective over x, of the right kind, and no other |
+
+- The forward pass copies an element to many devices: the element gets the *sum* of their cotangents.
+- It adds an element to others: the element gets the whole cotangent of the sum.
+- It moves an element: the cotangent comes back from the target.
+
+**Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
+
+**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 =
+88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
+
+## Going further
+
+**JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices,
+so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
+
+**In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. A
+pipeline's shift runs back.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
 system".
@@ -118,6 +129,11 @@ def shift_t(y):
     unit="MB",
     params={"D": [4096, 6144, 8192], "F": [14336, 20480, 28672], "X": [4, 8, 32]},
     model="one-way ring: X - 1 steps; 1 MB is 10^6 bytes",
+    hints=[
+        "Which collective is the transpose of an all-gather?",
+        "It is a reduce-scatter of the whole cotangent, which has 4 bytes a number.",
+        "bytes of the float32 cotangent, times (X − 1) / X",
+    ],
 )
 def fsdp_backward_bytes(D, F, X):
     """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. Its cotangent is kept in

@@ -1,17 +1,8 @@
 """# B5 Collectives with a root
 
-MPI knows collectives in which one device, the *root*, is special. `shard_map` runs the same program on every device
-and `jax.lax` has no root, so you make them: a device asks `axis_index` who it is, and masks.
-
-**Task.** Write four bodies for `shard_map` (it is around them already, with `check_vma=False`; the mesh axis is `x`).
-`root` is a Python number. V is the size of a block of [I, K] that every device has.
-
-| body | the root returns | the others return | each device may send |
-|---|---|---|---|
-| `rooted_broadcast` | its block | the root's block | 2·(N − 1)/N · V |
-| `rooted_scatter` | chunk `root` of its rows | device i: chunk i of the root's rows | (N − 1)/N · V |
-| `rooted_gather` | all blocks, side by side: [I, N·K] | zeros of this shape | (N − 1) · V |
-| `rooted_reduce` | the sum of all blocks | zeros of this shape | 2·(N − 1)/N · V |
+MPI has collectives in which one device, the *root*, is special. `shard_map` runs one program on every device, and
+`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its
+data.
 
 ```
    root = 1         broadcast     scatter      gather          reduce
@@ -19,17 +10,40 @@ and `jax.lax` has no root, so you make them: a device asks `axis_index` who it i
    x1: b = b0 b1    x1: b         x1: b1       x1: a b         x1: a+b
 ```
 
-A sum to which only the root contributes *is* the root's value: mask with `jnp.where`, then add. Which collective adds
-and leaves every device with its chunk only?
+**Write** four bodies with the arguments `(a, *, root)`. The grader wraps them in `shard_map` over mesh axis `x`, with
+`check_vma=False`. `a` is the device's block, float32[I, K]. `root` is a Python int.
 
-**Budget.** The bytes in the table: one collective each. They are what one program for all devices costs, not what MPI
-pays: the others send zeros as diligently as the root sends data.
+| body | the root returns | the others return |
+|---|---|---|
+| `rooted_broadcast` | its block, [I, K] | the root's block |
+| `rooted_scatter` | its own chunk of its rows, [I/N, K] | device i: chunk i of the root's rows |
+| `rooted_gather` | all blocks side by side, [I, N·K] | zeros of this shape |
+| `rooted_reduce` | the sum of all blocks, [I, K] | zeros of this shape |
 
-**Small case.** float32, x=4, blocks of [40, 20], V = 3200 bytes: the broadcast sends 4800 bytes per device, the scatter
-2400, the gather 9600, the reduce 4800.
+**What is checked**
 
-**In real systems.** Rooted calls are rare in sharded training, where all devices do the same work: a checkpoint is
-broadcast from the host that read it, metrics are reduced to the one that logs them.
+| body | value | bytes from each device, at most | small case |
+|---|---|---|---|
+| `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 |
+| `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 |
+| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 |
+| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 |
+
+Each body is also checked for another root. A sum to which only the root contributes is the root's value: mask with
+`jnp.where`, then add. Devices that are not the root may send zeros.
+
+**Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
+
+**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from
+each device, the scatter 3/4 · 3200 = 2400.
+
+## Going further
+
+These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the root
+sends data.
+
+**In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
+broadcast from the host that read it. Metrics are reduced to the host that logs them.
 
 **Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators.
 """
@@ -60,7 +74,7 @@ def rooted_broadcast(a, *, root):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "It is a broadcast of which every device keeps one chunk. Is there a collective that sends no more than that?",
+        "After a broadcast every device would keep only one chunk. Is there a collective that sends no more than that?",
         "Mask as in the broadcast; then a collective that adds and leaves device i with chunk i of the rows.",
         "jax.lax.psum_scatter(masked, 'x', scatter_dimension=0, tiled=True)",
     ],
@@ -74,8 +88,8 @@ def rooted_scatter(a, *, root):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "All devices run the same program: gather first, and then ask who you are.",
-        "all_gather along dimension 1, then zeros for everybody but the root.",
+        "All devices run the same program: gather first, then ask axis_index for your number.",
+        "all_gather along dimension 1, then zeros on all devices but the root.",
         "jnp.where(jax.lax.axis_index('x') == root, jax.lax.all_gather(a, 'x', axis=1, tiled=True), 0)",
     ],
 )
@@ -88,8 +102,8 @@ def rooted_gather(a, *, root):
 @exercise.body(
     out_specs=P(None, "x"),
     hints=[
-        "Who shall have the sum, and what do the others return?",
-        "psum first, then zeros for everybody but the root.",
+        "Which device returns the sum, and what do the others return?",
+        "psum first, then zeros on all devices but the root.",
         "jnp.where(jax.lax.axis_index('x') == root, jax.lax.psum(a, 'x'), 0)",
     ],
 )
@@ -103,6 +117,11 @@ def rooted_reduce(a, *, root):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 10240, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "What does the masked all-reduce send, although all blocks but one are zeros?",
+        "It costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
+        "2 · V / W with V = 2 · I · K bytes",
+    ],
 )
 def rooted_broadcast_time(chip, I, K, X):
     """The root's block is bfloat16[{{ I }}, {{ K }}], on a ring of {{ X }} {{ chip }} chips. How long does
@@ -115,6 +134,11 @@ def rooted_broadcast_time(chip, I, K, X):
     unit="MB",
     params={"I": [4096, 8192], "K": [3072, 5120], "X": [4, 8, 16]},
     model="one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does one device make, and with how many bytes?",
+        "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of its bytes.",
+        "X devices · (X − 1) hops · 4 · I · K / X bytes",
+    ],
 )
 def rooted_scatter_bytes(I, K, X):
     """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send

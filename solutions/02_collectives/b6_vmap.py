@@ -1,17 +1,8 @@
 """# B6 vmap when the batch is sharded, too
 
-`centre` below takes from one matrix `A[I_X, J]` the mean of each column. Its rows are cut over x, so that costs one
-small all-reduce. Now there is a batch of matrices, and the batch is cut over *another* axis: `A[B_Y, I_X, J]`.
-
-`jax.vmap` makes a function of a batch out of a function of one example, also when there is a `shard_map` inside: the
-block gets one more dimension, and so do its specs. What shall they say of the new dimension? "Whole", unless you name
-the axis that cuts it: `jax.vmap(f, spmd_axis_name="y")`. And where a spec says "whole" but the array is cut, the
-compiler makes it so: it gathers the batch, and all devices along y do the same work.
-
-**Task.** Write `centre_batch`: centre every matrix of the batch.
-
-**Budget.** One all-reduce over x, of the means of your own B/Y examples, and nothing over y. The result is sharded as
-the batch was, P('y', 'x').
+The given `centre` subtracts from one matrix `A[I_X, J]` the mean of each column. x cuts the rows, so it needs one small
+all-reduce. Now there is a batch of matrices, and a second axis, y, cuts the batch. `jax.vmap` adds a dimension to the
+specs inside. The specs call this dimension whole, unless you name the mesh axis that cuts it.
 
 ```
    A[B_Y, I_X, J], B=4, on x0 and x1
@@ -21,9 +12,34 @@ the batch was, P('y', 'x').
    y1: examples 2 3     psum over x of 2 3     then both psum 0 1 2 3
 ```
 
-**Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples are 240 bytes; the
-all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes to the other half of the
-batch, and then 720 for the means of all 12. A loop over the 6 examples also sends 360, in six all-reduces instead of one.
+**Write** `centre_batch(a, *, mesh)`. It centres every matrix of the batch.
+
+| | shape | layout |
+|---|---|---|
+| `a` | float32[B, I, J] | `P("y", "x")`: a block is [B/Y, I/X, J] |
+| returns | float32[B, I, J] | `P("y", "x")` |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| in each matrix the mean of each column is taken away | | |
+| the batch is still cut over y, its rows over x | `P("y", "x")` | |
+| one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
+
+An all-reduce for each example is refused, although it sends as many bytes.
+
+**Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
+that a ring gathers. W: both-way bandwidth of a link.
+
+**Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 =
+240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y,
+and then 720 for the means of all 12 examples.
+
+## Going further
+
+`jax.vmap(f, spmd_axis_name="y")` names the axis. Without it the spec says "whole" where the array is cut. The compiler
+makes the spec true: it gathers the batch, and all devices along y do the same work.
 
 **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 
@@ -109,10 +125,15 @@ def centre_batch_traffic(seen):
         "Y": [4, 12],
     },
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Along which axis is the batch gathered, and which part of the array does each ring hold?",
+        "The gather goes over y. Each ring along y holds one block of x, so V is not the whole array.",
+        "V / W with V = (bytes of the whole array) / X",
+    ],
 )
 def batch_gather_time(chip, B, I, J, X, Y):
-    """`A[B_Y, I_X, J]` is bfloat16[{{ B }}, {{ I }}, {{ J }}] on {{ chip }} chips, x={{ X }}, y={{ Y }}. How long does the
-    all-gather of the batch take that a `vmap` without `spmd_axis_name` costs you?"""
+    """`A[B_Y, I_X, J]` is bfloat16[{{ B }}, {{ I }}, {{ J }}] on {{ chip }} chips, x={{ X }}, y={{ Y }}. Without `spmd_axis_name`,
+    `vmap` makes the compiler all-gather the batch over y. How long does this all-gather take?"""
     return all_gather_time(2 * B * I * J / X, Y, chip)
 
 
@@ -121,8 +142,13 @@ def batch_gather_time(chip, B, I, J, X, Y):
     unit="us",
     params={"B": [96, 240], "X": [4, 8, 16], "Y": [2, 6, 12]},
     model="latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce after the other",
+    hints=[
+        "How many examples does one device have, and over which axis do they communicate?",
+        "y cuts the batch, so a device has B / Y examples. Each all-reduce goes round the ring of x.",
+        "(B / Y) all-reduces · 2 · ⌊X / 2⌋ hops · 1 us",
+    ],
 )
 def looped_latency(B, X, Y):
-    """A loop over the examples of a device, with a tiny all-reduce for each: B={{ B }} on rings of x={{ X }}, y={{ Y }}. How
-    long do its all-reduces take?"""
+    """A device loops over its own examples, with a tiny all-reduce over x for each: B={{ B }} on rings of x={{ X }},
+    y={{ Y }}. How long do its all-reduces take?"""
     return B / Y * 2 * latency(X)

@@ -1,9 +1,7 @@
-"""# C1 A matmul in which nobody talks
+"""# C1 A matmul without communication
 
-**Task.** With `jax.shard_map`, compute `A[I_X, J] · B[J, K_Y] → C[I_X, K_Y]`. The contracting dimension `J`, the one that
-is summed over and that `C` has not, is whole on every device: each can compute its block of `C` from what it holds.
-
-**Budget.** No collective; 2·I·J·K / (X·Y) FLOPs on each device, all of them in the body of `shard_map`.
+In `A[I_X, J] · B[J, K_Y]` no axis cuts the contracting dimension `J`, over which the matmul sums. Each device holds
+whole rows of `A` and whole columns of `B`. So it can compute its block of `C` alone.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]
@@ -14,11 +12,34 @@ is summed over and that `C` has not, is whole on every device: each can compute 
      +----------+         +-----+-----+          +-------+-------+
 ```
 
-**Small case.** I=16, J=24, K=40 on the mesh x=4, y=2: device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`.
-That is 2·4·24·20 = 3840 FLOPs, an eighth of 2·16·24·40 = 30720.
+**Write** `matmul_local(a, b, *, mesh)` with `jax.shard_map`. It returns `C = A @ B`.
 
-**In real systems**: the first matmul of a tensor-parallel MLP, batch cut over the data axis, `W_in[D, F_Y]` over the
-model axis.
+| | shape | layout | block |
+|---|---|---|---|
+| `a` | float32[I, J] | `P("x", None)` | [I/X, J] |
+| `b` | float32[J, K] | `P(None, "y")` | [J, K/Y] |
+| returns | float32[I, K] | `P("x", "y")` | [I/X, K/Y] |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ B | | |
+| C is sharded `P("x", "y")` | | |
+| no collective | also none that the compiler adds | 0 bytes |
+| inside `shard_map` each device multiplies only for its own block of C | at most 2·I·J·K / (X·Y) FLOPs | 3840 FLOPs |
+
+The matmul must be in the body of `shard_map`. One mesh has y=1.
+
+**Symbols.** I, J, K: dimensions of the matmul. X, Y, Z: sizes of the mesh axes x, y, z.
+
+**Small case.** I=16, J=24, K=40 on the mesh x=4, y=2. Device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`.
+That is 2 · 4 · 24 · 20 = 3840 FLOPs, an eighth of 2 · 16 · 24 · 40 = 30,720.
+
+## Going further
+
+**In real systems.** This is the first matmul of a tensor-parallel MLP: the data axis cuts the batch, and the model axis
+cuts `W_in[D, F_Y]`.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.
 """
@@ -34,8 +55,8 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
 
 @exercise.task(
     hints=[
-        "Which rows of A and which columns of B does one element of C need? Who holds them?",
-        "The product of the two local blocks is the local block of C.",
+        "Which rows of A and which columns of B does one element of C need? Which device holds them?",
+        "The matmul of the two local blocks is the local block of C.",
         "jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(two specs), out_specs=P('x', 'y'))(a, b)",
     ]
 )
@@ -96,6 +117,11 @@ def local_flops(seen):
     unit="GFLOP",
     params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
     model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
+    hints=[
+        "Which axes cut C, and what do the other axes do?",
+        "x and y cut C. The devices along z all compute the same block.",
+        "2 · (I / X) · J · (K / Y), in units of 10^9",
+    ],
 )
 def flops_per_device(I, J, K, X, Y, Z):
     """The same matmul, `A[I_X, J] · B[J, K_Y]` with I={{ I }}, J={{ J }}, K={{ K }}, runs on a mesh with three axes,

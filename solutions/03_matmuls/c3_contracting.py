@@ -1,11 +1,7 @@
 """# C3 Both operands cut along the contracting dimension
 
-**Task.** `A[I, J_X] · B[J_X, K]`: every device holds matching slices of `A`'s columns and `B`'s rows, so its local
-product is a full-sized *partial sum* of `C`, written `C[I, K]{U_X}` (unreduced over x). With `jax.shard_map`, multiply
-and finish the sum, in two ways.
-
-**Budget.** `matmul_all_reduce` returns `C[I, K]`: one all-reduce over x and nothing else. `matmul_reduce_scatter`
-returns `C[I, K_X]`: one reduce-scatter over x and nothing else; it sends half the bytes.
+In `A[I, J_X] · B[J_X, K]` every device holds matching columns of `A` and rows of `B`. Its local matmul gives a *partial
+sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A collective must finish the sum.
 
 ```
     A[I, J_X]        B[J_X, K]      C[I, K]{U_X}           C[I, K_X]
@@ -15,12 +11,38 @@ returns `C[I, K_X]`: one reduce-scatter over x and nothing else; it sends half t
                     +--------+       +--------+
 ```
 
-**Small case.** I=24, J=32, K=40, float32, x=4: each device multiplies [24, 8] by [8, 40] and holds a partial sum of
-24·40·4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes per device and leaves [24, 10] on it; the
-all-reduce sends 5760.
+**Write** `matmul_all_reduce(a, b, *, mesh)` and `matmul_reduce_scatter(a, b, *, mesh)`, both with `jax.shard_map`.
 
-**In real systems**: the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce; with sequence
-parallelism it ends with the reduce-scatter.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I, J] | `P(None, "x")`, a block is [I, J/X] |
+| `b` | float32[J, K] | `P("x", None)`, a block is [J/X, K] |
+| returns of `matmul_all_reduce` | float32[I, K] | whole on every device |
+| returns of `matmul_reduce_scatter` | float32[I, K] | `P(None, "x")`, a block is [I, K/X] |
+
+**What is checked**
+
+| function | check | small case sends, per device |
+|---|---|---|
+| `matmul_all_reduce` | C equals A @ B on every device | |
+| `matmul_all_reduce` | in `shard_map`, one all-reduce over x and no other collective; C is whole on every device | 5760 bytes |
+| `matmul_reduce_scatter` | C equals A @ B | |
+| `matmul_reduce_scatter` | C is sharded `P(None, "x")` | |
+| `matmul_reduce_scatter` | in `shard_map`, one reduce-scatter over x and no other collective | 2880 bytes |
+
+Keep float32 throughout.
+
+**Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way
+bandwidth of a link.
+
+**Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of
+24 · 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends
+twice that, 5760.
+
+## Going further
+
+**In real systems.** This is the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce. With
+sequence parallelism it ends with the reduce-scatter.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.
 """
@@ -37,7 +59,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
 
 @exercise.task(
     hints=[
-        "What does the local product of the two slices mean on its own?",
+        "What does the local matmul of the two slices give?",
         "It is a partial sum: one collective adds the partial sums of all devices along x.",
         "Inside shard_map: jax.lax.psum(local_a @ local_b, 'x').",
     ]
@@ -57,7 +79,7 @@ def matmul_all_reduce(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "You keep only your own columns of C. Must you learn the rest of the sum?",
+        "You keep only your own columns of C. Do you need the rest of the sum?",
         "One collective adds and cuts at once. It cuts dimension 0 unless you say otherwise.",
         "jax.lax.psum_scatter(local_a @ local_b, 'x', scatter_dimension=1, tiled=True)",
     ]
@@ -120,9 +142,14 @@ def scattered_traffic(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "K": [8192, 14336], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "What does a reduce-scatter cost beside an all-gather of the same array?",
+        "It costs the same: V / W. V is the whole array, before it is cut.",
+        "V = 2 · I · K bytes; divide by both-way bandwidth W",
+    ],
 )
 def scatter_time(chip, I, K, X):
-    """`C` is bfloat16[{{ I }}, {{ K }}] and lives unreduced on a ring of {{ X }} {{ chip }} chips.
+    """`C` is bfloat16[{{ I }}, {{ K }}] and is unreduced on a ring of {{ X }} {{ chip }} chips.
     How long does the reduce-scatter to `C[I, K_X]` take?"""
     return reduce_scatter_time(2 * I * K, X, chip)
 
@@ -132,6 +159,11 @@ def scatter_time(chip, I, K, X):
     unit="MB",
     params={"I": [2048, 4096], "K": [6144, 10240], "X": [4, 8]},
     model="one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes",
+    hints=[
+        "Which two collectives make an all-reduce?",
+        "A reduce-scatter and an all-gather. Each sends X − 1 chunks, and a chunk is 1 / X of the array.",
+        "2 · (X − 1) · (4 · I · K / X)",
+    ],
 )
 def all_reduce_bytes(I, K, X):
     """`C` is float32[{{ I }}, {{ K }}], unreduced on {{ X }} devices. How many MB does each device send in the

@@ -1,14 +1,11 @@
 """# C4 The same axis on two outer dimensions
 
-**Task.** `A[I_X, J] · B[J, K_X]`: rows of `A` and columns of `B` are cut over the same axis. Multiplying local blocks
-gives only the diagonal blocks of `C`, and `C[I_X, K_X]` is no sharding at all, since an axis may cut one dimension
-only. So one operand has to be gathered, and which one decides how `C` ends up. Write both with `jax.shard_map`.
-
-**Budget.** `matmul_keep_rows` returns `C[I_X, K]`, `matmul_keep_columns` returns `C[I, K_X]`. Each: one all-gather over
-x and no other collective, 2·I·J·K / X FLOPs on each device.
+In `A[I_X, J] · B[J, K_X]` one axis cuts the rows of `A` and the columns of `B`. The matmul of local blocks gives only
+the diagonal blocks of `C`. `C[I_X, K_X]` is no sharding, because an axis may cut only one dimension. So devices must
+gather one operand.
 
 ```
-   A[I_X, J]    B[J, K_X]    local products   gather B      gather A
+   A[I_X, J]    B[J, K_X]    local matmuls    gather B      gather A
    +------+    +----+----+     +----+----+    +-------+    +----+----+
    |  x0  |    |    |    |     | x0 | ?  |    |  x0   |    |    |    |
    +------+  · | x0 | x1 |  =  +----+----+    +-------+    | x0 | x1 |
@@ -16,10 +13,34 @@ x and no other collective, 2·I·J·K / X FLOPs on each device.
    +------+    +----+----+     +----+----+    +-------+    +----+----+
 ```
 
-**Small case.** I=24, J=32, K=40 on x=4: the local product is [6, 10], a block of the diagonal, 60 of the 240 elements
-of a row block. Gathering `B` sends 3/4 · 32·40·4 = 3840 bytes per device, gathering `A` 3/4 · 24·32·4 = 2304.
+**Write** `matmul_keep_rows(a, b, *, mesh)` and `matmul_keep_columns(a, b, *, mesh)`, both with `jax.shard_map`.
 
-**In real systems**: FSDP. The batch and the weights are cut over one axis, and the weights are the ones to gather.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I, J] | `P("x", None)`, a block is [I/X, J] |
+| `b` | float32[J, K] | `P(None, "x")`, a block is [J, K/X] |
+| returns of `matmul_keep_rows` | float32[I, K] | `P("x", None)` |
+| returns of `matmul_keep_columns` | float32[I, K] | `P(None, "x")` |
+
+**What is checked**, for each function
+
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ B | | |
+| C is sharded `P("x", None)`, or `P(None, "x")` | | |
+| in `shard_map`, one all-gather over x, no other collective | | 3840 bytes of `B`, or 2304 of `A` |
+| 1/X of the FLOPs | at most 2·I·J·K / X | 15,360 FLOPs |
+
+**Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the array that is gathered. W: both-way
+bandwidth of a link.
+
+**Small case.** I=24, J=32, K=40, float32, x=4. A local matmul gives [6, 10], a block of the diagonal: 60 of the 240
+elements of a block of rows. The all-gather of `B` sends 3/4 · 32 · 40 · 4 = 3840 bytes per device. The all-gather of
+`A` sends 3/4 · 24 · 32 · 4 = 2304.
+
+## Going further
+
+**In real systems.** In FSDP one axis cuts both the batch and the weights. FSDP gathers the weights.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4.
 """
@@ -36,7 +57,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
 
 @exercise.task(
     hints=[
-        "Device x shall end with whole rows of C. Which part of B does it lack?",
+        "Device x must end with whole rows of C. Which part of B does it lack?",
         "All columns of B: gather them along dimension 1, then multiply.",
         "local_a @ jax.lax.all_gather(local_b, 'x', axis=1, tiled=True), with out_specs=P('x', None).",
     ]
@@ -56,7 +77,7 @@ def matmul_keep_rows(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "Now device x shall end with whole columns of C. Which part of A does it lack?",
+        "Now device x must end with whole columns of C. Which part of A does it lack?",
         "All rows of A: gather them along dimension 0, then multiply.",
         "jax.lax.all_gather(local_a, 'x', axis=0, tiled=True) @ local_b, with out_specs=P(None, 'x').",
     ]
@@ -126,6 +147,11 @@ def keep_columns_budget(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 12288], "J": [4096, 7168], "K": [3072, 10240], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Which two operands can you gather?",
+        "Gathering `A` moves I · J numbers, gathering `B` moves J · K. Take the smaller one.",
+        "V / W with V = 2 bytes · J · (the smaller of I and K)",
+    ],
 )
 def cheaper_gather_time(chip, I, J, K, X):
     """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.

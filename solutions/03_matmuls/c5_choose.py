@@ -1,27 +1,49 @@
 """# C5 Gather first or reduce last?
 
-`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of `Out`.
-
-1. Gather `W`, then every chip computes all of `Out`.
-2. Every chip multiplies its columns of `In` by its rows of `W`, then an all-reduce adds the partial `Out[B, F]{U_X}`.
-
-**Task.** Write `choose(B, D, F, X, flops, bandwidth)`: return 1 or 2, the faster one.
-
-- A strategy takes the longer of its arithmetic and its communication, since they overlap.
-- Arithmetic runs at `flops` FLOP/s on each chip, and a matmul has 2 FLOPs per term.
-- Gathering an array of V bytes takes V / `bandwidth`, all-reducing one takes twice as long.
+`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of
+`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
 
 ```
    1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]
    2   In[B, D_X] · W[D_X, F] = Out[B, F]{U_X} --all-reduce--> Out[B, F]
 ```
 
-**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs, gathering 134 MB
-746 µs. Strategy 2: arithmetic 37 µs, reducing 16.8 MB 186 µs. So 2.
+**Write** `choose(B, D, F, X, flops, bandwidth)`. It returns the number of the faster strategy.
 
-Checked on both sides of B = `flops` / `bandwidth`; in no case are the two strategies within 5 % of each other.
+| | type | meaning |
+|---|---|---|
+| `B`, `D`, `F` | int | dimensions of `In` and `W` |
+| `X` | int | chips on the ring |
+| `flops` | float | FLOP/s of one chip |
+| `bandwidth` | float | W, both-way bandwidth of a link, bytes/s |
+| returns | int | 1 or 2 |
 
-**In real systems**: move the weights or the activations? Training batches move weights, decoding moves activations.
+**Model.** A strategy takes the longer of its arithmetic and its communication, because they overlap.
+
+| | arithmetic on each chip | communication |
+|---|---|---|
+| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`: V = 2·D·F bytes, V / W |
+| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`: V = 2·B·F bytes, 2·V / W |
+
+**What is checked**
+
+| check | small case |
+|---|---|
+| batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
+| batches above `flops` / `bandwidth` | |
+
+In no case are the two strategies within 5 % of each other.
+
+**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a
+chip.
+
+**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather
+of 134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
+
+## Going further
+
+**In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding
+moves activations.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
 """
@@ -94,24 +116,34 @@ def choose_large_batch(seen):
     expect_outcomes(seen)
 
 
-MODEL = "each product takes the longer of arithmetic and communication; on a ring an all-gather takes V / W, W both directions"
+MODEL = "each matmul takes the longer of arithmetic and communication; on a ring an all-gather takes V / W, W both directions"
 
 
 @exercise.number(
     points=1.5, unit="us", model=MODEL,
     params={"chip": ["v4p", "v5p"], "B": [384, 640], "L": [6144, 10240], "D": [4096, 7168], "F": [16384, 28672], "X": [4, 8]},
+    hints=[
+        "For each batch: does arithmetic or communication take longer?",
+        "The gather of `W` takes the same time for both batches. The matmul of whole arrays grows with the batch: 2 · B · D · F FLOPs.",
+        "add up the longer of (FLOPs / peak rate) and (2 · D · F bytes / W), once for each batch",
+    ],
 )  # fmt: skip
 def gather_first_total(chip, B, L, D, F, X):
     """D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. Strategy 1 serves a batch of B={{ B }}, then one
-    of B={{ L }}, gathering `W` each time. How long do the two products take, one after the other?"""
+    of B={{ L }}, gathering `W` each time. How long do the two matmuls take, one after the other?"""
     return sum(max(matmul_time(2 * b * D * F, chip), all_gather_time(2 * D * F, X, chip)) for b in (B, L))
 
 
 @exercise.number(
     points=1.5, unit="us", model=MODEL, where=lambda chip, B, D, F, X: F > 7000 * X,
     params={"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [32768, 73728], "X": [4, 8]},
+    hints=[
+        "For each layer: which array is all-reduced, and how wide is it?",
+        "The first layer all-reduces [B, F], the second [B, D]. Each device computes 1 / X of both matmuls.",
+        "for each layer the longer of 2 · B · D · F / X FLOPs at the peak rate and 2 · (2 · B · width) / W; then add",
+    ],
 )  # fmt: skip
 def reduce_last_total(chip, B, D, F, X):
     """Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B={{ B }}, D={{ D }}, F={{ F }} on a ring of
-    {{ X }} {{ chip }} chips, in bfloat16. How long do the two products take, one after the other?"""
+    {{ X }} {{ chip }} chips, in bfloat16. How long do the two matmuls take, one after the other?"""
     return sum(max(matmul_time(2 * B * D * F / X, chip), all_reduce_time(2 * B * n, X, chip)) for n in (F, D))

@@ -1,43 +1,58 @@
 """# D1 How long a collective takes on a ring and on a line
 
-**Task.** Write `axis_collective_time`, the bandwidth time of an all-gather, a reduce-scatter and an
-all-reduce over one mesh axis, then answer six questions about real chips.
-
-**What counts.** `V` is the number of bytes of the *full logical array over that axis*: for
-`A[I_X, J]` gathered over x it is all of `A`; for `A[I_X, J_Y]` gathered over x alone, the other axis
-has already cut it: `V = bytes(A) / Y`. It is not one chip's shard. What flows is what the dtype says:
-2 bytes for each bfloat16, 4 for each float32.
-
-**The wires.** A link carries `W1` bytes/s in each direction at once, `W = 2·W1` in all.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring it;
+at the end of a line only one does. So the time hardly depends on N: more chips make more hops, with smaller shards.
 
 ```
    ring of 4 (the axis wraps around)          line of 4 (it does not)
 
       +---- 0 <---> 1 ----+                   0 <---> 1 <---> 2 <---> 3
       |                   |
-      +---- 3 <---> 2 ----+                   chip 0 hears everything
-   every chip hears from two sides            through one link
+      +---- 3 <---> 2 ----+                   chip 0 receives everything
+   every chip receives from two sides         through one link
 ```
 
-**The time model.** A chip must receive the `(N-1)/N` of `V` that it does not have yet. So the time hardly
-depends on `N`: more chips make more hops, with smaller shards.
+**Write** `axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)`. It returns seconds.
 
-| | ring, exact | ring, book | line |
-|---|---|---|---|
-| all-gather `[A_X] -> [A]` | `(N-1)/N · V/W` | `V/W` | `(N-1)/N · V/W1` |
-| reduce-scatter `[A]{U_X} -> [A_X]` | the same | the same | the same |
-| all-reduce `[A]{U_X} -> [A]` | twice that | twice that | twice that |
+| | type | meaning |
+|---|---|---|
+| `kind` | str | `"all_gather"`, `"reduce_scatter"` or `"all_reduce"` |
+| `bytes` | int | V |
+| `axis_size` | int | N |
+| `one_way_bandwidth` | float | W1, bytes/s |
+| `wraps` | bool | `True`: a ring; `False`: a line |
 
-"Book" drops the `(N-1)/N`, or, which is the same for an even `N`, sends whole shards in `N/2` rounds.
-The two differ by 25 % at `N = 4`, so every question below says which one it means. All of this is
-bandwidth only: hops of about 1 µs matter when shards are tiny, and not here.
+**What is checked**
 
-**Which axes wrap?** On v5e and v6e only an axis of 16. On v4p, v5p and 7x an axis that is a multiple
-of 4, in a slice made of full 4x4x4 cubes.
+| check | rule | small case |
+|---|---|---|
+| the all-gather's time on a ring | (N − 1)/N · V/W | 105 µs |
+| the all-gather's time on a line | (N − 1)/N · V/W1 | 210 µs |
+| the reduce-scatter's time, on rings and lines | as the all-gather | |
+| the all-reduce's time, on rings and lines | twice that | |
+| on an axis of one chip nothing moves | 0 seconds | |
+| an unknown collective raises `ValueError` | | |
 
-**A small case.** `bfloat16[1536_X, 4096]` is `V = 2 · 1536 · 4096 = 12.6 MB`. Gathered over a v4p ring
-of 4, `W = 9.0e10`: `V/W = 140 µs` by the book, `3/4` of it, 105 µs, exactly. Gathered over 4 chips of
-a v5e, which are a line, `W1 = 4.5e10`: three shards of 3.15 MB pass the last link, 210 µs.
+These rules are *exact*. The *book* drops (N − 1)/N on a ring: V/W, and 2·V/W for an all-reduce. Each question says
+which one it uses. All times are ideal: bandwidth only.
+
+**Symbols.** V: bytes of the full array over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather over x has
+V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`: partial
+sums over x.
+
+**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: ideal V/W =
+140 µs by the book, exactly 3/4 of it, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last link, ideal 210
+µs.
+
+## Going further
+
+**The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ
+by 25 %.
+
+**Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs.
+That matters when shards are tiny (D3), and not here.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
 
 from grader.exercise import Exercise
@@ -89,6 +104,11 @@ EXACT_LINE = "bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W,
     where=lambda chip, N, R, C: wraps(chip, N),
     params={"chip": ["v4p", "v5p", "v5e", "v6e"], "N": [8, 16], "R": [1280, 1536, 2560, 3072, 4608, 5120, 6656],
             "C": [3584, 4096, 7168, 10240, 13824]},
+    hints=[
+        "Which bytes count: those of a shard, or those of the gathered array?",
+        "The model's V is the gathered array: 4 · R · C bytes. Both directions of a link work.",
+        "V divided by the both-way bandwidth W of one link",
+    ],
 )  # fmt: skip
 def ring_gather_time(chip, N, R, C):
     """`A` is float32[{{ R }}, {{ C }}], sharded `A[I_X, J]` over a ring of {{ N }} {{ chip }} chips (the axis wraps around).
@@ -101,6 +121,11 @@ def ring_gather_time(chip, N, R, C):
     where=lambda chip, X, Y, I, K: X != Y and (chip != "7x" or Y == 4),
     params={"chip": ["v4p", "v5p", "7x"], "X": [4, 8, 16], "Y": [4, 8, 16], "I": [3840, 4096, 6144, 7168, 10240],
             "K": [9216, 11264, 14336, 18432]},
+    hints=[
+        "Which part of C do the devices of one ring along x share?",
+        "y cuts the rows, so V is 1 / Y of C. The exact model has the factor (X − 1) / X.",
+        "(X − 1) / X · V / W with V = 2 · I · K / Y bytes",
+    ],
 )  # fmt: skip
 def ring_scatter_time(chip, X, Y, I, K):
     """`C` is bfloat16[{{ I }}, {{ K }}] on {{ chip }} with a mesh of X={{ X }} and Y={{ Y }} (both axes wrap around):
@@ -113,6 +138,11 @@ def ring_scatter_time(chip, X, Y, I, K):
     where=lambda chip, N, D, F: wraps(chip, N),
     params={"chip": ["v4p", "v5p", "v5e", "v6e"], "N": [4, 8, 16], "D": [2304, 2560, 3584, 4096, 5120, 6656],
             "F": [6144, 11264, 12288, 13824, 20480]},
+    hints=[
+        "Which two collectives make an all-reduce?",
+        "A reduce-scatter and an all-gather of the whole gradient, V / W each.",
+        "2 · V / W with V = 2 · D · F bytes",
+    ],
 )  # fmt: skip
 def ring_reduce_time(chip, N, D, F):
     """Every chip on a ring of {{ N }} {{ chip }} chips holds its own partial sum of a gradient, bfloat16[{{ D }}, {{ F }}]`{U_X}`.
@@ -128,6 +158,11 @@ def ring_reduce_time(chip, N, D, F):
     where=lambda chip, X, Y, R, C: (X, Y) in {(8, 4), (4, 8), (16, 8)},
     params={"chip": ["v5e", "v6e"], "X": [4, 8, 16], "Y": [4, 8], "R": [1024, 1280, 2048, 2560, 5120],
             "C": [4096, 6144, 10240, 12288]},
+    hints=[
+        "Does the axis wrap around on this chip? See the hardware line.",
+        "A v5e or v6e axis of 4 or 8 chips is a line: only one direction of each link helps.",
+        "(Y − 1) / Y · V / W1 with V = 2 · R · C bytes and W1 one way",
+    ],
 )  # fmt: skip
 def line_gather_time(chip, X, Y, R, C):
     """On a {{ X }}x{{ Y }} slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ R }}, {{ C }}] sharded `A[I_Y, J]`.
@@ -139,6 +174,11 @@ def line_gather_time(chip, X, Y, R, C):
     points=0.25, unit="us", model=EXACT_LINE,
     params={"chip": ["v4p", "v5p", "7x"], "slice": ["2x2x4", "2x4x4"], "I": [3072, 4096, 6144, 7168, 10240],
             "K": [5120, 9216, 12288, 18432]},
+    hints=[
+        "Does the axis of this slice wrap around? And which part of C is on one line along z?",
+        "The slice is smaller than a full cube, so z is a line. x cuts the rows in two.",
+        "(4 − 1) / 4 · V / W1 with V half the bytes of C",
+    ],
 )  # fmt: skip
 def line_scatter_time(chip, slice, I, K):
     """On a {{ slice }} slice of {{ chip }} with mesh axes x (2), y and z (4), `C` is bfloat16[{{ I }}, {{ K }}]:
@@ -150,6 +190,11 @@ def line_scatter_time(chip, slice, I, K):
     points=0.25, unit="us", model="bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an all-gather",
     params={"chip": ["v5e", "v6e"], "D": [1536, 2560, 3072, 4096, 5120, 7168],
             "F": [4096, 6144, 10240, 12288, 14336, 20480]},
+    hints=[
+        "Which of the two axes has 8 chips, and does it wrap around?",
+        "An axis of 8 chips is a line there. Nothing cuts the gradient, so V = 4 · D · F bytes.",
+        "a reduce-scatter and an all-gather: 2 · 7 / 8 · V / W1",
+    ],
 )  # fmt: skip
 def line_reduce_time(chip, D, F):
     """On a 4x8 slice of {{ chip }} with mesh axes x (4) and y (8), every chip holds its own partial sum of a gradient that is

@@ -1,7 +1,7 @@
 """# D3 Latency or bandwidth?
 
-A hop to the next chip takes about 1 µs, however little it carries. A tiny shard has arrived long before that
-microsecond is over, so for small arrays the time is the *number of hops*; for large ones it is the bytes.
+A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
+time; for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -12,23 +12,45 @@ microsecond is over, so for small arrays the time is the *number of hops*; for l
    from 0 to 3: ⌊6/2⌋ hops            add the hops
 ```
 
-**The time model.** Hops carry bytes while they wait, so the two do not add up:
+**Write** `gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time)` for an all-gather. It returns
+`(seconds, "latency")` or `(seconds, "bandwidth")`: the time, and what sets it.
 
-- latency = hops · 1 µs, with ⌊N/2⌋ hops along a ring of N and N − 1 along a line; over several axes, the sum;
-- bandwidth = what a chip must receive, (N−1)/N of the array (N chips in all), over all links into it at once: two per
-  ring axis; on lines the chip in the corner has one per axis;
-- time = **max**(latency, bandwidth).
+| | type | meaning |
+|---|---|---|
+| `bytes` | int | V |
+| `sizes` | tuple of ints | sizes of the axes, each at least 2 |
+| `wraps` | bool | `True`: all are rings; `False`: all are lines |
+| `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Task.** Write `gather_and_limit`. It returns the seconds and what sets them, "latency" or "bandwidth".
+**Model.** time = max(latency, bandwidth).
 
-**Small case.** bfloat16[256, 256], 131 kB, over 4 chips of a v5e (a line, W1 = 4.5e10). Each shard of 33 kB needs 0.73 µs
-of its link, less than a hop: 3 hops, 3 µs. Bandwidth alone says 2.2 µs; adding the two says 5.2. With 2048 rows it is
-3/4 · 1.05 MB / 4.5e10 = 17 µs, and the hops have disappeared behind the bytes.
+| | ring of N | line of N | several axes |
+|---|---|---|---|
+| latency: hops · hop time | ⌊N/2⌋ hops | N − 1 hops | sum of the hops |
+| bandwidth: (N − 1)/N · V / (links · W1) | 2 links | 1 link | sum of the links; N = all chips |
 
-**Rule of thumb.** A shard of less than W1 · 1 µs is latency-bound: 45 kB on v5e.
+**What is checked**
 
-**In real systems** this is why decoding, with its tiny activations, gains little from more chips: the arrays shrink,
-the hops grow.
+| check | small case |
+|---|---|
+| small arrays on a ring | |
+| small arrays on a line | 3 µs, `"latency"` |
+| two and three axes at once, small and large arrays | |
+| large arrays on rings and lines | 17.5 µs, `"bandwidth"` |
+
+**Symbols.** V: bytes of the full array over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth of a link.
+W = 2·W1: both-way bandwidth.
+
+**Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3
+µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
+
+## Going further
+
+**Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB,
+needs 0.73 µs of its link, less than a hop.
+
+**In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops
+grow.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.
 """
@@ -43,7 +65,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Work out two times: one as if arrays were empty, one as if hops took no time.",
+        "Compute two times: one as if arrays were empty, one as if hops took no time.",
         "Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 or 1 per axis.",
         "total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)",
     ]
@@ -52,7 +74,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """Time of an all-gather, and what sets it.
 
     Args:
-        bytes: V, the full logical array over the axes that talk.
+        bytes: V, the full logical array over these axes.
         sizes: tuple of the sizes of these axes, each at least 2.
         wraps: True when all of them are rings, False when all are lines.
         one_way_bandwidth: W1, bytes/s of one link in one direction. hop_time: seconds per hop.
@@ -95,6 +117,11 @@ def one_after_the_other(arrays, sizes, chip, topology="ring"):
         0.1 < 2 * R * C / N / latency_bound_bytes(chip) < 0.4 and 2.2 < 2 * L * C / N / latency_bound_bytes(chip) < 4.5
     ),
     model="max(hops · 1 us, bandwidth) for each; a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1",
+    hints=[
+        "For each array: does the number of hops or the number of bytes decide?",
+        "Find out first whether the axis is a ring or a line. Take the longer time for each array, then add.",
+        "a ring: the longer of ⌊N / 2⌋ us and V / W; a line: the longer of N − 1 us and (N − 1) / N · V / W1",
+    ],
 )
 def tiny_gather_time(chip, N, R, L, C):
     """Two arrays are cut over an axis of {{ N }} {{ chip }} chips, bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}]. How long do their
@@ -112,6 +139,11 @@ def tiny_gather_time(chip, N, R, L, C):
         and 1.4 < 2 * L * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 4
     ),
     model="max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
+    hints=[
+        "How far is the farthest chip when two axes are rings?",
+        "The latency is ⌊X / 2⌋ + ⌊Y / 2⌋ hops. The bandwidth of two rings is 2 · W.",
+        "for each array the longer of the hops' time and V / (2 · W); then add",
+    ],
 )  # fmt: skip
 def two_rings_tiny_time(chip, X, Y, R, L, C):
     """bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}] have their rows cut, `I_XY`, over two wrapping axes of {{ chip }}, x={{ X }} and
@@ -125,8 +157,13 @@ def two_rings_tiny_time(chip, X, Y, R, L, C):
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16, 20, 24, 28]},
     where=lambda chip, N: max(CHIPS[chip].pod) >= N,
     model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
+    hints=[
+        "At which size do the two times become equal?",
+        "Set N / 2 · 1 us equal to V / W and solve for V.",
+        "V = (number of hops) · 1 us · (both-way bandwidth)",
+    ],
 )
 def latency_bound_below(chip, N):
-    """An array is all-gathered over a ring of {{ N }} {{ chip }} chips. Up to how many kB of the *whole* array does latency
-    set the time?"""
+    """An array is all-gathered over a ring of {{ N }} {{ chip }} chips. Up to which size of the *whole* array, in kB, does
+    latency set the time?"""
     return N / 2 * HOP_TIME * CHIPS[chip].ici_both

@@ -1,10 +1,8 @@
-"""# D5 When does communication stop hiding?
+"""# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap; what is longer shows. Dividing one by the other gives the
-*bounds* that decide how a model is split: how small a batch, how many tensor-parallel chips, before links set the pace.
-
-**The layer**: `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16, B in tokens, on N = X·Y chips. The batch is
-cut over x, the weights' F over y. Per layer, with α = C/W (FLOP/s over the bytes/s of one link, both directions):
+Arithmetic and communication of a training step overlap, so the step takes the longer of the two. Their quotient gives
+*bounds*: how small a batch and how many tensor-parallel chips are possible before the links set the pace. The layer is
+`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -13,23 +11,46 @@ cut over x, the weights' F over y. Per layer, with α = C/W (FLOP/s over the byt
                                         along y: AllGather_Y(In[B_X, D_Y])
 ```
 
-| | forward | backward |
+**Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
+`(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
+`fsdp=False` means plain data parallelism (DP): the weights are whole over x.
+
+| | forward pass | backward pass |
 |---|---|---|
-| arithmetic (2 FLOPs a term, two matmuls; backward twice that: gradients of inputs *and* weights) | 4BDF / (XY·C) | 8BDF / (XY·C) |
-| weights over x, if they are cut (FSDP): gather both; backward gather again, reduce-scatter gradients | 4DF / (Y·M_X·W) | 8DF / (Y·M_X·W) |
-| weights over x, if they are whole (DP): all-reduce gradients | 0 | 8DF / (Y·M_X·W) |
-| activations over y: all-gather in, reduce-scatter out | 4BD / (X·M_Y·W) | 4BD / (X·M_Y·W) |
+| arithmetic | 4BDF / (XY·C) | 8BDF / (XY·C) |
+| weights over x, FSDP | 4DF / (Y·MX·W) | 8DF / (Y·MX·W) |
+| weights over x, DP | 0 | 8DF / (Y·MX·W) |
+| activations over y | 4BD / (X·MY·W) | 4BD / (X·MY·W) |
 
-M_X, M_Y are the torus axes that x and y use (each brings its links). Setting arithmetic equal to communication:
+**What is checked**
 
-- DP or FSDP alone: hidden if B/X > α / M_X. TP alone: if Y < M_Y · F/α.
-- FSDP and TP together, each hidden on its own axes: at best B/N > α² / (M_X·M_Y·F), with X = √(B·N·M_X / (F·M_Y)).
-- DP between slices over the data-centre network: B per *slice* > C / W_dcn, both per chip.
+| check | rule |
+|---|---|
+| the forward pass with FSDP, tensor parallelism and both | the table; along an axis of 1 nothing moves: 0 |
+| the backward pass with FSDP, tensor parallelism and both | the table |
+| plain data parallelism, with and without tensor parallelism | the table, row DP |
+| `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; the slower of weights (FSDP) and activations in the forward pass is fastest |
 
-**Tasks.** Write `mlp_times`, which returns the three times of a pass, and `best_split`, which finds X and Y.
+**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
+y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
+link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Small case.** v5p, α = 2550, F = 32768. FSDP alone on one axis: 2550 tokens per chip; on three, 850. TP alone on one
-axis: Y < 12.8. Together on two and one: 99 tokens per chip.
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
+three. TP alone: Y < MY · F/α = 12.8 on one axis.
+
+## Going further
+
+**Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
+arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
+gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations
+in front of the layer and reduce-scatters them behind it.
+
+**Bounds.** Set arithmetic equal to communication.
+
+- DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
+- FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With
+  the numbers of the small case, on two axes and one: 99 tokens per chip.
+- DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
 communications instead of overlapping them, which asks for four times the batch.
@@ -45,7 +66,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Three products: FLOPs of a chip, bytes over x, bytes over y. Which of B, D, F is cut by what?",
+        "Three times: FLOPs of a chip, bytes over x, bytes over y. Which axis cuts B, which cuts F?",
         "Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.",
         "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
     ]
@@ -95,10 +116,15 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
     unit="token",
     params={"chip": ["v4p", "v5p"], "N": [384, 768, 1152, 1536, 3072], "T": [4096, 8192]},
     model=BOOK,
+    hints=[
+        "What grows with the batch: arithmetic or communication?",
+        "Only arithmetic grows. Per chip, a matmul of B / N tokens takes as long as a gather over three axes at B / N = C / (3 · W).",
+        "N chips · (C / W) / 3",
+    ],
 )
 def fsdp_least_batch(chip, N, T):
     """A model trains with pure FSDP over all three axes of {{ N }} {{ chip }} chips, on sequences of {{ T }} tokens. From which
-    *global* batch on, in tokens, does the communication hide?"""
+    *global* batch on, in tokens, is the communication fully overlapped?"""
     return N * link_intensity(chip) / 3
 
 
@@ -107,10 +133,15 @@ def fsdp_least_batch(chip, N, T):
     unit="chip",
     params={"chip": ["v4p", "v5p"], "D": [4096, 5120, 8192], "F": [14336, 18432, 20480, 28672, 53248]},
     model=BOOK + "; M = 1",
+    hints=[
+        "Which time shrinks with more tensor-parallel chips, and which does not?",
+        "Arithmetic shrinks, the gather of [B, D] does not. Set 4 · B · D · F / (Y · C) equal to 2 · 2 · B · D / W.",
+        "Y is F divided by C / W",
+    ],
 )
 def tensor_most_chips(chip, D, F):
-    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }}, y a ring of one torus axis: up to how many tensor-parallel chips
-    (not rounded) does the communication hide?"""
+    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }}, and y is a ring of one torus axis. Up to how many tensor-parallel
+    chips (not rounded) is the communication fully overlapped?"""
     return F / link_intensity(chip)
 
 
@@ -119,10 +150,15 @@ def tensor_most_chips(chip, D, F):
     unit="token",
     params={"chip": ["v4p", "v5p"], "N": [1024, 4096], "F": [11264, 14336, 17408, 20480, 24576, 28672]},
     model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
+    hints=[
+        "At the best X and Y both collectives take equally long. How long is that, per token?",
+        "With M_X = 2 and M_Y = 1 axes the bound on tokens per chip is α² / (M_X · M_Y · F), with α = C / W.",
+        "α² divided by 2 · F",
+    ],
 )
 def mixed_least_batch(chip, N, F):
-    """FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, X and Y at their best:
-    from how many tokens *per chip* on does the communication hide?"""
+    """FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, with the best X and Y.
+    From how many tokens *per chip* on is the communication fully overlapped?"""
     return link_intensity(chip) ** 2 / (2 * 1 * F)
 
 
@@ -132,10 +168,15 @@ def mixed_least_batch(chip, N, F):
     params={"B": [48_000, 600_000, 2_400_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
     where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3,
     model=BOOK + "; the best X makes weights and activations take equally long",
+    hints=[
+        "Which times are equal at the best X?",
+        "Weights: 2 · D · F / (Y · 2 · W). Activations: 2 · B · D / (X · W). Replace Y by N / X.",
+        "X² = 2 · B · N / F",
+    ],
 )
 def best_fsdp_chips(B, F, N):
     """FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
-    batch: which X (chips along the FSDP axis, not rounded) is best?"""
+    batch. Which X (chips along the FSDP axis, not rounded) is best?"""
     return math.sqrt(B * N * 2 / F)
 
 
@@ -145,8 +186,13 @@ def best_fsdp_chips(B, F, N):
     params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 5, 6, 8], "n": [256, 128]},
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
+    hints=[
+        "Per slice: what do arithmetic and the slow network have to do?",
+        "For each weight a slice of b tokens has 4 · b · D · F FLOPs on n chips, and 2 · (2 · D · F bytes) over n times a chip's DCN bandwidth. n cancels.",
+        "tokens in all = P slices · (peak rate) / (DCN bandwidth of a chip)",
+    ],
 )
 def dcn_least_batch(chip, dcn, P, n):
     """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s of data-centre network; between slices only
-    gradients are all-reduced. From which global batch of *all slices* on, in tokens, does that hide?"""
+    gradients are all-reduced. From which global batch of *all slices* on, in tokens, is that fully overlapped?"""
     return P * CHIPS[chip].bf16 / (dcn * 1e9)

@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-GPUs have no torus, where a chip sends along an axis to its neighbours only, but any number of chips needs no switch.
-Inside a node every GPU hangs on switches and sends to *any* other at its full egress bandwidth; nodes hang on more
-switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
+On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other
+GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower
+one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -14,29 +14,45 @@ switches, and each GPU has its own network card to them. Two levels, each with i
    +----------+        +----------+   "900 GB/s of NVLink" counts both
 ```
 
-Levels work at the same time (a pipeline), so the slower one sets the time. For an array of V bytes over N GPUs in M
-nodes of d GPUs, with W_gpu out of a GPU and W_node out of a node:
+**Write** `cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k)`. It returns seconds.
 
-| | one node (N GPUs) | M nodes |
-|---|---|---|
-| all-gather, reduce-scatter | V·(N−1)/(N·W_gpu) | V · max((d−1)/(d·W_gpu), (M−1)/(M·W_node)) |
-| all-reduce | twice that | twice that |
-| all-reduce in the switches (SHARP) | V / W_gpu | V / min(W_gpu, W_node) |
-| all-to-all | V·(N−1)/(N²·W_gpu) | V·(M−1)/(M²·W_node) |
+| | meaning |
+|---|---|
+| `kind` | `"all_gather"`, `"reduce_scatter"`, `"all_reduce"`, `"sharp_all_reduce"` or `"all_to_all"` |
+| `bytes` | V |
+| `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
+| `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
+| `k` | all-to-all: the most parts that one row has data for |
 
-With SHARP the switch adds what all send and sends the sum back: each array goes up once and comes down once, however
-many GPUs there are. That gains 2·(N−1)/N, 1.75 × for 8 GPUs; published measurements show about 30 %.
+**What is checked**
 
-A *ragged* all-to-all sends to at most k of the parts (GPUs in one node, nodes otherwise): times min(k / parts, 1). That is
-a mixture of experts with k experts per token.
+| check | one node | M nodes | small case |
+|---|---|---|---|
+| gathers and reductions inside one node, over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
+| all-reduces | twice that | twice that | 130 µs |
+| all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
+| all-to-alls, dense and ragged, in one node and over many | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-**Task.** Write `cluster_time`.
+A *ragged* all-to-all sends each row to at most k parts. Multiply by min(k / parts, 1), with N parts in one node and M
+parts over many.
 
-**Small case.** bfloat16[1024, 16384], 33.6 MB, on H100. One node, all-gather: 7/8 · 33.6 MB / 450 GB/s = 65 µs. Two nodes:
-the node level still needs 65 µs, between nodes 1/2 · 33.6 MB / 400 GB/s = 42 µs: 65 µs. Four nodes: max(65, 63) = 65. 32
-nodes: 81 µs.
+**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
+bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLOP/s of a GPU; E: experts.
 
-**In real systems** this is why two-node data parallelism is cheap, and experts are kept to few nodes.
+**Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s =
+65 µs. Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
+
+## Going further
+
+**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them
+1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+
+**SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
+any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
+
+**Ragged all-to-all.** A mixture of experts sends each token to k experts.
+
+**In real systems.** Data parallelism over two nodes is therefore cheap, and each token's experts are kept to few nodes.
 
 **Read on.** *How To Scale Your Model*, "How to Think About GPUs".
 """
@@ -51,7 +67,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "How many GPUs talk inside a node, and how many nodes? Each level has its own time.",
+        "How many GPUs of a node take part, and how many nodes? Each level has its own time.",
         "inside = min(gpus, node) and nodes = math.ceil(gpus / node); a level of one member takes no time.",
         "max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress)) is the gather's time per byte.",
     ]
@@ -61,7 +77,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 
     Args:
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
-        bytes: V, the full logical array. gpus: how many talk, at most ``node`` or a multiple of it.
+        bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of it.
         node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
         k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
     """
@@ -81,7 +97,17 @@ ARRAY = {"I": [4096, 6144, 8192], "J": [14336, 20480, 28672]}
 EXACT = "bandwidth only, exact"
 
 
-@exercise.number(points=0.4, unit="us", params={"chip": ["A100", "H100", "B200"], **ARRAY}, model=EXACT)
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["A100", "H100", "B200"], **ARRAY},
+    model=EXACT,
+    hints=[
+        "How many bytes enter or leave one GPU?",
+        "Each GPU sends its shard to 7 others, 7 / 8 of the array in all.",
+        "7 / 8 · V / egress with V = 2 · I · J bytes",
+    ],
+)
 def node_gather_time(chip, I, J):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
     return all_gather_time(2 * I * J, 8, chip, topology="switch")
@@ -92,6 +118,11 @@ def node_gather_time(chip, I, J):
     unit="us",
     params={"chip": ["H100", "H200"], "M": [6, 8, 12], "I": [4608, 6144, 9216], "J": [14336, 20480, 28672]},
     model=EXACT + "; levels overlap, the slower one counts; the network between nodes gives each node its full egress",
+    hints=[
+        "How many bytes must enter one GPU, and how many must enter one node?",
+        "Compare the levels: in a node (8 − 1) / 8 · V at a GPU's egress; between nodes (M − 1) / M · V at 400 GB/s. The slower level counts.",
+        "add the result for 2 nodes and for M nodes; 8 cards of 400 Gb/s are 400 GB/s",
+    ],
 )
 def nodes_gather_time(chip, M, I, J):
     """`W` is bfloat16[{{ I }}, {{ J }}]. {{ chip }} nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `W` is all-gathered over all GPUs
@@ -104,6 +135,11 @@ def nodes_gather_time(chip, M, I, J):
     unit="us",
     params={"chip": ["H100", "B200"], **ARRAY},
     model="bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware promises",
+    hints=[
+        "What does a GPU still have to send if the switches add?",
+        "It sends its array once, and it receives the sum once, at the same time. The chip's own links limit it.",
+        "V / egress with V = 2 · I · J bytes, half of the all-reduce without SHARP",
+    ],
 )
 def sharp_reduce_time(chip, I, J):
     """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
@@ -115,6 +151,11 @@ def sharp_reduce_time(chip, I, J):
     unit="us",
     params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [2, 3, 5]},
     model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N",
+    hints=[
+        "How long would the dense all-to-all take?",
+        "The dense array has 2 · B · 8 · D bytes. Only k of 8 places are filled.",
+        "k / 8 · V · 7 / (64 · egress)",
+    ],
 )
 def ragged_exchange_time(chip, B, D, k):
     """Tokens go to experts on the 8 GPUs of a {{ chip }} node, at most {{ k }} of them per token. Stored with a place for every expert, the
@@ -128,8 +169,13 @@ def ragged_exchange_time(chip, B, D, k):
     params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [16, 32, 64], "k": [1, 2, 3]},
     where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
     model="per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F bytes in V / W_node, between nodes",
+    hints=[
+        "Which peak rate counts: with or without sparsity?",
+        "Half of the data sheet's rate. Set k · 4 · B · D · F / (N · C) equal to E · 4 · D · F / W_node; D and F cancel.",
+        "B / N = (E / k) · C / (400 GB/s)",
+    ],
 )
 def gpu_least_batch(chip, sheet, N, E, k):
     """{{ N }} {{ chip }} GPUs in nodes of 8 train a mixture of {{ E }} experts, {{ k }} per token, with FSDP over all GPUs. The data sheet says
-    {{ sheet }} PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on does the communication hide?"""
+    {{ sheet }} PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on is the communication fully overlapped?"""
     return E / k / matmul_time(1, chip) / 400e9

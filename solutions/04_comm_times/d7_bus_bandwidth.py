@@ -1,16 +1,8 @@
 """# D7 Algorithm bandwidth, bus bandwidth, and a benchmark that looks four times too slow
 
-A benchmark measures bytes and seconds. Their quotient is the **algorithm bandwidth**, `algbw = S / t`. It cannot be compared
-with the wires: an all-reduce of `S` bytes sends more than `S` through each of them, and how much depends on the ranks. So
-benchmarks also print the **bus bandwidth**, `busbw = algbw · factor`, the bytes that a rank must really send, over time:
-
-| collective over n ranks | S, per rank | a rank sends at least | factor |
-|---|---|---|---|
-| all-reduce | the array, in = out | 2·(n−1)/n · S | 2·(n−1)/n |
-| reduce-scatter | the array that goes *in*, n times what comes out | (n−1)/n · S | (n−1)/n |
-| all-gather | the array that comes *out*, n times what goes in | (n−1)/n · S | (n−1)/n |
-| all-to-all | the rank's buffer, in = out | (n−1)/n · S | (n−1)/n |
-| broadcast, reduce | the array | S (the root, or each in a chain) | 1 |
+A benchmark measures bytes and seconds. Their quotient is the **algorithm bandwidth**. You cannot compare it with the
+wires, because an all-reduce of S bytes sends more than S through each of them. So benchmarks also print the **bus
+bandwidth**: the bytes that a rank must really send, divided by the time.
 
 ```
    reduce-scatter on 4 ranks: in 4 parts, out 1
@@ -18,17 +10,50 @@ benchmarks also print the **bus bandwidth**, `busbw = algbw · factor`, the byte
                                     but 3 times out
 ```
 
-**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it 70. Four
-times as much goes *into* that one: every rank brings 4 such arrays and keeps one. A listener asks at once whether only the bytes
-that come out are counted. They are: `out · (n−1)/n / t` has the right factor and the wrong S. With S = in = 4·out it reads
-280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297 and 301.)
+**Write** `bandwidths(kind, bytes_in, bytes_out, ranks, seconds)`. It returns `(algbw, busbw)` in bytes/s.
 
-**Task.** Write `bandwidths`: both numbers from what a rank puts in and what it gets out.
+| | meaning |
+|---|---|
+| `kind` | `"all_reduce"`, `"reduce_scatter"`, `"all_gather"`, `"all_to_all"`, `"broadcast"` or `"reduce"` |
+| `bytes_in` | bytes that one rank puts in; for a broadcast, the root |
+| `bytes_out` | bytes that one rank has at the end; for a reduce, the root |
+| `ranks`, `seconds` | n, t |
 
-**Small case.** That lecture's 4 ranks: the all-reduce has S = 419 MB; in 2.12 ms its algbw is 198 GB/s, its busbw 297. The
-reduce-scatter takes in S = 1678 MB and leaves 419; in 4.18 ms its algbw is 401 GB/s, its busbw 301.
+**Model.** algbw = S / t, busbw = algbw · factor.
 
-**In real systems** nccl-tests prints both columns; compare busbw with the links, algbw with your training step.
+| collective | S, per rank | factor |
+|---|---|---|
+| all-reduce | the array, in = out | 2·(n − 1)/n |
+| reduce-scatter | the array that goes *in*, n times what comes out | (n − 1)/n |
+| all-gather | the array that comes *out*, n times what goes in | (n − 1)/n |
+| all-to-all | the rank's buffer, in = out | (n − 1)/n |
+| broadcast, reduce | the array | 1 |
+
+**What is checked**
+
+| check | small case |
+|---|---|
+| all-reduce | 198 and 297 GB/s |
+| reduce-scatter and all-gather | 401 and 301 GB/s |
+| all-to-all, broadcast and reduce | |
+
+**Symbols.** n: ranks. t: seconds. S: bytes of the whole array. algbw, busbw: as above. 1 GB/s = 10^9 bytes/s.
+
+**Small case.** 4 ranks all-reduce S = 419 MB in 2.12 ms: algbw = 198 GB/s, busbw = 198 · 3/2 = 297. They reduce-scatter
+S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/4 = 301.
+
+## Going further
+
+**What a rank sends at least.** The factor times S. In a broadcast or a reduce, the root sends S, or each rank of a
+chain does.
+
+**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it
+70. Four times as much goes *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener asks
+whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor and the
+wrong S. With S = in = 4·out it shows 280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in
+GB/s the two are 297 and 301.) The small case has these numbers.
+
+**In real systems.** nccl-tests prints both columns. Compare busbw with the links, and algbw with your training step.
 
 **Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.
 """
@@ -122,6 +147,11 @@ NCCL = "algbw = S / t; busbw = algbw · factor as in the table, S the whole arra
     unit="GB/s",
     params={"n": [4, 6, 8], "MB": [280, 300, 580], "ms": [2.8, 4.1, 5.2]},
     model=NCCL + "; 1 MB is 10^6 bytes",
+    hints=[
+        "Which factor does the table name for an all-reduce?",
+        "The factor is 2 · (n − 1) / n. algbw is the size over the time.",
+        "(bytes / seconds) · 2 · (n − 1) / n",
+    ],
 )
 def reduce_bus_bandwidth(n, MB, ms):
     """{{ n }} H100 GPUs of one node all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth is that?"""
@@ -129,7 +159,15 @@ def reduce_bus_bandwidth(n, MB, ms):
 
 
 @exercise.number(
-    points=0.5, unit="ms", params={"n": [4, 6, 8], "MB": [48, 80, 140], "busbw": [270, 340, 370]}, model=NCCL
+    points=0.5,
+    unit="ms",
+    params={"n": [4, 6, 8], "MB": [48, 80, 140], "busbw": [270, 340, 370]},
+    model=NCCL,
+    hints=[
+        "How large is the whole array, if each GPU keeps the named part?",
+        "S = n · MB. The factor of a reduce-scatter is (n − 1) / n.",
+        "t = S · (n − 1) / n / busbw",
+    ],
 )
 def scatter_from_bus_time(n, MB, busbw):
     """A reduce-scatter over {{ n }} H100 GPUs of one node reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does it take?"""
@@ -141,6 +179,11 @@ def scatter_from_bus_time(n, MB, busbw):
     unit="GB/s",
     params={"n": [4, 6, 8], "ar": [255, 330, 370, 410], "percent": [87, 94, 106]},
     model="bus bandwidth: the bytes that a rank must send, over time",
+    hints=[
+        "How many bytes must a rank send, compared with the bytes that come out?",
+        "The benchmark used 1 / n of the array. A rank sends (n − 1) / n of the whole array.",
+        "the printed number times n; the all-reduce's number does not matter",
+    ],
 )
 def puzzle_bus_bandwidth(n, ar, percent):
     """A benchmark on {{ n }} H100 GPUs of one node prints {{ ar }} GB/s for an all-reduce, its bus bandwidth, and {{ (ar * percent / 100 / n) | round(1) }} GB/s for a

@@ -1,12 +1,8 @@
 """# E1 An all-gather from hops
 
-Chips in a ring have wires to their neighbours only. Every collective is made of one step, the *hop*: all devices send
+Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
 to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
-
-**Task.** Write a body for `shard_map` that turns a shard of `A[I_X, J]` into the whole `A[I, J]`, from hops alone: pass
-on what came last and keep a copy. `shard_map` is around it already, with `check_vma=False`.
-
-**Budget.** N − 1 `ppermute`s to a neighbour, each of one shard (V/N bytes, of V in all), and no other collective.
+Pass on what arrived last, and keep a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -16,11 +12,33 @@ on what came last and keep a copy. `shard_map` is around it already, with `check
    hop 3     a b c d    a b c d   a b c d   a b c d     c from x0 to x1, ...
 ```
 
-What arrives in hop t started t places *before* you: that says into which slot it goes. A device that no pair names as
-target receives zeros, so a ring without its last pair (N − 1, 0) fails silently.
+**Write** `ring_all_gather(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
 
-**Small case.** float32[120, 5] on x=4: shards of 30 rows, 600 bytes. Three hops, 1800 bytes sent by each device, 3/4 of
-the array. On x=3 it is two hops of 800 bytes.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I/X, J] | the device's shard of `A[I_X, J]` |
+| returns | float32[I, J] | the whole `A` on every device |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| every device holds the whole `A` | | |
+| N − 1 `ppermute`s and no other collective | | 3 |
+| each hop takes one shard to a neighbour | at most (N − 1) · V/N bytes | 1800 bytes |
+
+Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
+device receives zeros. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
+
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
+bandwidth of a link.
+
+**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
+3/4 of the array. On x=3 it is two hops of 800 bytes.
+
+## Going further
+
+The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
 
 **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
 the core and `P` is a hop, times are in us.
@@ -32,7 +50,8 @@ compute k─────   k─        k─       k─        k─       k─   
 link x+ permute··permute···permute··permute···permute··permute···permute··
 ```
 
-**In real systems** this loop is inside `jax.lax.all_gather` and NCCL's ring; written by hand it can hide under a matmul.
+**In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a
+matmul (F1).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -99,6 +118,11 @@ def ring_gather_traffic(seen):
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does a device make, and with what?",
+        "X − 1 hops, each with one shard of 4 · I · J / X bytes.",
+        "(X − 1) · (bytes of a shard)",
+    ],
 )
 def ring_gather_bytes(I, J, X):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_X, J]` over {{ X }} devices. How many MB does each device send in
@@ -111,6 +135,11 @@ def ring_gather_bytes(I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
+    hints=[
+        "Which bandwidth does a one-way ring have?",
+        "Only one direction of each link works: W1, half of W. There are X − 1 hops of a shard.",
+        "(X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_gather_one_way_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does your one-way

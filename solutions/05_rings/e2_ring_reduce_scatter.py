@@ -1,14 +1,8 @@
 """# E2 A reduce-scatter from hops
 
-Every device holds a partial sum of the same array, `A[I, J]{U_X}`, and shall end with its own rows of the total,
-`A[I_X, J]`. Run the all-gather backwards: instead of copies spreading from their owner, a *running sum* travels towards
-its owner and collects a contribution on each device it visits.
-
-**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; cut its rows into N chunks. Device i
-must end with the sum of all chunks number i.
-
-**Budget.** N − 1 `ppermute`s to a neighbour, each of one chunk (V/N bytes, where V is the block), and no other
-collective.
+Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
+A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
+backwards.
 
 ```
    four devices: the chunk that each holds, and (summed over how many)
@@ -20,11 +14,34 @@ collective.
    hop 3     0 (4)   1 (4)   2 (4)   3 (4)    N - 1 hops later it is on x0
 ```
 
-Read it down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. Start one place too early
-and the sums are right, but on the wrong devices.
+**Write** `ring_reduce_scatter(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with
+`check_vma=False`.
 
-**Small case.** A float32 block of [120, 48] on x=4: chunks of [30, 48], 5760 bytes. Three hops, 17,280 bytes sent by
-each device, as many as in the all-gather: neither of the two is cheaper.
+| | shape | meaning |
+|---|---|---|
+| `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
+| returns | float32[I/N, J] | on device i: the sum of all chunks number i |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| device i holds chunk i of the sum | | |
+| N − 1 `ppermute`s and no other collective | | 3 |
+| each hop takes one chunk to a neighbour | at most (N − 1) · V/N bytes | 17,280 bytes |
+
+Either direction round the ring is right.
+
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
+one-way bandwidth of a link. `{U_X}`: partial sums over x.
+
+**Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them:
+17,280 bytes, as many as in the all-gather.
+
+## Going further
+
+Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
+place too early, the sums are right and on the wrong devices.
 
 **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
 is work of the core and `P` is a hop, times are in us.
@@ -36,7 +53,7 @@ compute k        k         k        k─        k        k─        k         k
 link x+  permute· permute·· permute·  permute· permute·  permute· permute··
 ```
 
-**In real systems**: ZeRO and FSDP gradients, the second matmul of a sequence-parallel layer.
+**In real systems.** Gradients in ZeRO and FSDP, the second matmul of a sequence-parallel layer.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
 """
@@ -107,6 +124,11 @@ def ring_scatter_traffic(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
+    hints=[
+        "How large is what travels in one hop?",
+        "A chunk of the partial sum: 1 / X of it. There are X − 1 hops, one way.",
+        "(X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_scatter_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a partial sum of bfloat16[{{ I }}, {{ J }}]. How long does your
@@ -120,6 +142,11 @@ def ring_scatter_one_way_time(chip, I, J, X):
     params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [1024, 1536, 2048], "J": [384, 512], "X": [8, 16]},
     where=lambda chip, I, L, J, X: 1.4 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
+    hints=[
+        "For each array: does a hop take 1 us, or longer?",
+        "Compare 1 us with the bytes of a chunk over W1. All hops of one array take equally long.",
+        "for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+    ],
 )
 def ring_scatter_small_time(chip, I, L, J, X):
     """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as bfloat16[{{ I }}, {{ J }}], then for one of

@@ -1,13 +1,8 @@
 """# E3 An all-reduce from hops
 
-Every device holds a partial sum of `A[I, J]` and all of them need the total. Adding up whole arrays as they come round
-the ring works, and sends N times too much. The ring all-reduce cuts the array into N chunks and goes round twice: a
-reduce-scatter leaves each device with one finished chunk, an all-gather hands the chunks to everybody.
-
-**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; return the total.
-
-**Budget.** 2·(N − 1) `ppermute`s to a neighbour and no other collective. Each device sends 2·(N − 1)·V/N bytes, where
-V is the block; the N devices of a ring send 2·(N − 1)·V together. No ring can do with less.
+Every device holds a partial sum of `A[I, J]`, and all of them need the total. The ring all-reduce cuts the array into N
+chunks and goes round twice. A reduce-scatter leaves each device with one finished chunk. An all-gather then brings the
+chunks to every device.
 
 ```
    three devices: the chunk and (summed over how many); then finished chunks
@@ -19,11 +14,36 @@ V is the block; the N devices of a ring send 2·(N − 1)·V together. No ring c
    x2      1 (1)   0 (2)   2 (3)        . 1 2    0 1 2
 ```
 
-In the second phase chunks are *put*, not added: they are finished. Keep track of which chunk you hold when it begins.
+**Write** `ring_all_reduce(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
 
-**Small case.** A float32 block of [120, 48] is 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
-in all, and the ring 138,240. Whole arrays round the ring: 3 · 23,040 = 69,120 per device. On x=8 it is 40,320 against
-161,280: with more devices the ring's cost tends to 2·V, the other one's grows without end.
+| | shape | meaning |
+|---|---|---|
+| `a` | float32[I, J] | the device's whole partial sum |
+| returns | float32[I, J] | the total, on every device |
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| every device holds the sum | | |
+| 2 (N − 1) `ppermute`s and no other collective | | 6 |
+| to neighbours, from each device | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
+| to neighbours, in total | exactly 2·(N − 1)·V bytes | 138,240 bytes |
+
+Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
+are finished.
+
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
+one-way bandwidth of a link. `{U_X}`: partial sums over x.
+
+**Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
+in all. The four devices send 138,240.
+
+## Going further
+
+**Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
+3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to
+2·V, and those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
 
 **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
 is work of the core and `P` is a hop, times are in us.
@@ -35,7 +55,7 @@ compute k    k    k    k    k    k     k    k──  k   k    k   k   k    k   k
 link x+ P···· P··· P··· P··· P··· P····P····P····P···P····P···P···P····P···
 ```
 
-**In real systems** this is the gradient exchange of data-parallel training (Baidu's ring, Horovod, NCCL).
+**In real systems.** Data-parallel training exchanges gradients like this (Baidu's ring, Horovod, NCCL).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
 optimal all-reduce algorithms for clusters of workstations".
@@ -118,6 +138,11 @@ def ring_reduce_traffic(seen):
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes",
+    hints=[
+        "How many hops does one device make in both halves?",
+        "X − 1 in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
+        "2 · (X − 1) · (bytes of the whole float32 array)",
+    ],
 )
 def ring_reduce_total_bytes(I, J, X):
     """{{ X }} devices hold partial sums of float32[{{ I }}, {{ J }}]. How many MB does `ring_all_reduce` send in total,
@@ -130,6 +155,11 @@ def ring_reduce_total_bytes(I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+    hints=[
+        "Which two collectives follow each other?",
+        "A one-way reduce-scatter and a one-way all-gather: 2 · (X − 1) hops of a chunk.",
+        "2 · (X − 1) · (2 · I · J / X) / W1",
+    ],
 )
 def ring_reduce_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a gradient, bfloat16[{{ I }}, {{ J }}]`{U_X}`. How long does your

@@ -1,12 +1,7 @@
 """# E4 Both ways round
 
-A wire carries data in both directions at once, and a one-way ring leaves half of that unused. Let every shard set out
-both ways: whatever you need comes to you along the shorter side, after at most half a turn.
-
-**Task.** Write the body for `shard_map`: a shard of `A[I_X, J]` becomes the whole `A[I, J]`.
-
-**Budget.** ⌊N/2⌋ rounds, so at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours, and no other collective. No
-shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-way ring. N may be odd or even.
+A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
+both ways. Then each shard comes to you along the shorter side, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4
@@ -18,14 +13,35 @@ shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-wa
     e →  came forwards, from the device before x0;  ← b  came backwards
 ```
 
-With N odd the two directions share the N − 1 foreign shards evenly. With N even the shard from the device opposite is
-as far away on both sides, and sending it twice is the classic mistake. Send it one way, or half of it each way.
+**Write** `bidi_all_gather(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
 
-**Small case.** float32[120, 5] on x=4: three permutes (two forwards, one backwards) of 600 bytes, in two rounds instead
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I/X, J] | the device's shard of `A[I_X, J]` |
+| returns | float32[I, J] | the whole `A` on every device |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| every device holds the whole `A` | | |
+| only `ppermute`s, and no shard comes twice | at most (N − 1)·V/N bytes | 1800 bytes |
+| at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 each way |
+
+N may be odd or even. With an even N the shard of the device opposite is equally far on both sides. Send it one way, or
+half of it each way. Do not send it twice.
+
+**Symbols.** N (X in the questions): devices of the ring. I, J (L): rows and columns. V: bytes of the whole `A`. W1:
+one-way bandwidth of a link.
+
+**Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead
 of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 
-**Latency.** A hop takes about 1 µs, however little it carries, so for small arrays rounds are all that counts. Another
-scheme halves each shard and sends the halves all the way round, one each way: the same bytes, but N − 1 rounds.
+## Going further
+
+**Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds
+counts. Another scheme halves each shard and sends the halves all the way round, one each way. It sends as many bytes,
+but in N − 1 rounds.
 
 **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
 the core and `P` is a hop, times are in us.
@@ -43,8 +59,8 @@ link x+ permute··permute···permute··permute···
 link x-   permute··permute···permute··
 ```
 
-**In real systems**: the formula V / W, with W both directions of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with a
-whole shard each way.
+**In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* this algorithm: ⌊N/2⌋ rounds, each
+with a whole shard each way.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -123,6 +139,11 @@ def bidi_gather_rounds(seen):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
+    hints=[
+        "How many rounds are needed if shards travel both ways?",
+        "⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
+        "⌊X / 2⌋ · (2 · I · J / X) / W1",
+    ],
 )
 def bidi_gather_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `bidi_all_gather` take?"""
@@ -135,6 +156,11 @@ def bidi_gather_time(chip, I, J, X):
     params={"chip": ["v4p", "v5p"], "I": [96, 192], "L": [1536, 2304], "J": [256, 384], "X": [8, 12, 16]},
     where=lambda chip, I, L, J, X: 1.3 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="a round takes the longer of 1 us and the bytes of a shard / W1",
+    hints=[
+        "How many rounds does each of the two programs have?",
+        "One way: X − 1 rounds. Both ways: ⌊X / 2⌋ rounds. A round of the same array takes equally long in both.",
+        "for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+    ],
 )
 def bidi_time_saved(chip, I, L, J, X):
     """On a ring of {{ X }} {{ chip }} chips two arrays are gathered, one as small as bfloat16[{{ I }}, {{ J }}] and one of bfloat16[{{ L }}, {{ J }}].

@@ -1,14 +1,8 @@
 """# E5 An all-to-all from hops
 
-In an all-to-all every device has another chunk for every other one: rows were cut, now columns shall be,
-`A[I_X, J] → A[I, J_X]`. Your block has N chunks of columns; chunk c is for device c. On a ring a chunk for the k-th
-device after you rides through k − 1 others. A bus does it: load everything, let off at each stop what is for it.
-
-**Task.** Write the body for `shard_map`: a block of `A[I_X, J]` becomes a block of `A[I, J_X]`, with `ppermute` as
-the only collective.
-
-**Budget.** N·(N − 1)/2 *chunk-hops* from each device: every chunk (V/N² bytes) times the wires it passes. Each
-`ppermute` is a rotation of the ring; one by k places passes k wires, or N − k the other way if these are fewer.
+In an all-to-all every device has a different chunk for every other device: `A[I_X, J] → A[I, J_X]`. Your block has N
+chunks of columns, and chunk c is for device c. On a ring a chunk for the k-th device after you passes k − 1 others. So
+work like a bus: load all chunks, and at each stop unload the chunk for that device.
 
 ```
    "23" is the chunk from x2 for x3; on each bus, the nearest stop first
@@ -20,13 +14,37 @@ the only collective.
    hop 3 (1)       10          21          32          03          one off
 ```
 
-Sort the chunks by distance, not by number, and the one to let off is always the first.
+**Write** `ring_all_to_all(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
 
-**Small case.** float32[120, 240] on x=4: a block of [30, 240], chunks of [30, 60], 7200 bytes. Each device sends 6
-chunks, 43,200 bytes. An all-gather from hops would send 3 blocks of 4 chunks, 86,400 bytes, to keep a quarter of it.
+| | shape | layout |
+|---|---|---|
+| `a` | float32[I/X, J] | a block of `A[I_X, J]` |
+| returns | float32[I, J/X] | a block of `A[I, J_X]` |
 
-**Beyond.** Both ways round, each chunk along its shorter side, it takes only about N²/4 chunk-hops, spread over twice
-the wires: a quarter of the all-gather's time. That is allowed here, too.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| rows were cut, now columns are | | |
+| `ppermute` is the only collective | | |
+| at most N (N − 1) / 2 chunk-hops | each chunk counts once for every wire it passes | 6, 43,200 bytes |
+
+Each `ppermute` must be a rotation of the ring. A rotation by k places passes k wires, or N − k the other way if these
+are fewer. You may go both ways round.
+
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`; a chunk has
+V/N². W1: one-way bandwidth of a link.
+
+**Small case.** float32[120, 240] on x=4. A block is [30, 240], a chunk [30, 60], 7200 bytes. The bus carries 3, then 2,
+then 1 chunk: 6 chunk-hops, 43,200 bytes.
+
+## Going further
+
+Sort the chunks by distance, not by number. Then the chunk to unload is always the first. An all-gather from hops would
+send 3 blocks of 4 chunks, 86,400 bytes, and keep a quarter of them.
+
+**Both ways round.** If each chunk takes its shorter side, it is only about N²/4 chunk-hops, spread over twice the
+wires. That takes a quarter of the all-gather's time.
 
 **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
 the core and `P` is a hop, times are in us.
@@ -38,7 +56,7 @@ compute k─               k             k           k        k      k    k─kk
 link x+   permute········ permute······ permute···· permute· P····· P···  P·
 ```
 
-**In real systems**: tokens on their way to experts, and Ulysses attention, on torus networks.
+**In real systems.** Tokens on their way to experts, and Ulysses attention, on torus networks.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.
 """
@@ -113,10 +131,15 @@ def ring_trade_chunk_hops(seen):
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
+    hints=[
+        "How many wires does a chunk pass on its way?",
+        "The chunk for the neighbour passes 1 wire, the next one 2, the last one X − 1. A chunk has 1 / X² of the array.",
+        "(1 + 2 + ... + (X − 1)) chunks for each device",
+    ],
 )
 def ring_trade_bytes(I, J, X):
-    """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send, its own and those it passes
-    on, in a one-way `ring_all_to_all`?"""
+    """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send in a one-way
+    `ring_all_to_all`, its own chunks and those that it passes on?"""
     return X * (X - 1) / 2 * 4 * I * J / X**2
 
 
@@ -125,6 +148,11 @@ def ring_trade_bytes(I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+    hints=[
+        "How many bytes does each link carry in one direction?",
+        "Each device sends X · (X − 1) / 2 chunks, its own and those that it passes on. A chunk has 2 · I · J / X² bytes.",
+        "X · (X − 1) / 2 chunks, divided by W1",
+    ],
 )
 def ring_trade_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does the one-way `ring_all_to_all` take?"""

@@ -1,15 +1,7 @@
-"""# F1 A gather that hides behind its matmul
+"""# F1 Overlap a gather with its matmul
 
-`A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]`: y cuts columns of `A` and of `W`, and D is what the product sums over, so every
-device needs the rest of its rows of `A`. Gather them first, and the core waits for all of them. But `C` is a sum over
-the shards of `A`, and each term needs one: multiply the shard that is here while the next one is on its way.
-
-**Task.** Write the body for `shard_map` (which is around it, with `check_vma=False`), a ring over y.
-
-**Budget.** N − 1 `ppermute`s over y to a neighbour, one shard each, and no other collective. Every product once. No hop
-waits for a product, and each has one beside it that need not wait for the hop. On a ring of eight v5e chips nine tenths
-of the hops' time lie under products, and the step takes at most 1.2 times as long as its products. With a narrow `W`
-(F/Y = 2048 and less) a device never holds more than four shards of `A`.
+`A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` sums over D, and y cuts D in `A`. So a device needs all shards of its rows of
+`A`. But `C` is a sum, and each term needs one shard: multiply one shard while the next one travels.
 
 ```
    y = 4, on device y1; W_j are the rows of W that belong to shard A_j
@@ -21,8 +13,34 @@ of the hops' time lie under products, and the step takes at most 1.2 times as lo
    round 3     C += A_2 · W_2     nothing: the last shard goes nowhere
 ```
 
-**Small case.** float32[10, 60] · [60, 84] on x=2, y=4: shards of [5, 15], 300 bytes. Three hops, 900 bytes sent by each
-device, and four products [5, 15] · [15, 21].
+**Write** `ag_matmul(a, w)`, a body for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
+
+| | shape of the block | whole array |
+|---|---|---|
+| `a` | [B/X, D/Y] | `P("x", "y")` |
+| `w` | [D, F/Y] | `P(None, "y")` |
+| returns | [B/X, F/Y] | `P("x", "y")` |
+
+All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ W, also in bfloat16 on a ring of eight | | |
+| N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3, 900 bytes |
+| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
+| no hop waits for a matmul, and each has a matmul beside it | the matmul does not need the hop | |
+| in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.2 · matmuls | |
+| at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
+
+**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
+W1: one-way bandwidth of a link. C: FLOP/s of a chip.
+
+**Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes: three hops, 900 bytes. Four
+matmuls [5, 15] · [15, 21].
+
+## Going further
 
 **In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
 ring; `D` is a product and `P` is a hop, times are in us.
@@ -44,18 +62,20 @@ compute D════    D════    D════………    D═══�
 link y+      P···     P···     ………P···
 ```
 
-**Loops.** All three have the same hops and products. In the second, each hop waits for the product of what it sends. The
-third is a `fori_loop`: receive, then multiply. In a Python loop, which JAX writes out, the same lines make the first
-picture: their order means nothing, and whatever does not need a hop can run beside it. But a round of `fori_loop` or
-`scan` ends when all in it has ended, on TPUs too, and nothing of the next one begins before. So a loop is right here if
-hop and product *of one round* do not need each other. One that receives, then multiplies gives right values and traffic
-and hides nothing; `unroll=True` would write it out.
+**The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard
+that it sends. The third is a `fori_loop`: receive, then multiply.
 
-**When it pays.** This ring uses one direction of each link, `all_gather` both. Where a hop takes more than twice as long
-as a product, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+**Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop
+can run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
+operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu
+0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. One that
+receives, then multiplies gives right values and traffic, and all its hops are exposed. `unroll=True` writes it out.
 
-**In real systems**: "collective matmul", or "windowed einsum" in XLA, which can write such rings itself. Columns of
-activations times columns of weights is the scheme for which an exercise of HighPerfLLMs2024 (session 4) asks for an order.
+**When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice
+as long as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+
+**In real systems.** "Collective matmul", or "windowed einsum" in XLA, which can write such rings itself. An exercise of
+HighPerfLLMs2024 (session 4) has this scheme, columns of activations times columns of weights, and asks for an order.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 """
@@ -72,7 +92,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3)
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Which rows of W does a shard of A meet in the product? The shard that came t hops ago set out t devices before you.",
+        "Which rows of W does a shard of A meet in the matmul? The shard that came t hops ago set out t devices before you.",
         "In each of N rounds: send what you hold, multiply what you hold, add. Only then take what has arrived.",
         "arriving = jax.lax.ppermute(a, 'y', ring); c += a @ rows[(me - hop) % n]; a = arriving",
     ],
@@ -120,6 +140,11 @@ narrow = exercise.timing(
     unit="MB",
     params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    hints=[
+        "Which block travels, and how many hops does it make?",
+        "The shard of A: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
+        "(Y − 1) · 2 bytes · (B / X) · (D / Y)",
+    ],
 )
 def ag_matmul_bytes(B, D, X, Y):
     """`A` is bfloat16[{{ B }}, {{ D }}], sharded `A[B_X, D_Y]` with X={{ X }} and Y={{ Y }}. How many MB does each device send in
@@ -128,17 +153,17 @@ def ag_matmul_bytes(B, D, X, Y):
 
 
 HOPS = (
-    "a hop takes the bytes of a shard / W1, one direction of a link, a product takes FLOPs / C; neither starts up late"
+    "a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C; both start without delay"
 )
 
 
 @exercise.number(
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
-    hints=["Write both times with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C"],
+    hints=["Write both times with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C", "F = Y · C / W1"],
 )  # fmt: skip
 def ag_matmul_hides_from(chip, Y):
-    """`ag_matmul` in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How many columns must `W[D, F]` have, F over all devices,
-    that no hop takes longer than a product?"""
+    """`ag_matmul` in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns
+    must `W[D, F]` have at least, with F counted over all devices?"""
     return Y * CHIPS[chip].bf16 / CHIPS[chip].ici
 
 
@@ -151,6 +176,11 @@ def hop_and_product(chip, B, D, F, Y):
     points=0.5, unit="us", model=HOPS,
     where=lambda chip, F, G, Y, **_: 0.8 * Y * link_intensity(chip) > F and 2.6 < G / (Y * link_intensity(chip)) < 3,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 12288], "G": [28672, 34816, 57344, 69632], "Y": [4, 8]},
+    hints=[
+        "For each W: does a hop or a matmul take longer?",
+        "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and the last matmul runs alone.",
+        "for each W: (Y − 1) times the longer of hop and matmul, plus one matmul; a hop is 2 · B · D / Y bytes over W1",
+    ],
 )  # fmt: skip
 def ag_matmul_time(chip, B, D, F, G, Y):
     """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], each in an `ag_matmul` of its own, in

@@ -1,16 +1,8 @@
-"""# F2 A matmul that hides its reduce-scatter
+"""# F2 Overlap a reduce-scatter with its matmul
 
-`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]`: y cuts what the product sums over, so each device has a partial sum of all
-columns of `Out` and needs the whole sum of its own. Multiply everything, then reduce-scatter, and the links are idle
-during the product. But the running sum of E2 needs one block of columns at a time: compute the next block while the sum
-is on its way.
-
-**Task.** Write the body for `shard_map` (which is around it, with `check_vma=False`), a ring over y.
-
-**Budget.** N − 1 `ppermute`s over y to a neighbour, one block [B/X, D/Y] each, and no other collective. Every product
-once. A hop carries sums, so it waits for products; but each has one beside it, which does not need what the hop brings.
-On a ring of eight v5e chips nine tenths of the hops' time lie under kernels, and the step takes at most 1.35 times as
-long as its products. A device never holds its partial sums of all columns.
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all columns of
+`Out`, and needs the whole sum of its own. The running sum of E2 needs one block of columns at a time: compute the next
+block while the sum travels.
 
 ```
    y = 4, on device y1; P_j = T · W_j is its part of block j
@@ -22,8 +14,36 @@ long as its products. A device never holds its partial sums of all columns.
    round 3     P_1, S += P_1   S leaves for y2, the sum for block 1 comes
 ```
 
-**Small case.** float32[10, 84] · [84, 60] on x=2, y=4: blocks of [5, 15], 300 bytes, as in F1: three hops, 900 bytes
-sent by each device, and four products [5, 21] · [21, 15].
+**Write** `matmul_rs(t, w)`, a body for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
+
+| | shape of the block | whole array |
+|---|---|---|
+| `t` | [B/X, F/Y] | `P("x", "y")` |
+| `w` | [F/Y, D] | `P("y", None)` |
+| returns | [B/X, D/Y] | `P("x", "y")` |
+
+All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| Out equals T @ W, also in bfloat16 on a ring of eight | | |
+| N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
+| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·(F/Y)·D FLOPs | |
+| each hop has a matmul beside it that does not need what the hop brings | | |
+| in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.35 · matmuls | |
+| never the partial sums of all N blocks at once | | |
+
+A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
+
+**Symbols.** N (Y in the questions): devices of the ring. B, F, D, G: dimensions. V: bytes of a device's rows of `Out`.
+W1, W: one-way, both-way bandwidth of a link. C: FLOP/s.
+
+**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes: three hops, 900 bytes. Four
+matmuls [5, 21] · [21, 15].
+
+## Going further
 
 **In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
 ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
@@ -45,14 +65,14 @@ compute product═════════════════════�
 link y+                                             P·· P· P··P·· P··P·· P··
 ```
 
-**Loops.** A round of `fori_loop` or `scan` ends when all in it has ended (F1). The round "hop, then add a product" hides,
-for the product does not need what arrives. The round "add a product, then hop" does not: there the hop needs the
-product. Written out, both are the first picture.
+**Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a
+matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
+overlap: there the hop needs the matmul. Written out, both make the first picture.
 
-**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes; both count as
-right here: the budget of bytes is checked with float32 arrays only.
+**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as
+right here.
 
-**In real systems**: the second matmul of a tensor-parallel MLP with sequence parallelism; F1 is the first.
+**In real systems.** The second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 """
@@ -117,6 +137,11 @@ narrow = exercise.timing(
     unit="MB",
     params={"B": [4096, 6144], "F": [14336, 28672], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
     model="one-way ring, hops of one block; 1 MB is 10^6 bytes",
+    hints=[
+        "What travels, and in which dtype?",
+        "The running sum of one block of the result: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
+        "(Y − 1) · 4 bytes · (B / X) · (D / Y)",
+    ],
 )
 def matmul_rs_bytes(B, F, D, X, Y):
     """`T` is bfloat16[{{ B }}, {{ F }}] and `W` bfloat16[{{ F }}, {{ D }}], with X={{ X }} and Y={{ Y }}; the running sums are float32.
@@ -125,17 +150,17 @@ def matmul_rs_bytes(B, F, D, X, Y):
 
 
 HOPS = (
-    "a hop takes the bytes of a block / W1, one direction of a link, a product takes FLOPs / C; neither starts up late"
+    "a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C; both start without delay"
 )
 
 
 @exercise.number(
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
-    hints=["Write both times with B, D, F, X and Y. What cancels?", "4·(B/X)(D/Y)/W1 against 2·(B/X)(F/Y)(D/Y)/C"],
+    hints=["Write both times with B, D, F, X and Y. What cancels?", "4·(B/X)(D/Y)/W1 against 2·(B/X)(F/Y)(D/Y)/C", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )  # fmt: skip
 def matmul_rs_hides_from(chip, Y):
-    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. How many columns must
-    `T[B, F]` have, F over all devices, that no hop takes longer than a product?"""
+    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. No hop may take longer than
+    a matmul. How many columns must `T[B, F]` have at least, with F counted over all devices?"""
     return 2 * Y * CHIPS[chip].bf16 / CHIPS[chip].ici
 
 
@@ -150,11 +175,16 @@ def hop_and_product(chip, B, F, D, Y):
     where=lambda chip, F, G, Y, **_: 1.2 < F / (Y * link_intensity(chip)) < 1.4 and 3.1 < G / (Y * link_intensity(chip)) < 3.6,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "F": [13312, 16384, 26624, 32768], "G": [32768, 40960, 65536, 81920],
             "D": [8192, 12288], "Y": [4, 8]},
+    hints=[
+        "How long does each of the two programs take for one matmul?",
+        "One after the other: Y block matmuls, then (Y − 1) / Y · V / W. Overlapped: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
+        "subtract the second from the first for both matmuls, and add the two differences",
+    ],
 )  # fmt: skip
 def matmul_rs_time_saved(chip, B, F, G, D, Y):
-    """Two products with {{ D }} columns on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}], then T[{{ B }}, {{ G }}], each
-    with its W (F and G over y). How much time do two `matmul_rs` save against multiplying everything and then calling
-    `jax.lax.psum_scatter`?"""
+    """Two matmuls on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}] · W[{{ F }}, {{ D }}], then
+    T[{{ B }}, {{ G }}] · W[{{ G }}, {{ D }}]; y cuts F and G. How much time do two calls of `matmul_rs` save, compared with two
+    whole matmuls that each end in `jax.lax.psum_scatter`?"""
     saved = 0
     for hop, product in (hop_and_product(chip, B, summed, D, Y) for summed in (F, G)):
         one_by_one = Y * product + reduce_scatter_time(2 * B * D, Y, chip, model="exact")

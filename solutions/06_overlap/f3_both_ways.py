@@ -1,17 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a product that shows: let
-half of what travels go one way round and half the other, and hops are over in half the time.
-
-**Task.** Write F1 and F2 again, both ways round: `both_ways_ag_matmul` for `A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` and
-`both_ways_matmul_rs` for `T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]`. They are bodies for `shard_map` (which is around
-them, with `check_vma=False`), on a ring over y. Rows and columns may be odd in number: halves differ by one then.
-
-**Budget.** `ppermute`s over y to a neighbour and no other collective; in all N − 1 blocks from each device as before,
-and in neither direction more than ⌊N/2⌋, or N − 1 of the larger halves. Every product once, in parts if you like, and
-beside each hop a product that need not wait for it. On a ring of eight v5e chips, with the sizes below, the step takes
-at most 1.4 times as long as its products (`both_ways_matmul_rs` 1.55 times: it adds sums, too); one way round it takes
-1.6 times as long.
+The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time.
+Send half of each block one way round and half the other way: then a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -23,11 +13,36 @@ at most 1.4 times as long as its products (`both_ways_matmul_rs` 1.55 times: it 
    round 3  U_2·W_2, L_0·W_0
 ```
 
-Halves of columns do as well. So does E4's way, whole shards for half as many rounds; with N even mind the one of the
-device opposite, which both directions could bring. A sum goes home both ways likewise.
+**Write** two bodies for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are float32.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4: shards of [6, 15], 360 bytes, halves of 180. Three rounds, 540
-bytes sent each way by each device, 1080 in all.
+| | blocks | returns |
+|---|---|---|
+| `both_ways_ag_matmul(a, w)`: `A[B_X, D_Y] · W[D, F_Y]` | [B/X, D/Y], [D, F/Y] | C[B/X, F/Y] |
+| `both_ways_matmul_rs(t, w)`: `T[B_X, F_Y] · W[F_Y, D]` | [B/X, F/Y], [F/Y, D] | Out[B/X, D/Y] |
+
+**What is checked**, for each body
+
+| check | rule, per device | small case |
+|---|---|---|
+| C equals A @ W (Out equals T @ W), also on a ring of eight | | |
+| only `ppermute`s, N − 1 blocks in all, to neighbours over y | (N − 1)·V/N bytes | 1080 bytes |
+| in one direction at most ⌊N/2⌋ blocks, or N − 1 larger halves | | 540 bytes with halves |
+| at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
+| in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
+
+In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
+halve rows or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be
+in parts.
+
+**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
+one-way bandwidth of a link. C: FLOP/s of a chip.
+
+**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180
+bytes: 540 bytes each way, 1080 in all.
+
+## Going further
+
+A sum goes home both ways likewise. One way round, the step takes 1.6 times as long as its matmuls.
 
 **In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
 ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
@@ -50,8 +65,8 @@ compute kD══D═D══D══  D══ D══  D══ D══  D═  D═
 link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
 ```
 
-**In real systems**: XLA's windowed einsum has a form that goes both ways. Halved products are less efficient: each
-reads and writes all of `C`, or takes half the rows. See which half costs less memory traffic.
+**In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
+reads and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 """
@@ -71,7 +86,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, extens
     hints=[
         "Run two rings of F1 at once, each with half of the shard. Which rows of W does each of the two meet in hop t?",
         "Split your rows: the upper half goes to the next device and meets rows me - hop, the lower one goes back, me + hop.",
-        "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); join their products last",
+        "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); join the two results last",
     ],
 )
 def both_ways_ag_matmul(a, w):
@@ -111,7 +126,7 @@ def both_ways_matmul_rs(t, w):
     return jnp.concatenate([up, down])
 
 
-HALVES = "half of a block goes each way; a hop takes its bytes / W1, one direction of a link, the products of a round FLOPs / C"
+HALVES = "half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the matmuls of a round take FLOPs / C"
 
 
 @exercise.number(
@@ -119,6 +134,11 @@ HALVES = "half of a block goes each way; a hop takes its bytes / W1, one directi
     unit="MB",
     params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [4, 8], "Y": [4, 16]},
     model="half of each shard goes each way; 1 MB is 10^6 bytes",
+    hints=[
+        "Which part of a shard does one direction carry?",
+        "Half of it, in each of Y − 1 hops.",
+        "(Y − 1) · 2 bytes · (B / X) · (D / Y) / 2",
+    ],
 )
 def both_ways_bytes(B, D, X, Y):
     """`A` is bfloat16[{{ B }}, {{ D }}], sharded `A[B_X, D_Y]` with X={{ X }} and Y={{ Y }}. In `both_ways_ag_matmul`, how many MB does each
@@ -131,10 +151,15 @@ def both_ways_bytes(B, D, X, Y):
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [512, 1024, 2048, 4096, 6144]},
     model=HALVES + "; not rounded",
+    hints=[
+        "Write the time of a hop of half a shard, and the time of the matmuls of a round. What cancels?",
+        "A hop: half of 2 · (B / X) · (D / Y) bytes over W1. The matmuls: 2 · (B / X) · (D / Y) · (F / Y) FLOPs over C.",
+        "Y = F divided by C / W, with W = 2 · W1",
+    ],
 )
 def both_ways_most_chips(chip, N):
-    """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. Up to how many chips may the ring of `both_ways_ag_matmul` have
-    such that no hop takes longer than the products of a round?"""
+    """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. No hop may take longer than the matmuls of a round. Up to how
+    many chips may the ring of `both_ways_ag_matmul` have?"""
     return 20 * N / link_intensity(chip)
 
 
@@ -148,6 +173,11 @@ def hop_and_products(chip, B, D, F, Y):
     where=lambda chip, F, G, Y, **_: 0.55 < F / (Y * link_intensity(chip)) < 0.65 and 1.1 < G / (Y * link_intensity(chip)) < 1.2,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 7168, 12288, 14336],
             "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
+    hints=[
+        "By how much does a round become shorter, for each W?",
+        "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; both ways the hop is half as long.",
+        "for each W: (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
+    ],
 )  # fmt: skip
 def both_ways_time_saved(chip, B, D, F, G, Y):
     """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much

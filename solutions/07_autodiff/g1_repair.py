@@ -1,33 +1,48 @@
 """# G1 What check_vma says, and what it saves
 
-Inside `jax.shard_map` every array has a type that says over which mesh axes its values *vary*: `f32[6]{V:x}` may differ
-along x, `f32[6]` is the same on all devices. What is cut over x varies over x; what combines a varying array with
-anything varies; `psum` over x makes it the same everywhere. JAX refuses a program in which the types do not fit.
-
-**Task.** It refuses the three functions below, each for another reason. Repair each with as little as possible; leave
-`check_vma` on. Their docstrings say what they are to return.
-
-| function | repair |
-|---|---|
-| `broken_squares` | an `out_specs` that promises what is not so |
-| `broken_decay` | a loop that starts with one type and goes on with another: a *cast*, which changes no number |
-| `broken_means` | a sum over devices that nobody made |
-
-**Budget.** One all-reduce in each function, and none in its backward pass: `x` is cut, so each device has the whole
-gradient of its own rows. This is where `check_vma=False` shows even when all values are right. Without types JAX must
-take the result of a psum for N different ones, and adds up N cotangents that are one and the same.
+Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may
+differ from device to device along x; `f32[6]` is equal on all of them. A cut input varies, an operation varies if
+an operand does, and `psum` over x ends the variation. JAX refuses a program whose types do not fit.
 
 ```
-   broken_decay   start    zeros        f32[6]        the same everywhere
+   broken_decay   start    zeros        f32[6]        equal on all devices
                   round 1  c / 2 + ...  f32[6]{V:x}   varies: refused
-   cast           start    zeros        f32[6]{V:x}   the same numbers
+   with a cast    start    zeros        f32[6]{V:x}   the same numbers
 ```
 
-**Small case.** Squares of float32[24, 6] on x=4: the all-reduce of 6 numbers sends 2 · 3/4 · 24 = 36 bytes. With
-`check_vma=False` the backward pass sends 36 more, and more again for each axis that x is not cut over.
+**Write** `squares`, `decay` and `means`. Each repairs one function below that JAX refuses. Change as little as you
+can.
 
-**In real systems**: the error message itself offers `check_vma=False`. It also silences the message about a missing
-psum, and then one device's share is taken for the whole.
+| | the fault of its broken version | argument | returns |
+|---|---|---|---|
+| `squares` | `out_specs` promise too much | float32[B, D] `P("x")` | float32[B] `P("x")`; float32[D] whole |
+| `decay` | the type of a loop's carry changes | float32[T, B, D] `P(None, "x")` | float32[D] whole |
+| `means` | a sum over devices is missing | float32[B, D] `P("x")` | float32[D] whole |
+
+A *cast* makes a type varying, and changes no number.
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| `squares`: value | the sums of rows, cut over x, and of columns, whole | |
+| `decay`, `means`: value | the result, whole on every device, and its gradient | |
+| each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
+
+Leave `check_vma` on. Turned off, `decay` has the right values and still fails. Without types JAX takes the result
+of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
+
+**Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
+
+**Small case.** x is float32[24, 6] on x=4. The all-reduce of 6 numbers (24 bytes) sends 2 · 3/4 · 24 = 36 bytes.
+
+## Going further
+
+**Without types.** With `check_vma=False` the backward pass of the small case sends 36 bytes more. It sends still
+more for each mesh axis that does not cut x.
+
+**In real systems.** JAX's error message itself offers `check_vma=False`. That also silences the message about a
+missing psum. One device's share is then taken for the whole.
 
 **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".
 """
@@ -73,8 +88,11 @@ def broken_means(x, *, mesh):
     ]
 )
 def squares(x, *, mesh):
-    """x float32[B, D] sharded P('x') -> (float32[B] sharded P('x'), the sum of squares of each row;
-    float32[D], whole on every device, that of each column)."""
+    """Return the sum of squares of each row, and of each column.
+
+    Args: x is float32[B, D] sharded P('x').
+    Returns: (float32[B] sharded P('x'), one sum for each row; float32[D], whole on every device, one for each column).
+    """
 
     def local(x):
         return (x**2).sum(1), jax.lax.psum((x**2).sum(0), "x")
@@ -84,14 +102,17 @@ def squares(x, *, mesh):
 
 @exercise.task(
     hints=[
-        "The message names the carry, its type at the start and its type after a round. Which should it be?",
+        "The message names the carry, its type at the start and its type after a round. Which of the two should it have?",
         "Zeros are the same on all devices. Say that they may vary: a cast, which sends nothing.",
         "start = jax.lax.pcast(jnp.zeros(x.shape[2]), 'x', to='varying')",
     ]
 )
 def decay(x, *, mesh):
-    """x float32[T, B, D] sharded P(None, 'x') -> float32[D], whole on every device: the sum over t and all rows b of
-    x[t, b] / 2**(T - 1 - t)."""
+    """Return the sum over t and all rows b of x[t, b] / 2**(T - 1 - t).
+
+    Args: x is float32[T, B, D] sharded P(None, 'x').
+    Returns: float32[D], whole on every device.
+    """
 
     def local(x):
         start = jax.lax.pcast(jnp.zeros(x.shape[2]), "x", to="varying")
@@ -103,13 +124,17 @@ def decay(x, *, mesh):
 
 @exercise.task(
     hints=[
-        "Whose rows are in the mean that a device has made?",
-        "All devices have as many rows, so the mean of their means is that of all rows. It takes one collective.",
+        "Which rows are in the mean that a device computed?",
+        "All devices have the same number of rows, so the mean of their means is the mean of all rows. It takes one collective.",
         "jax.lax.pmean(x.mean(0), 'x')",
     ]
 )
 def means(x, *, mesh):
-    """x float32[B, D] sharded P('x') -> float32[D], whole on every device: the mean of each column."""
+    """Return the mean of each column.
+
+    Args: x is float32[B, D] sharded P('x').
+    Returns: float32[D], whole on every device.
+    """
     return jax.shard_map(lambda x: jax.lax.pmean(x.mean(0), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(x)
 
 
@@ -126,7 +151,7 @@ def means(x, *, mesh):
     ],
 )
 def loop_time(chip, T, X, D, E):
-    """Somebody repairs `broken_decay` by a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and none after it: the types
-    fit, and the values are right. It runs twice on a ring of {{ X }} {{ chip }} chips, for {{ D }} and for {{ E }} columns of
-    float32, {{ T }} rounds each. How long do the all-reduces take, all one after the other?"""
+    """A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and none after it. The types
+    fit, and the values are right. The program runs twice on a ring of {{ X }} {{ chip }} chips, for {{ D }} and for {{ E }} columns
+    of float32, {{ T }} rounds each. How long do all its all-reduces take, one after the other?"""
     return T * sum(max(2 * latency(X), all_reduce_time(4 * n, X, chip)) for n in (D, E))

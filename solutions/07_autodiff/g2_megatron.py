@@ -1,37 +1,55 @@
 """# G2 Megatron's f and g
 
-A block of two matmuls over N devices of axis tp: `w_in[D, F]` is cut by columns and `w_out[F, D]` by rows, so each device
-has its own F/N hidden units, and all of x. Forwards the devices' outputs are parts of a sum. Backwards it is the
-gradient of x that comes in parts: every device used x, and knows what went through its own hidden units only.
-
-**Task.** Two operators say so, and each is the other's transpose. Write them with `jax.custom_vjp`, as bodies for
-`shard_map` with `check_vma=False`, and the block with them:
-
-| | forwards | backwards |
-|---|---|---|
-| `f` | does nothing | all-reduce |
-| `g` | all-reduce | does nothing |
-
-Then write the same block with `check_vma=True` and no custom_vjp: there `f` is a *cast*, from "the same on all devices"
-to "varying over tp", and `g` is `jax.lax.psum`. JAX knows their transposes. `with_gradients` is given.
-
-**Budget.** Each block: one all-reduce forwards and one backwards, of [B, D] numbers, and no other collective.
+N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
+computes its own hidden units. In the forward pass the devices' outputs are parts of a sum. In the backward pass the
+gradient of x comes in parts, because every device used x.
 
 ```
     x --f--> x @ w_in -- tanh --> h @ w_out --g--> y     all-reduce in g
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Small case.** B=6, D=10, float32, tp=4: an all-reduce of 240 bytes, of which a device sends 2 · 3/4 · 240 = 360. Forwards
-and backwards together 720.
+**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
 
-**Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is the same on all
-devices, and adds N copies of it: `psum` transposes to `psum`, and the gradients are N times too large.
+| | forward pass | backward pass | `check_vma` |
+|---|---|---|---|
+| `f(x)` | return x | all-reduce the cotangent | False |
+| `g(y)` | all-reduce y | return the cotangent | False |
+| `block_by_hand` | `tanh(x @ w_in) @ w_out` by f and g | its gradients | False |
+| `block_by_types` | the same block by a *cast* and `psum` | JAX derives it | True |
 
-**A trap.** The cast is put in for you wherever something varying meets x. With two such places there are two casts, and
-two all-reduces backwards; cast once yourself and there is one.
+| | shape on one device | layout |
+|---|---|---|
+| `x`, `dy`; returned `y`, `dx` | float32[B, D] | whole |
+| `w_in`, returned `dw_in` | float32[D, F/N] | `P(None, "tp")` |
+| `w_out`, returned `dw_out` | float32[F/N, D] | `P("tp")` |
 
-**In real systems**: every tensor-parallel layer of Megatron-LM and its descendants.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| `f`, `g`: value | results and gradients as in the first table | |
+| `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
+| `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
+| each block: value | y and all three gradients are those of one device | |
+| each block: what is sent | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
+
+Allowed: y and dx may travel in one all-reduce.
+
+**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp.
+
+**Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
+720.
+
+## Going further
+
+**Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
+devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
+
+**A trap.** With `check_vma=True` JAX adds a cast wherever something that varies meets x. Two such places have two
+casts, and two all-reduces in the backward pass. If you cast once yourself, there is one.
+
+**In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
 
 **Read on.** Shoeybi et al., "Megatron-LM", section 3; E. Z. Yang, "The JAX sharding type system".
 """
@@ -49,7 +67,7 @@ OUT = (P(), P(), P(None, "tp"), P("tp"))
 
 @exercise.given
 def with_gradients(block, x, w_in, w_out, dy):
-    """(y, dx, dw_in, dw_out) for y = block(x, w_in, w_out), dy being the gradient that comes back to y."""
+    """Return (y, dx, dw_in, dw_out) for y = block(x, w_in, w_out); dy is the gradient of y."""
     y, back = jax.vjp(block, x, w_in, w_out)
     return (y, *back(dy))
 
@@ -57,13 +75,17 @@ def with_gradients(block, x, w_in, w_out, dy):
 @exercise.body(
     out_specs=P("tp"),
     hints=[
-        "Forwards nothing happens. What does JAX do backwards unless you say otherwise?",
-        "Give a function that returns x its own rule: forwards (x, None), backwards the psum of the cotangent.",
+        "In the forward pass nothing happens. What does JAX do in the backward pass unless you write a rule?",
+        "Give a function that returns x its own rule: forward (x, None), backward the psum of the cotangent.",
         "same = jax.custom_vjp(lambda x: x); same.defvjp(lambda x: (x, None), lambda _, ct: (jax.lax.psum(ct, 'tp'),))",
     ],
 )
 def f(x):
-    """Forwards x itself; backwards the sum over 'tp' of the devices' cotangents. One device's block in, one out."""
+    """Return x. In the backward pass return the sum over 'tp' of the devices' cotangents.
+
+    Args: x, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
 
     @jax.custom_vjp
     def same(x):
@@ -76,13 +98,17 @@ def f(x):
 @exercise.body(
     out_specs=P("tp"),
     hints=[
-        "The result is the same on all devices, and so is its cotangent: it is whole already.",
-        "The rule of f turned round: psum forwards, the cotangent as it is backwards.",
+        "The result is equal on all devices, and so is its cotangent. Is there anything left to sum in the backward pass?",
+        "The rule of f, the other way round: psum in the forward pass, the unchanged cotangent in the backward pass.",
         "summed.defvjp(lambda y: (jax.lax.psum(y, 'tp'), None), lambda _, ct: (ct,))",
     ],
 )
 def g(y):
-    """Forwards the sum over 'tp' of the devices' blocks; backwards the cotangent itself. One device's block in, one out."""
+    """Return the sum over 'tp' of the devices' blocks. In the backward pass return the cotangent.
+
+    Args: y, one device's block, of any shape.
+    Returns: one device's block of the same shape.
+    """
 
     @jax.custom_vjp
     def summed(y):
@@ -102,10 +128,10 @@ def g(y):
     ],
 )
 def block_by_hand(x, w_in, w_out, dy):
-    """y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
+    """Return y = tanh(x @ w_in) @ w_out and its gradients, by f and g, with check_vma=False.
 
-    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/tp]; w_out float32[F/tp, D].
-    Returns: (y, dx, dw_in, dw_out), each as large as what it is of.
+    Args: one device's x and dy float32[B, D], whole; w_in float32[D, F/N]; w_out float32[F/N, D].
+    Returns: (y, dx, dw_in, dw_out); each gradient has the shape of its array.
     """
     return with_gradients(lambda x, w_in, w_out: g(jnp.tanh(f(x) @ w_in) @ w_out), x, w_in, w_out, dy)
 
@@ -114,13 +140,13 @@ def block_by_hand(x, w_in, w_out, dy):
     out_specs=OUT,
     check_vma=True,
     hints=[
-        "Which types have x and x @ w_in: the same everywhere, or varying over tp?",
+        "Which types do x and x @ w_in have: equal on all devices, or varying over tp?",
         "jax.lax.pcast(x, 'tp', to='varying') is f, and jax.lax.psum is g.",
         "y = jax.lax.psum(jnp.tanh(jax.lax.pcast(x, 'tp', to='varying') @ w_in) @ w_out, 'tp')",
     ],
 )
 def block_by_types(x, w_in, w_out, dy):
-    """The same, with check_vma=True: no custom_vjp."""
+    """Return the same as block_by_hand, with check_vma=True and no custom_vjp."""
 
     def block(x, w_in, w_out):
         x = jax.lax.pcast(x, "tp", to="varying")
@@ -134,12 +160,16 @@ def block_by_types(x, w_in, w_out, dy):
     unit="MB",
     params={"T": [2048, 3072], "D": [5120, 7168], "X": [4, 8, 16]},
     model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
-    hints=["Which collective does JAX put where x is used, and how often?", "One forwards, two backwards."],
+    hints=[
+        "Which collective does JAX put where x is used, and how often?",
+        "One forwards, two backwards.",
+        "3 all-reduces of V = 2 · T · D bytes: one for the output, one for each of the two places that use x",
+    ],
 )
 def gated_bytes(T, D, X):
-    """A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, over {{ X }} devices with `check_vma=True`; x is
-    bfloat16[{{ T }}, {{ D }}], the same on all of them, and nobody wrote a cast. Only its output and the gradients of x and the
-    weights are asked. How many MB does each device send, forwards and backwards together?"""
+    """A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, runs on {{ X }} devices with `check_vma=True`. x is
+    bfloat16[{{ T }}, {{ D }}], equal on all devices, and the program has no cast. It computes the output and the gradients of x and of
+    the weights. How many MB does each device send, in the forward and backward pass together?"""
     return 3 * 2 * (X - 1) / X * 2 * T * D
 
 
@@ -151,9 +181,11 @@ def gated_bytes(T, D, X):
     hints=[
         "An attention block is cut like this one, by heads.",
         "Two blocks a layer, one all-reduce each way in each.",
+        "L layers · 4 all-reduces · 2 · V / W with V = 2 · T · D bytes",
     ],
 )
 def layers_time(chip, L, T, D, X):
-    """{{ L }} layers, each with an attention block and a block as above, both with f and g, on a ring of {{ X }} {{ chip }} chips.
-    Activations and their gradients are bfloat16[{{ T }}, {{ D }}]. How many ms do the all-reduces of a training step take?"""
+    """A model has {{ L }} layers on a ring of {{ X }} {{ chip }} chips. Each layer has an attention block and a block as above, both
+    with f and g. Activations and their gradients are bfloat16[{{ T }}, {{ D }}]. How many ms do the all-reduces of a training step
+    take?"""
     return L * 4 * all_reduce_time(2 * T * D, X, chip)

@@ -1,20 +1,15 @@
 """# G3 A gradient inside shard_map
 
-Data parallelism in one function: w is the same on all devices, each has rows of its own, and `jax.grad` is taken
-*inside* the per-device function. What comes out depends on what JAX knows about w:
+Data parallelism in one function: every device has all of w and its own rows, and calls `jax.grad` *inside* the
+per-device function. The result depends on the type of w:
 
-| | type of w | `jax.grad` of a device's loss with respect to w |
+| mode | type of w | `jax.grad` of a device's loss |
 |---|---|---|
-| `check_vma=False` | nothing is known | the gradient of the device's own loss |
-| `check_vma=True` | the same on all devices | already **summed** over the devices |
-| `check_vma=True`, w cast to varying | varies | the gradient of the device's own loss |
+| `check_vma=False` | unknown | gradient of the device's own loss |
+| `check_vma=True` | equal on all devices | already **summed** over the devices |
+| `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
-The second row is no favour but a law: where w meets what varies it is cast, and the transpose of that cast is a psum.
-
-**Task.** The gradient of the mean loss over all rows, whole on every device. Write it three times: for `check_vma=False`,
-for `check_vma=True`, and once so that it is right in both modes. `loss`, which is given, is a mean over the rows it gets.
-
-**Budget.** The bytes of one all-reduce of a gradient, and of two numbers beside it at most.
+Row 2 follows from the types. JAX casts w where it meets rows that vary, and the transpose of that cast is a psum.
 
 ```
            x0      x1      x2      x3       rows of their own
@@ -26,11 +21,37 @@ for `check_vma=True`, and once so that it is right in both modes. `loss`, which 
                         3                   what is asked
 ```
 
-**Small case.** float32[6, 5] on x=4: one all-reduce of 120 bytes, of which each device sends 2 · 3/4 · 120 = 180. If the
-four own gradients of an element are 1, 2, 3 and 6, its gradient is 3.
+**Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
+it gets.
 
-**In real systems**: both modes are in use; code that moves from one to the other without a second look is N times off
-or trains every device on its own rows.
+| body | `check_vma` |
+|---|---|
+| `grad_vma_off` | False |
+| `grad_vma_on` | True |
+| `grad_in_both` | right in both modes |
+
+| | shape on one device | layout |
+|---|---|---|
+| `w` | float32[D, K] | whole |
+| `rows`, `targets` | float32[B/N, D], float32[B/N, K] | `P("x")` |
+| returns: gradient of `w` | float32[D, K] | whole on every device |
+
+**What is checked**, for each body
+
+| check | rule, per device | small case |
+|---|---|---|
+| value | the gradient of the mean over all rows | 3 |
+| what is sent | only all-reduces, together of DK + 2 numbers | 180 + 12 bytes |
+
+**Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
+
+**Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of it sends 2 · 3/4 · 120 = 180 bytes. The
+budget leaves room for two more numbers, 12 bytes.
+
+## Going further
+
+**In real systems.** Both modes are in use. Code that moves from one mode to the other unchanged is N times off, or
+trains every device on its own rows.
 
 **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".
 """
@@ -46,7 +67,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 3}], stars=2)
 
 @exercise.given
 def loss(w, rows, targets):
-    """The mean squared error of tanh(rows @ w), over the rows that it gets."""
+    """Return the mean squared error of tanh(rows @ w) over these rows."""
     return jnp.mean((jnp.tanh(rows @ w) - targets) ** 2)
 
 
@@ -54,16 +75,16 @@ def loss(w, rows, targets):
     out_specs=P(),
     check_vma=False,
     hints=[
-        "Whose rows does this gradient know?",
-        "Differentiate the loss of your own rows, and reduce the gradients afterwards: all devices have as many rows.",
+        "Which rows does this gradient depend on?",
+        "Differentiate the loss of your own rows, and average the gradients afterwards: all devices have the same number of rows.",
         "jax.lax.pmean(jax.grad(loss)(w, rows, targets), 'x')",
     ],
 )
 def grad_vma_off(w, rows, targets):
-    """The gradient of the mean loss over all rows, with check_vma=False.
+    """Return the gradient of the mean loss over all rows, with check_vma=False.
 
-    Args: w float32[D, K], whole; one device's rows float32[B/x, D] and targets float32[B/x, K].
-    Returns: float32[D, K], the same on all devices.
+    Args: w float32[D, K], whole; one device's rows float32[B/N, D] and targets float32[B/N, K].
+    Returns: float32[D, K], equal on all devices.
     """
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x")
 
@@ -73,12 +94,12 @@ def grad_vma_off(w, rows, targets):
     check_vma=True,
     hints=[
         "Look at the type of the gradient, jax.typeof(...): does it vary over x?",
-        "It has been summed over the devices. What is a mean of N means?",
+        "JAX has summed it over the devices. How do you get the mean of N gradients from their sum?",
         "jax.grad(loss)(w, rows, targets) / jax.lax.axis_size('x')",
     ],
 )
 def grad_vma_on(w, rows, targets):
-    """The same, with check_vma=True."""
+    """Return the same as grad_vma_off, with check_vma=True."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
 
 
@@ -86,13 +107,13 @@ def grad_vma_on(w, rows, targets):
     out_specs=P(),
     check_vma="both",
     hints=[
-        "In which type of w do both modes do the same?",
-        "With w cast to varying a gradient is each device's own in both; without types the cast does nothing.",
+        "With which type of w do both modes give the same gradient?",
+        "If you cast w to varying, both modes give each device its own gradient. Without types the cast does nothing.",
         "own = jax.grad(loss)(jax.lax.pcast(w, 'x', to='varying'), rows, targets), then the mean over devices.",
     ],
 )
 def grad_in_both(w, rows, targets):
-    """The same, right with check_vma=True and with check_vma=False."""
+    """Return the same, with check_vma=True and with check_vma=False."""
     return jax.lax.pmean(jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets), "x")
 
 
@@ -103,12 +124,12 @@ def grad_in_both(w, rows, targets):
     model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
     hints=[
         "At which operation does w meet something that varies, and what is its dtype there?",
-        "The cast to varying stands behind the conversion, so its transpose is an all-reduce of bfloat16.",
+        "JAX casts to varying after the conversion, so the transpose of the cast is an all-reduce of bfloat16.",
         "2 * (X - 1) / X * 2 * D * F",
     ],
 )
 def inner_grad_bytes(D, F, X):
-    """`w` is float32[{{ D }}, {{ F }}], the same on all {{ X }} devices of axis x, and `check_vma=True`. The loss uses it in one place,
-    `rows @ w.astype(jnp.bfloat16)`, with bfloat16 rows that vary over x. Nobody wrote a cast to varying or a psum. How many MB
-    does each device send for the gradient of w?"""
+    """`w` is float32[{{ D }}, {{ F }}], equal on all {{ X }} devices of axis x, and `check_vma=True`. The loss uses w in one place,
+    `rows @ w.astype(jnp.bfloat16)`, with bfloat16 rows that vary over x. The program has no cast to varying and no psum. How many
+    MB does each device send for the gradient of w?"""
     return 2 * (X - 1) / X * 2 * D * F

@@ -1,18 +1,7 @@
 """# G4 Many micro-batches, one all-reduce
 
-**Task.** A step's rows come as M micro-batches, so that the activations of one of them are all that a device holds.
-The gradient of the step is the sum of theirs, and of all devices'. Write `accumulate`: `ws` is whole on every device,
-the rows of each micro-batch are cut over dp, and `loss`, which is given, is already a sum over rows.
-
-The mesh has Explicit axes. There are two ways, and both are right:
-
-- **types**: `reshard(ws, P(reduced={"dp"}))` costs nothing forwards and says that its gradient may stay *unreduced*, a
-  different part of the sum on each device. What is accumulated has the type `P(unreduced={"dp"})`, and one `reshard`
-  to `P()` after the loop adds the parts.
-- **`jax.shard_map`**: add up what is local, by `check_vma=False` or with weights cast to varying, and `psum` at the end.
-
-**Budget.** Each device sends what one all-reduce of the gradient takes, however many micro-batches and layers there
-are. What the layers made of a micro-batch is gone before the next one.
+A step's rows come as M micro-batches, so a device holds the activations of one at a time. The step's gradient is
+the sum over micro-batches and devices. One sum over devices, after the loop, is enough.
 
 ```
    all-reduce where it arises            all-reduce where it is needed
@@ -22,11 +11,40 @@ are. What the layers made of a micro-batch is gone before the next one.
             +  9 small ones, M times the bytes            +  R   once
 ```
 
-**Small case.** Three layers of float32[6, 6] are 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648 bytes per
-device; one per layer and micro-batch sends 2592 for four micro-batches.
+**Write** `accumulate(ws, xs, *, mesh)`. `loss` is given; it is a sum over rows. The mesh has Explicit axes.
 
-**In real systems**: `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX, where a
-constraint on the accumulated gradients that asks for whole arrays puts the all-reduce back into the loop.
+| | shape | layout |
+|---|---|---|
+| `ws` | float32[L, D, D] | whole on every device |
+| `xs` | float32[M, B, D] | `P(None, "dp")`: each device holds B/N rows of each micro-batch |
+| returns: gradient of `ws` | float32[L, D, D] | whole on every device |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| value | the gradient of all rows of all micro-batches | |
+| layout | the result has the spec `P()` | |
+| what is sent | the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
+| memory | on dp=2: activations of one micro-batch at a time, and about two gradients | |
+
+Two ways are right:
+
+- **Types.** `reshard(ws, P(reduced={"dp"}))` sends nothing in the forward pass. It allows the gradient to stay
+  *unreduced*: each device holds another part of the sum. Accumulate with the type `P(unreduced={"dp"})`, and
+  `reshard` to `P()` after the loop.
+- **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
+  at the end.
+
+**Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
+
+**Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
+bytes. One per layer and micro-batch would send 2592 for four micro-batches.
+
+## Going further
+
+**In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. There a
+constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
 
 **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.
 """
@@ -44,7 +62,7 @@ exercise = Exercise(meshes=[{"dp": 4, "y": 2}, {"dp": 3}], stars=3, extension=Tr
 
 @exercise.given
 def loss(ws, rows):
-    """Half the sum of squares of what the layers ws[L, D, D] make of rows[b, D]: of all rows, or of a device's own."""
+    """Return half the sum of squares of the layers' output: ws[L, D, D] applied to rows[b, D], all rows or one device's."""
     made, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
@@ -52,13 +70,13 @@ def loss(ws, rows):
 @exercise.task(
     axis_types="explicit",
     hints=[
-        "Where does the all-reduce arise? In the backward pass of the product that uses whole weights with cut rows.",
-        "Say before the loop that the weights' gradient may stay unreduced, and after the loop that it is to be whole.",
+        "Where does the all-reduce arise? In the backward pass of the matmul of whole weights with cut rows.",
+        "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
         "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; gradients are of reshard(ws, P(reduced={'dp'})).",
     ],
 )
 def accumulate(ws, xs, *, mesh):
-    """The gradient with respect to ws of the sum of loss(ws, x) over the micro-batches x of xs.
+    """Return the gradient for ws of the sum of loss(ws, x) over the micro-batches x of xs.
 
     Args: ws is float32[L, D, D], whole on every device; xs is float32[M, B, D] sharded P(None, 'dp'), M micro-batches.
     Returns: float32[L, D, D], whole on every device.
@@ -87,9 +105,9 @@ RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothin
     ],
 )
 def accumulated_saving(chip, G, X, M):
-    """Data parallelism over a ring of {{ X }} {{ chip }} chips: {{ G }} million parameters, gradients in float32, {{ M }}
-    micro-batches per step. How many ms of communication does a step save when the gradient is all-reduced once instead of
-    in each micro-batch?"""
+    """A model of {{ G }} million parameters trains by data parallelism on a ring of {{ X }} {{ chip }} chips, with float32 gradients and
+    {{ M }} micro-batches per step. How many ms of communication does a step save if it all-reduces the gradient once instead of in
+    each micro-batch?"""
     return (M - 1) * all_reduce_time(4 * G * 1e6, X, chip)
 
 
@@ -105,8 +123,8 @@ def accumulated_saving(chip, G, X, M):
     ],
 )
 def accumulated_tokens(chip, percent, X, width):
-    """Data parallelism over a ring of {{ X }} {{ chip }} chips; gradients have {{ width }} bytes per parameter, and their one
-    all-reduce follows the last micro-batch. How many tokens must each chip process per step, over all its micro-batches,
-    for the all-reduce to take {{ percent }} % of the step?"""
+    """A model trains by data parallelism on a ring of {{ X }} {{ chip }} chips. Gradients have {{ width }} bytes per parameter, and their
+    one all-reduce follows the last micro-batch. How many tokens must each chip process per step, in all its micro-batches, so that the
+    all-reduce takes {{ percent }} % of the step?"""
     share = percent / 100
     return (1 - share) / share * all_reduce_time(width, X, chip) * CHIPS[chip].bf16 / 6

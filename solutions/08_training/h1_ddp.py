@@ -1,19 +1,12 @@
 """# H1 Data parallelism, with padding and dropout
 
-Every device holds all weights and its own rows of the batch. It computes the gradient of its rows; an all-reduce adds these up, and
-all devices make the same update, so that the weights stay equal without being sent. The step must be the one that a
-single device with the whole batch would make. Two things break that in silence:
+Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
+devices make the same update. The step must equal that of one device with the whole batch. Two mistakes change it
+without an error:
 
-- **padding.** The loss is the mean over *real* rows, and devices have unequally many of them. The mean of their means is
-  another number; and a device whose rows are all padding has no mean at all.
-- **dropout.** Devices that draw from the same key drop the same places of different rows.
-
-**Task.** `ddp_step(params, x, y, real, key)` makes one step of gradient descent for `hidden = dropout(tanh(x·a))`, `out = hidden·b`:
-with n real rows in the whole batch, the loss is Σ (out − y)² / n over the real rows, and p ← p − 0.1 · (its gradient).
-Dropout keeps a number with probability 3/4, divided by 3/4, and makes the others zero. Return (params, kept, loss): `kept` says
-which numbers of `hidden` were kept, and the step is repeated on one device with it. No key is used twice.
-
-**Budget.** What one all-reduce of the gradient sends, 2 (N−1)/N · 4 bytes for each parameter, and 32 more for single numbers.
+- **Padding.** Devices have different numbers of *real* rows, maybe none. The mean of their means is not the mean
+  over real rows.
+- **Dropout.** Devices that draw from the same key drop the same places of different rows.
 
 ```
    device   real rows   sum of losses   its own mean
@@ -22,11 +15,40 @@ which numbers of `hidden` were kept, and the step is repeated on one device with
      2          0             0             0/0       14 / 4       = 3.5
 ```
 
-**Small case.** a[6, 16] and b[16, 3] are 144 parameters. On dp=4 each device sends 3/2 · 576 = 864 bytes for them, and
-12 more for loss and number of rows.
+**Write** `ddp_step(params, x, y, real, key, *, mesh)`, one step of gradient descent.
 
-**In real systems**: `DistributedDataParallel`. Trainers of language models have divided by each device's own number of tokens, and by
-that of each micro-batch: the loss looked right and short sequences counted too much.
+    hidden = dropout(tanh(x·a))     out = hidden·b
+    loss   = Σ (out − y)² / n, over real rows and all columns
+    p      ← p − 0.1 · gradient of the loss for p
+
+Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the others to 0.
+
+| | shape | layout |
+|---|---|---|
+| `params` a, b | float32[D, F], float32[F, K] | whole on every device |
+| `x`, `y`, `real` | float32[B, D], float32[B, K], bool[B] | `P("dp")` |
+| `key` | uint32[2], new in each step | whole |
+| returns: `params` | as before | whole |
+| `kept`: what dropout kept | bool[B, F] | `P("dp")` |
+| loss before the step | float32[] | whole |
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| value | each of five steps is that of one device with all rows and the same `kept` | |
+| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns | |
+| what is sent | 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
+
+**Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
+
+**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes
+for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.
+
+## Going further
+
+**In real systems.** `DistributedDataParallel`. Trainers of language models have divided by each device's own number
+of tokens, and by that of each micro-batch. The loss looked right, and short sequences counted too much.
 
 **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
 """
@@ -43,16 +65,16 @@ exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2)
 
 @exercise.task(
     hints=[
-        "What would one device divide by? When is that number known, and to whom?",
-        "Count the real rows of all devices first, divide by that, and add up what is left. Fold the device's number into the key.",
+        "By which number would one device divide? Which devices know it, and when?",
+        "Count the real rows of all devices first, divide by that number, and add up losses and gradients. Fold the device's number into the key.",
         "n = psum(real.sum(), 'dp'); loss_of = lambda params: sum(where(real[:, None], error**2, 0)) / n; psum((loss, grads), 'dp')",
     ]
 )
 def ddp_step(params, x, y, real, key, *, mesh):
-    """One step of data-parallel gradient descent: (params, kept, loss).
+    """Make one step of data-parallel gradient descent and return (params, kept, loss).
 
     Args: params {"a": float32[D, F], "b": float32[F, K]}, whole on every device; x float32[B, D], y float32[B, K] and real bool[B]
-        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, another in each step; mesh may have more axes than dp.
+        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, new in each step; mesh may have more axes than dp.
     Returns: params, whole on every device; kept bool[B, F] sharded P('dp'); the loss before the step.
     """
 
@@ -79,10 +101,15 @@ def ddp_step(params, x, y, real, key, *, mesh):
     unit="x",
     params={"A": [160, 240, 400], "B": [30, 50, 90], "a": [1.25, 1.5, 1.75], "b": [3.5, 4.5]},
     model="the mean over all real tokens; a bare number",
+    hints=[
+        "Does each device's mean count equally?",
+        "No: each real token counts equally. Add the sums of the losses, then divide by the number of real tokens.",
+        "(A · a + B · b) divided by all real tokens",
+    ],
 )
 def ddp_loss(A, B, a, b):
-    """Two devices have 512 tokens each. On one {{ A }} are real and have the mean loss {{ a }}, on the other {{ B }} are, with the mean
-    loss {{ b }}; the rest is padding. What is the loss of the batch?"""
+    """Two devices have 512 tokens each. On the first, {{ A }} tokens are real and have the mean loss {{ a }}. On the second, {{ B }} tokens are
+    real and have the mean loss {{ b }}. The others are padding. What is the loss of the batch?"""
     return (A * a + B * b) / (A + B)
 
 
@@ -91,8 +118,14 @@ def ddp_loss(A, B, a, b):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [600, 1100, 1700], "T": [1536, 4096, 8192], "N": [8, 16]},
     model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
+    hints=[
+        "Which three times follow one another?",
+        "Forward 2 and backward 4 FLOPs per parameter and token of one chip, then the all-reduce of 2 bytes per parameter.",
+        "6 · parameters · T / C + 2 · V / W",
+    ],
 )
 def ddp_unhidden(chip, M, T, N):
-    """{{ M }} million parameters are trained by data parallelism on a ring of {{ N }} {{ chip }} chips, {{ T }} tokens on each. The bfloat16 gradients are
-    all-reduced when the backward pass is over. How long do forward, backward and all-reduce take together?"""
+    """A model of {{ M }} million parameters trains by data parallelism on a ring of {{ N }} {{ chip }} chips, with {{ T }} tokens on each. The
+    all-reduce of the bfloat16 gradients starts after the backward pass. How long do forward pass, backward pass and all-reduce take
+    together?"""
     return matmul_time(6e6 * M * T, chip) + all_reduce_time(2e6 * M, N, chip)

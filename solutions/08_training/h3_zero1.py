@@ -1,21 +1,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them and computes the same
-update N times. ZeRO's first stage cuts them: each device keeps the moments of 1/N of the *elements*, updates those, and
-the devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so no byte more is sent.
-
-**Task.** `zero1_step(params, opt, x, y)` makes one step for the mean of `(tanh(x·a + c)·b − y)²` over all rows and columns and
-returns (params, opt, loss). `params` are whole on every device, rows of `x` and `y` are cut over dp. With the gradient g of
-all parameters together, after t steps:
-
-    g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
-    u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
-    p ← p − 0.05 (u + 0.1 p)
-
-`opt` is {"m": float32[S], "v": float32[S], "t": the steps done}; m and v are cut over dp and begin as zeros. S is the number of
-parameters and some room, a multiple of N. Which element's moments stand where is up to you. Work inside `jax.shard_map`.
-
-**Budget.** What an all-reduce of float32[S] sends, 2 (N−1)/N · 4 S bytes, and 32 more for single numbers. Moments stay P('dp').
+Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them.
+With ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates those. Then all devices
+gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so this sends no more bytes.
 
 ```
         one device of four                      all devices
@@ -25,13 +12,43 @@ parameters and some room, a multiple of N. Which element's moments stand where i
    p   [=============]  <- all-gather -------   [===]
 ```
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters, S = 132. On dp=4 a device has 33 elements of each moment, 264 bytes
-instead of 1056. It sends 3/4 · 528 = 396 bytes in the reduce-scatter and as many in the all-gather.
+**Write** `zero1_step(params, opt, x, y, *, mesh)` with `jax.shard_map`. The loss is the mean of `(tanh(x·a + c)·b −
+y)²` over all rows and columns. With g the gradient of all parameters together, step t is
 
-**In real systems**: DeepSpeed's stage 1, Megatron's distributed optimizer; the weights gathered are bfloat16 there.
+    g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
+    u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
+    p ← p − 0.05 (u + 0.1 p)
 
-**Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5; Stanford CS336,
-assignment 2, the sharded optimizer.
+| | shape | layout |
+|---|---|---|
+| `params` a, c, b | float32[D, F], float32[F], float32[F, K] | whole on every device |
+| `opt` m, v | float32[S], zeros at first | `P("dp")` |
+| `opt` t | int32[]: steps done | whole |
+| `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
+| returns | (params, opt, loss before the step) | as they came; loss whole |
+
+S is a multiple of N and at least the number of parameters. You choose which element of m and v belongs to which
+parameter.
+
+**What is checked**
+
+| check | rule | small case |
+|---|---|---|
+| value | after each of five steps loss, parameters and t are those of AdamW on one device | |
+| layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
+| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 more for single numbers | 792 bytes |
+
+**Symbols.** N devices along dp, ‖g‖ the norm over all parameters.
+
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of m and v, 264
+bytes, not 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.
+
+## Going further
+
+**In real systems.** DeepSpeed's stage 1 and Megatron's distributed optimizer. They gather bfloat16 weights.
+
+**Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5;
+Stanford CS336, assignment 2, the sharded optimizer.
 """
 
 import jax
@@ -49,13 +66,13 @@ OPT = exercise.given({"m": P("dp"), "v": P("dp"), "t": P()})
 
 @exercise.task(
     hints=[
-        "Which numbers of the summed gradient does a device need that updates 1/N of the elements? Who has the others' squares?",
-        "Ravel gradients and parameters, pad to S. psum_scatter the one, slice your part of the other, update it, all_gather.",
+        "A device updates 1/N of the elements. Which numbers of the summed gradient does it need? Which devices hold the rest of the norm?",
+        "Ravel gradients and parameters, and pad both to S. psum_scatter the gradients, slice your part of the parameters, update it, all_gather.",
         "g = psum_scatter(pad(ravel_pytree(grads)[0]), 'dp', tiled=True); g /= maximum(1, sqrt(psum(sum(g**2), 'dp')))",
     ]
 )
 def zero1_step(params, opt, x, y, *, mesh):
-    """One step of AdamW with its moments cut over dp: (params, opt, loss).
+    """Make one step of AdamW with its moments cut over dp, and return (params, opt, loss).
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
@@ -91,10 +108,15 @@ def zero1_step(params, opt, x, y, *, mesh):
     unit="GB",
     params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [12, 16, 20], "N": [8, 16]},
     model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
+    hints=[
+        "Which of the arrays does ZeRO-1 cut?",
+        "Only the two moments. Weights are whole on each chip. The parameters are V · D + L · 12 · D².",
+        "2 bytes · parameters + 2 · 4 bytes · parameters / N",
+    ],
 )
 def zero1_held(V, D, L, N):
     """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters. It trains with ZeRO-1 on {{ N }} chips. How
-    much memory do weights and moments take on the chip that holds most?"""
+    much memory do weights and moments take on each chip?"""
     parameters = V * D + L * 12 * D**2
     return 2 * parameters + 2 * 4 * parameters / N
 
@@ -104,8 +126,13 @@ def zero1_held(V, D, L, N):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [600, 900, 1400, 3200], "N": [8, 16]},
     model="ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both directions of one link",
+    hints=[
+        "Which two collectives does a step have, and how many bytes does each move?",
+        "A reduce-scatter of float32 gradients and an all-gather of bfloat16 weights.",
+        "(4 + 2) bytes · parameters / W",
+    ],
 )
 def zero1_sending(chip, M, N):
-    """{{ M }} million parameters train with ZeRO-1 on a ring of {{ N }} {{ chip }} chips: gradients are reduce-scattered in float32, new weights
-    gathered in bfloat16. How long does a step send?"""
+    """A model of {{ M }} million parameters trains with ZeRO-1 on a ring of {{ N }} {{ chip }} chips. It reduce-scatters gradients in float32 and
+    gathers new weights in bfloat16. How long does the communication of a step take?"""
     return reduce_scatter_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)

@@ -1,24 +1,44 @@
-"""# H4 FSDP: gather a layer, use it, forget it
+"""# H4 FSDP: gather a layer, use it, drop it
 
-Data parallelism keeps the whole model on each device. *Fully sharded* data parallelism keeps 1/N of each layer: a device
-gathers a layer where it is used, and forgets it. In the backward pass it gathers the layer again, and the gradient goes
-back to the owners: the transpose of an all-gather is a reduce-scatter.
-
-**Task.** Write `fsdp_loss(ws, x)`: x goes through `tanh(x @ w)` for each layer w of `ws[L, D, D]`, in turn; the loss is
-the **mean** over all B rows of the batch of the sum of a row's squares. Gradients come from `jax.grad`, cut as `ws` is.
-
-**Budget.** For each layer: one all-gather forward; at most one all-gather and exactly one reduce-scatter backward. A
-device never holds more than two whole layers and one whole gradient, beside its 1/N of everything else. Forward, no
-gather waits for a product: so the gather of layer l + 1 can run while layer l is multiplied.
+Data parallelism keeps the whole model on every device. Fully sharded data parallelism (FSDP) keeps 1/N of each
+layer on each of N devices. A device gathers a layer just before it uses it, and drops it afterwards. The backward
+pass gathers the layer again. The gradient goes back to the owners: the transpose of an all-gather is a
+reduce-scatter.
 
 ```
   forward   gather 0 | gather 1 | gather 2 | gather 3 |
-                     | product 0| product 1| product 2| product 3
-  backward  gather 3, product 3 twice, scatter dw 3 | gather 2, ...
+                     | matmul 0 | matmul 1 | matmul 2 | matmul 3
+  backward  gather 3, two matmuls, scatter dW 3 | gather 2, ...
 ```
 
-**Small case.** float32, L=6, D=40, dp=4: a layer is 6400 bytes, of which a device has 1600. It sends 4800 bytes in each
-gather and 4800 in each reduce-scatter: 6 · 3 · 4800 = 86,400 bytes for a step.
+**Write** `fsdp_loss(ws, x, *, mesh)`. For each layer w of `ws` compute x ← tanh(x @ w). The loss is the **mean**
+over the B rows of the sum of a row's squares. The grader takes gradients with `jax.grad`.
+
+| | shape | layout |
+|---|---|---|
+| `ws` | float32[L, D, D] | `P(None, "dp")`: D/N rows of every layer on each device |
+| `x` | float32[B, D] | `P("dp")`: B/N rows on each device |
+| returns: loss | float32[] | whole on every device |
+| gradient of `ws` | float32[L, D, D] | `P(None, "dp")` |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| loss, gradient | those of the whole batch; gradients cut as `ws` | |
+| forward pass | forward pass: one all-gather per layer, of that layer alone | 6 · 4800 bytes |
+| backward pass | backward pass: per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
+| memory | dp=8: at most two gathered layers and one whole gradient beside its own parts | |
+| order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
+
+Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
+
+**Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
+
+**Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather it sends its 1600 bytes on
+three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
+
+## Going further
 
 **In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
 which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
@@ -38,11 +58,19 @@ link dp+ all_gather·      all_gather·     all_gather·      G········�
 link dp- all_gather·      all_gather·     all_gather·      G·········      R
 ```
 
-**In real systems**: FSDP of PyTorch and MaxText's `fsdp` axis. `jax.checkpoint` forgets what its function made and makes
-it again, gathers included, but not before the cotangent is there: whoever wants to gather ahead in the backward pass, too,
-writes a `jax.custom_vjp`. Its backward rule ties the second gather to the cotangent, `w, g =
-jax.lax.optimization_barrier((w, g))`: a compiler merges two equal gathers, and then the layer is kept. A loop (`lax.scan`) is right as well. Its gathers wait for no product, but compilers seldom
-move work from one round to the next.
+The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile, too, lets
+all-gathers run beside it.
+
+**In real systems.** FSDP of PyTorch and MaxText's `fsdp` axis.
+
+**Gathering again.** `jax.checkpoint` drops what its function computed. The backward pass computes it again, gathers
+included, but not before the cotangent is there. To gather ahead in the backward pass, too, write a
+`jax.custom_vjp`. A compiler merges two equal gathers, and then the layer is kept. So the backward rule ties the
+second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
+
+**Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
+finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round
+before.
 
 **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.
 """
@@ -66,12 +94,12 @@ def layers(rng, shape):
 @exercise.task(
     hints=[
         "What does JAX keep for the backward pass when you gather a layer and multiply by it?",
-        "`jax.checkpoint` keeps what goes into a function and nothing that is made in it: put the gather into the function.",
+        "`jax.checkpoint` keeps the inputs of a function and none of its intermediate values: put the gather into the function.",
         "layer = jax.checkpoint(lambda x, w: jnp.tanh(x @ jax.lax.all_gather(w, 'dp', tiled=True)))",
     ]
 )
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are.
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer.
 
     Args: ws is float32[L, D, D] sharded P(None, 'dp'); x is float32[B, D] sharded P('dp'); mesh has the axis 'dp'.
     Returns: the loss, float32[], whole on every device.
@@ -110,11 +138,16 @@ step = exercise.call(
         "small": [12288, 14336], "large": [131072, 196608],
     },
     model="ring: a gather takes V / W, W both directions of a link; a product takes its FLOPs at the chip's rate",
+    hints=[
+        "Which steps can run at the same time in each of the two programs?",
+        "Waiting: every layer costs gather plus matmul. Ahead: the gather of layer l + 1 runs beside matmul l; the first gather and the last matmul run alone.",
+        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies rows / X rows",
+    ],
 )  # fmt: skip
 def fsdp_forward_times(chip, L, D, X, small, large):
-    """A forward pass through {{ L }} layers, bfloat16[{{ D }}, {{ D }}] each, cut over {{ X }} {{ chip }} chips. How long does it take with a batch of
-    {{ small }} rows in all, and of {{ large }}, when each gather waits for the product before it (waiting), and when a chip gathers the
-    next layer while it multiplies (ahead)?"""
+    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In the first row (waiting) each gather
+    waits for the matmul before it. In the second (ahead) a chip gathers the next layer during a matmul. How long does the forward pass take
+    with a batch of {{ small }} rows in all, and with {{ large }} rows?"""
     gather = all_gather_time(2 * D * D, X, chip)
     times = {"waiting": {}, "ahead": {}}
     for name, rows in (("small", small), ("large", large)):
@@ -129,8 +162,13 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     unit="MB",
     params={"L": [24, 40], "D": [3072, 5120], "X": [4, 8, 16]},
     model="one-way rings: X - 1 hops, each of 1/X of what is gathered or scattered; 1 MB is 10^6 bytes",
+    hints=[
+        "How often does each layer's weight travel in a step, and in which dtype?",
+        "Two gathers in bfloat16 (forward and backward), one reduce-scatter in float32. Each sends (X − 1) / X of the array.",
+        "L · D² · (2 + 2 + 4) bytes · (X − 1) / X",
+    ],
 )
 def fsdp_step_bytes(L, D, X):
-    """{{ L }} layers of [{{ D }}, {{ D }}] weights are cut over {{ X }} chips, gathered in bfloat16, and their gradients are scattered in float32. How many
-    MB does a chip send in one step, forward and backward?"""
+    """{{ L }} layers of [{{ D }}, {{ D }}] weights are cut over {{ X }} chips. The chips gather them in bfloat16 and scatter their gradients in float32. How
+    many MB does a chip send in one step, in the forward and backward pass together?"""
     return L * D * D * (2 + 2 + 4) * (X - 1) / X

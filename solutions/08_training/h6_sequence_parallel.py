@@ -1,20 +1,8 @@
 """# H6 Tensor parallelism with the sequence cut between
 
-In H5 every device holds all of `x` between two blocks, and norms all of it, N times the same. Cut its rows instead, over
-the same axis tp: `x[S_tp, D]`. A block then gathers the rows just before its first product, and what was an all-reduce
-behind its second becomes a reduce-scatter: the same bytes. Norm, bias, residual and dropout work on a device's own rows.
-
-**Task.** For `layers`, a list of dicts, `x = x + tanh(norm(x, scale) @ w1) @ w2 + bias`, layer after layer. Write
-
-- `train(x, layers, dy)`, a body for `shard_map` (around it already, with `check_vma=False`): the last `x`, and the gradients
-  of sum(y · dy) for the first `x` and for all layers. `norm` and `norm_back` are given: they work on whole rows.
-- `drop(x, seed, *, rate)`, a body, too: dropout on a device's rows. A number is kept with probability 1 − `rate`, and divided
-  by that; the others become 0. The mask depends on the seed and the place of a number, not on its value. Another seed is
-  another mask, and so is another row; but copies are dropped alike.
-
-**Budget.** Per layer, over tp: forward one all-gather and one reduce-scatter of [S, D]; backward one reduce-scatter and two
-all-gathers, because what was gathered forward is not kept: that would be [S, D] for each layer on each device. The gradients
-of `scale` and `bias` take all-reduces of D numbers, one by one or all together.
+In H5 every device holds all of `x` between two blocks, and all devices compute the same norms. Here the same axis
+tp cuts the rows: `x[S_tp, D]`. A block gathers the rows just before its first matmul. The all-reduce after its
+second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then work on a device's own rows.
 
 ```
                 rows          whole          whole           rows
@@ -23,15 +11,48 @@ of `scale` and `bias` take all-reduces of D numbers, one by one or all together.
                norm(x) ──AG──> for the gradient of w1
 ```
 
-A scale meets the rows of one device only, so each device has a *piece* of its gradient: pieces are added. (Copies would be
-averaged; there are none here.) The gradients of `w1` and `w2` are whole where they are needed: all rows have come by.
+**Write** two bodies. `norm` and `norm_back` are given.
 
-**Small case.** S=60, D=90 on tp=4: 15 rows on a device, 5.4 kB of float32. A gather sends 3 · 5400 = 16,200 bytes from each
-device, 5 such make 81,000 per layer, and the gradients of `scale` and `bias` 2 · 3/4 · 2 · 360 = 1080.
+    train:  x ← x + tanh(norm(x, scale) @ w1) @ w2 + bias, layer after layer
 
-**In real systems**: Megatron's sequence parallelism. Frameworks have come without the sum of the norms' gradients: the loss goes
-down all the same, and the devices' scales drift apart. Gathered twice in one program, as here, a compiler may notice and keep the
-first after all: `jax.checkpoint` puts a barrier between. What is judged is the program as you write it.
+| | shape on one device | layout |
+|---|---|---|
+| `train(x, layers, dy)`: x, dy, returned y, dx | float32[S/N, D] | rows over tp |
+| `layers`, returned gradients of Σ(y · dy): w1, w2 | float32[D, F/N], float32[F/N, D] | cut over tp |
+| scale, bias | float32[D] | whole |
+| `drop(x, seed, *, rate)` | float32[S/N, D] to the same | rows over tp |
+
+`drop` sets a number to 0 with probability `rate` and divides the others by 1 − `rate`.
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| `train`: y and gradients | those of one device | |
+| `train`: what is sent | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
+| | and all-reduces of 2D numbers | 1080 bytes |
+| `train`: work | a device norms its own rows; hidden units may be computed twice, other matmuls once | |
+| `train`: memory | on tp=8: of each layer only a device's rows and hidden units are kept, no gathered [S, D] | |
+| `drop`: value | the share of zeros, equal on copies, nothing sent | |
+| `drop`: masks | rows have different masks; the mask depends on seed and place, not on values | |
+
+**Symbols.** S rows, D width, F hidden units, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
+
+**Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200;
+five send 81,000 per layer. Gradients of `scale` and `bias`: 2 · 3/4 · 720 = 1080.
+
+## Going further
+
+**Pieces and copies.** A scale meets only the rows of its device, so each device has a *piece* of its gradient.
+Pieces are added. Copies would be averaged, but there are none here. The gradients of `w1` and `w2` need no sum: the
+gathers brought all rows.
+
+**Gathering again.** The gathered rows of the forward pass are not kept: they would be [S, D] for each layer on each
+device. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep
+the first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
+
+**In real systems.** Megatron's sequence parallelism. Frameworks have been released without the sum of the norms'
+gradients. The loss goes down all the same, and the devices' scales drift apart.
 
 **Read on.** Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, section 4.
 """
@@ -50,13 +71,13 @@ LAYERS = 6
 
 @exercise.given
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True)) * scale
 
 
 @exercise.given
 def norm_back(x, scale, dn):
-    """The gradients for x and scale, from those for norm(x, scale): of these rows."""
+    """Return the gradients of x and scale that these rows give, from dn, the gradient of norm(x, scale)."""
     over = jax.lax.rsqrt(jnp.mean(x**2, axis=1, keepdims=True))
     unit, du = x * over, dn * scale
     return (du - unit * jnp.mean(du * unit, axis=1, keepdims=True)) * over, jnp.sum(dn * unit, axis=0)
@@ -66,17 +87,17 @@ def norm_back(x, scale, dn):
     out_specs=(ROWS, ROWS, [LAYER] * LAYERS),
     check_vma=False,
     hints=[
-        "Backwards, a gather becomes a reduce-scatter and a reduce-scatter a gather. Which products need whole rows of what?",
-        "Keep (x, hidden) of each layer. Backwards gather dy, and norm(x) once more; psum what the norm and the bias found.",
+        "In the backward pass a gather becomes a reduce-scatter, and a reduce-scatter a gather. Which arrays do the matmuls need with all rows?",
+        "Keep (x, hidden) of each layer. In the backward pass gather dy, and norm(x) once more; psum the gradients of scale and bias.",
         "whole = gather(dy); back = (whole @ w2.T) * (1 - hidden**2); dx, dscale = norm_back(x, scale, scatter(back @ w1.T))",
     ],
 )
 def train(x, layers, dy):
-    """The layers forward and backward.
+    """Return the last x, and the gradients of sum(y * dy) for the first x and for all layers.
 
     Args: x, dy float32[S/N, D], a device's rows; layers, a list of {"scale": float32[D], "w1": float32[D, F/N],
     "w2": float32[F/N, D], "bias": float32[D]}; the mesh axis is 'tp'.
-    Returns: (y, dx, grads), as x, as x, and as layers.
+    Returns: (y, dx, grads): y and dx shaped as x, grads as layers.
     """
 
     def gather(rows):
@@ -104,13 +125,17 @@ def train(x, layers, dy):
 @exercise.body(
     out_specs=ROWS,
     hints=[
-        "All devices are given one seed. What may differ between rows, and must not between copies of a row?",
-        "A key of each device's own: fold its place along tp into the key of the seed.",
+        "All devices get one seed. What must differ between rows, and be equal on copies of a row?",
+        "Each device needs its own key: fold its place along tp into the key of the seed.",
         "key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index('tp')); jax.random.bernoulli(key, 1 - rate, x.shape)",
     ],
 )
 def drop(x, seed, *, rate):
-    """float32[S/N, D], a device's rows, and an int32 -> the same rows with some numbers dropped, the others / (1 - rate)."""
+    """Return a device's rows with some numbers set to 0, and the others divided by 1 - rate.
+
+    Args: x float32[S/N, D], a device's rows; seed, an int32, equal on all devices; rate, the probability of a 0.
+    Returns: float32[S/N, D].
+    """
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
@@ -120,10 +145,15 @@ def drop(x, seed, *, rate):
     unit="MB",
     params={"S": [4096, 6144, 8192], "D": [5120, 7168, 12288], "N": [4, 8, 16]},
     model="a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6 bytes; scale and bias left out",
+    hints=[
+        "How many collectives does a layer have, forward and backward?",
+        "Forward: a gather and a scatter. Backward: a gather and a scatter, and the rows are gathered once more, since they were not kept.",
+        "5 · (N − 1) / N · (2 · S · D bytes)",
+    ],
 )
 def block_bytes(S, D, N):
-    """One layer of `train`, with S={{ S }} rows, D={{ D }}, in bfloat16 on tp={{ N }}. How many MB does each device send, forward
-    and backward together?"""
+    """One layer of `train` has S={{ S }} rows and D={{ D }}, in bfloat16 on tp={{ N }}. How many MB does each device send, in the
+    forward and backward pass together?"""
     return 5 * 2 * S * D * (N - 1) / N
 
 
@@ -132,8 +162,13 @@ def block_bytes(S, D, N):
     unit="GB",
     params={"S": [4096, 8192], "D": [5120, 7168], "F": [18432, 24576], "L": [24, 40], "N": [4, 8]},
     model="bfloat16; 1 GB is 10^9 bytes; of each layer `x` and `hidden` are kept as `train` has them",
+    hints=[
+        "Which shapes do `x` and `hidden` have on one device?",
+        "`x` is cut by rows: [S / N, D]. `hidden` is cut by columns: [S, F / N].",
+        "L · 2 bytes · S · (D + F) / N",
+    ],
 )
 def kept_bytes(S, D, F, L, N):
-    """{{ L }} layers with S={{ S }}, D={{ D }}, F={{ F }} on tp={{ N }}. How many GB does a device keep from the forward pass for the
-    backward pass?"""
+    """A model has {{ L }} layers with S={{ S }}, D={{ D }}, F={{ F }} on tp={{ N }}. How many GB does a device keep from the forward
+    pass for the backward pass?"""
     return 2 * L * S * (D + F) / N

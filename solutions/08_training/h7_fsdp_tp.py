@@ -1,16 +1,7 @@
 """# H7 FSDP and tensor parallelism, an axis each
 
-Along x the chips share the batch and keep 1/X of each weight (FSDP). Along y they share the layer's hidden dimension
-(tensor parallelism). Weights then travel along x, activations along y, and neither on the other's wires.
-
-**Task.** Write `mlp_2d(a, w_in, w_out)`, `Out[B, D] = tanh(A[B, D] · W_in[D, F]) · W_out[F, D]`, with `jax.shard_map`:
-
-    A[B_X, D_Y], W_in[D_X, F_Y], W_out[F_Y, D_X]  ->  Out[B_X, D_Y]
-
-**Budget**, forward. Over x: each weight is gathered once, the 1/Y of it that is a chip's column of the mesh. Over y: the
-activations of a chip's rows are gathered once and reduce-scattered once. Backward, `jax.grad` of that: over x the weights'
-gradients are reduce-scattered, over y one all-gather and one reduce-scatter; what was gathered may be gathered again. No
-chip multiplies what another one does: 4·B·D·F/(X·Y) FLOPs forward, and at most four times that in all.
+Along x the chips share the batch, and each keeps 1/X of each weight (FSDP). Along y they share the hidden dimension
+(tensor parallelism). Weights travel along x and activations along y. Neither uses the other's links.
 
 ```
                     along x, the rows of the mesh      along y, the columns
@@ -22,15 +13,44 @@ chip multiplies what another one does: 4·B·D·F/(X·Y) FLOPs forward, and at m
    Out[B_X, D_Y]                                       sum, and scatter D
 ```
 
-`W_in` and `W_out` are cut along x in *D*, so that gathering over x never joins pieces of F. Pieces of F stay apart: each
-column of the mesh has its own part of the hidden layer from first to last, and one sum over y at the end.
+Axis x cuts both weights in *D*, so a gather over x never joins pieces of F. Each column of the mesh keeps its part
+of the hidden layer; one sum over y ends it.
 
-**Small case.** float32, B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
-bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. The weights are larger: more of the chips should
-lie along y.
+**Write** `mlp_2d(a, w_in, w_out, *, mesh)` = tanh(A · W_in) · W_out, with `jax.shard_map`. The grader takes
+gradients with `jax.grad`.
 
-**In real systems**: MaxText's axes `fsdp` and `tensor`, torchtitan's FSDP2 on a `[dp, tp]` mesh. y is the axis with the
-shortest wires, since nothing else can be done while activations travel; weights are gathered ahead (H4).
+| | shape | layout |
+|---|---|---|
+| `a`, returned Out | float32[B, D] | `P("x", "y")` |
+| `w_in` | float32[D, F] | `P("x", "y")` |
+| `w_out` | float32[F, D] | `P("y", "x")` |
+
+**What is checked**
+
+| check | rule, per chip | small case |
+|---|---|---|
+| value, gradients | right numbers in `shard_map`; gradients laid out as their arrays | |
+| weights | forward over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
+| activations | forward over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
+| backward pass | backward: at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
+| | both passes: at most 16BDF/(XY) FLOPs, so nothing is computed twice | |
+
+Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
+
+**Symbols.** B rows, D width, F hidden units; X, Y sizes of the mesh axes. `{U_Y}`: unreduced, a partial sum on each
+chip along y.
+
+**Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
+bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Weights are larger here, so more chips
+should be along y.
+
+## Going further
+
+**Backward pass.** `jax.grad` reduce-scatters the weights' gradients over x. Over y it makes one all-gather and one
+reduce-scatter. One more gather of each array is allowed, for a program that did not keep it.
+
+**In real systems.** MaxText's axes `fsdp` and `tensor`; torchtitan's FSDP2 on a `[dp, tp]` mesh. y is the axis with
+the shortest wires, because a chip can do nothing else while activations travel. Weights are gathered ahead (H4).
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; D5 has its bounds.
 """
@@ -46,13 +66,13 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=3)
 
 @exercise.task(
     hints=[
-        "Which dimension does each product sum over, and by which axis is it cut in each operand?",
-        "Gather D of everything, over the axis that cuts it: A over y, the weights over x. The second product sums over F_Y, so its result is partial over y.",
+        "Which dimension does each matmul sum over, and which axis cuts it in each operand?",
+        "Gather D of everything, over the axis that cuts it: A over y, the weights over x. The second matmul sums over F_Y, so its result is partial over y.",
         "jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, 'y', scatter_dimension=1, tiled=True)",
     ]
 )
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """tanh(A · W_in) · W_out, whose operands and result are cut by both axes.
+    """Return tanh(A · W_in) · W_out; both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').
@@ -89,10 +109,15 @@ layer = exercise.call(
     },
     where=lambda B, D, F, X, Y: X != Y,
     model="one-way rings: N - 1 hops, each of 1/N of what is gathered or scattered; 1 MB is 10^6 bytes",
+    hints=[
+        "What travels along x, and what along y?",
+        "Weights are gathered along x, each 1 / Y of D · F. Activations travel along y, each 1 / X of B · D. There are two of each.",
+        "along x: 2 · (2 · D · F / Y) · (X − 1) / X; along y: 2 · (2 · B · D / X) · (Y − 1) / Y",
+    ],
 )  # fmt: skip
 def mlp_2d_bytes(B, D, F, X, Y):
-    """B={{ B }}, D={{ D }}, F={{ F }} in bfloat16, on a mesh of x={{ X }}, y={{ Y }}. How many MB does a chip send along each axis in one
-    forward pass of `mlp_2d`?"""
+    """`mlp_2d` runs with B={{ B }}, D={{ D }}, F={{ F }} in bfloat16, on a mesh of x={{ X }}, y={{ Y }}. How many MB does a chip send along
+    each axis in one forward pass?"""
     return {"x": 2 * 2 * D * F / Y * (X - 1) / X, "y": 2 * 2 * B * D / X * (Y - 1) / Y}
 
 
@@ -102,8 +127,13 @@ def mlp_2d_bytes(B, D, F, X, Y):
     params={"F": [12288, 20480, 28672, 36864], "X": [4, 8, 16], "Y": [2, 8]},
     where=lambda F, X, Y: X != Y and X != Y * Y,
     model="rings: a gather or reduce-scatter of V bytes takes V / W on either axis; W is the same for both",
+    hints=[
+        "Write both times. What cancels?",
+        "Weights: 2 · (2 · D · F / Y) / W. Activations: 2 · (2 · B · D / X) / W.",
+        "B / X = F / Y",
+    ],
 )
 def mlp_balance(F, X, Y):
-    """The hidden dimension is F={{ F }}, the mesh x={{ X }}, y={{ Y }}. From how many tokens B in the whole batch on do the activations' collectives
-    of a forward pass take longer than the weights'?"""
+    """The hidden dimension is F={{ F }}, the mesh x={{ X }}, y={{ Y }}. In a forward pass, for which number B of tokens in the whole batch do the
+    collectives of activations take as long as those of weights?"""
     return F * X / Y

@@ -1,14 +1,9 @@
 """# H8 Gradients of hybrid sharding
 
-FSDP cuts the weights over all devices, so that every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two axes: weights
-are cut over `shard`, which is near (a node, or a torus axis), and every group along `rep`, which is far, holds a copy. All
-devices have rows of their own. A gradient is first summed where bytes are cheap, and only what is left goes far.
-
-**Task.** `hsdp_grads(w, x, y)`: w[D, K] is cut over shard; x and y hold M micro-batches, rows cut over (rep, shard). The loss is the
-mean of `(x·w − y)²` over all micro-batches, rows and columns. Return (its gradient, cut as w is; the gradient's norm √Σg²).
-
-**Budget.** V is the bytes of w, R and S the sizes of rep and shard. Over shard a device sends (S−1)/S · V to gather w and as many to scatter
-the gradient, over rep 2 (R−1)/R · V/S; 32 more on each for single numbers. Micro-batches are summed before anything is sent.
+FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two
+mesh axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and each group along it
+holds a copy. All devices have rows of their own. A gradient is summed first over the near links, and only the rest
+goes far.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -18,10 +13,37 @@ the gradient, over rep 2 (R−1)/R · V/S; 32 more on each for single numbers. M
            shard 1  [ g of my rows ]                       [ 1 ]
 ```
 
-**Small case.** float32 w[24, 5], 480 bytes, on rep=2, shard=4: 360 bytes near for the gather, 360 for the scatter, and 120 bytes far.
-One all-reduce over all eight devices would send 840 bytes, along rep, too.
+**Write** `hsdp_grads(w, x, y, *, mesh)`. The loss is the mean of `(x·w − y)²` over all micro-batches, rows and
+columns.
 
-**In real systems**: PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard); `rep` is the data-centre network between nodes or pods.
+| | shape | layout |
+|---|---|---|
+| `w` | float32[D, K] | `P("shard")` |
+| `x`, `y` | float32[M, B, D], float32[M, B, K] | `ROWS`: rows over (rep, shard) |
+| returns: gradient of `w` | float32[D, K] | `P("shard")` |
+| its norm √Σg² | float32[] | whole on every device |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| value | the gradient of all rows, and its norm, laid out as above | |
+| far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
+
+So all M micro-batches must be summed before anything is sent.
+
+**Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the questions M billions of
+parameters), B rows, D and K columns.
+
+**Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and
+360 for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 ·
+480 = 840 bytes, along rep, too.
+
+## Going further
+
+**In real systems.** PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard). There `rep` is the data-centre
+network between nodes or pods.
 
 **Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.
 """
@@ -40,13 +62,13 @@ ROWS = exercise.given(P(None, ("rep", "shard")))
 
 @exercise.task(
     hints=[
-        "Of which part of the sum must a device learn more than its own node knows?",
-        "Reduce-scatter over shard first. What is left on a device is V/S: that is all that goes over rep.",
+        "Which part of the whole sum does a device return? How many bytes of its node's sum does that part need?",
+        "Reduce-scatter over shard first. A device then holds V/S bytes: only these go over rep.",
         "g = psum(psum_scatter(g, 'shard', tiled=True), 'rep') / every; norm = sqrt(psum(sum(g**2), 'shard'))",
     ]
 )
 def hsdp_grads(w, x, y, *, mesh):
-    """The gradient of the mean squared error over all micro-batches, and its norm.
+    """Return the gradient of the mean squared error over all micro-batches, and its norm.
 
     Args: w float32[D, K] sharded P('shard'); x float32[M, B, D], y float32[M, B, K] sharded ROWS.
     Returns: (float32[D, K] sharded P('shard'), a number).
@@ -70,10 +92,15 @@ def hsdp_grads(w, x, y, *, mesh):
     unit="GB",
     params={"M": [3, 7, 13], "R": [2, 4, 8], "kept": ["bfloat16", "float32"]},
     model="ring over the nodes: what a device sends of an array it holds is 2 (R-1)/R of it; 1 GB is 10^9 bytes",
+    hints=[
+        "Which part of the gradient does one GPU all-reduce with other nodes?",
+        "Its shard: one eighth. An all-reduce over R nodes sends 2 · (R − 1) / R of it.",
+        "2 · (R − 1) / R · (bytes of all gradients) / 8",
+    ],
 )
 def hsdp_far_bytes(M, R, kept):
-    """A model of {{ M }} billion parameters trains with HSDP on {{ R }} nodes of 8 GPUs, sharded within a node. How many bytes of {{ kept }} gradients
-    does each GPU send to other nodes?"""
+    """A model of {{ M }} billion parameters trains with HSDP on {{ R }} nodes of 8 GPUs, sharded within a node. How many GB of {{ kept }} gradients
+    does each GPU send to other nodes in a step?"""
     return 2 * (R - 1) / R * (4 if kept == "float32" else 2) * M * 1e9 / 8
 
 
@@ -82,9 +109,14 @@ def hsdp_far_bytes(M, R, kept):
     unit="ms",
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
     model="near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth of the node's egress for each GPU; one after the other",
+    hints=[
+        "Which bytes go inside a node, and which go between nodes?",
+        "Near: 7 / 8 of all gradients at the GPU's egress. Far: 2 · (R − 1) / R of an eighth, at an eighth of the node's egress.",
+        "add the two; V = 2 bytes for each parameter",
+    ],
 )
 def hsdp_time(chip, M, R):
-    """{{ M }} billion bfloat16 gradients on {{ R }} nodes of 8 {{ chip }}, sharded within a node: first the reduce-scatter in the node, then the
-    all-reduce between nodes, both bound by bandwidth. How long do the two take?"""
+    """{{ R }} nodes of 8 {{ chip }} sum {{ M }} billion bfloat16 gradients, sharded within a node. First comes the reduce-scatter in the node, then
+    the all-reduce between nodes; bandwidth bounds both. How long do the two collectives take?"""
     row, size = GPUS[chip], 2e9 * M
     return size * 7 / 8 / row.egress + 2 * (R - 1) / R * (size / 8) / (row.node_egress / 8)

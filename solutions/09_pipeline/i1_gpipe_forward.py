@@ -1,15 +1,8 @@
 """# I1 A pipeline of micro-batches
 
-P devices in a row hold the layers of a model, each as many as the others. If one batch went from device to device,
-all but one would wait. So the batch is cut into M *micro-batches*: in every *tick* each device works on another of
-them and hands on what it made.
-
-**Task.** Write the way there as a body for `shard_map` (wrapped for you, with `check_vma=False`). `stage(ws, a)` is
-given: the layers of one device. The last device returns the M outputs, all others zeros. Gradients are checked, too:
-JAX differentiates your ticks.
-
-**Budget.** M + P − 1 ticks; in each a device computes one stage and hands on one micro-batch. Permutes and nothing
-else.
+P devices in a row hold the layers of a model, L/P layers each. If a whole batch went from device to device, all
+devices but one would wait. So the batch is cut into M *micro-batches*. In every *tick* each device works on a
+different micro-batch, and sends its result to the next device.
 
 ```
    tick     0   1   2   3   4   5   6   7      P = 4, M = 5
@@ -19,14 +12,34 @@ else.
    pp=3     .   .   .  F0  F1  F2  F3  F4
 ```
 
-The dots are the *bubble*. All devices run one program, so in a bubble they compute as well: on junk, for nothing. Of
-M + P − 1 ticks a device uses M.
+The dots are the *bubble*. All devices run one program, so in the bubble they compute on junk.
 
-Mind the junk. Whom no pair of a `ppermute` names as target receives zeros, and `stage` divides by the length of each
-row: 0/0 is NaN. The output is right if nobody looks at it, but gradients are not: the gradient of what is thrown away
-is 0, and 0 · NaN is NaN.
+**Write** the body `gpipe_forward(ws, x)`. `stage(ws, a)`, the layers of one device, is given.
 
-**Small case.** P = 4, M = 5: 8 ticks, a bubble of 3/8. With M = 27 it is 3/30, a tenth.
+| | shape on one device | layout |
+|---|---|---|
+| `ws` | float32[L/P, D, D] | `P("pp")`: the device's layers |
+| `x` | float32[M, b, D] | whole: all micro-batches |
+| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the others |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| outputs | the last device has the outputs, the others zeros | |
+| gradients | gradients of `ws` and `x` through your ticks, by JAX, are those of one device | |
+| collectives | permutes and no other collective | |
+| ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
+
+Mind the junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
+row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 ·
+NaN is NaN.
+
+**Symbols.** P stages, M micro-batches of b rows, L layers, D width.
+
+**Small case.** P=4, M=5: 8 ticks. Each device is useful in 5, so the bubble is 3/8. With M=27 it is 3/30.
+
+## Going further
 
 **In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
 float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
@@ -39,11 +52,12 @@ compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD  
 link pp+     P···     P···     P···    P···     P···    P····    P···
 ```
 
-A product waits for the hop before it, and the hop for the product before it: with d for a stage and h for a hop it
-takes (M + P − 1) · d + (M + P − 2) · h.
+A matmul waits for the hop before it, and the hop waits for the matmul before it. With d for a stage and h for a
+hop, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own
+profile lets permutes run beside the core, too.
 
-**In real systems** stages are on different hosts or pods, since what is handed on is small next to weights and
-gradients.
+**In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
+weights and gradients.
 
 **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.
 """
@@ -70,14 +84,14 @@ def stage(ws, a):
     out_specs=P("pp"),
     check_vma=False,
     hints=[
-        "In tick t, which micro-batch does device s have? What does device 0 take, what do the others, and when does the first output come?",
-        "Each tick: device 0 takes x[t], the others what was handed on; compute the stage; hand on to s + 1. The output of tick t is "
-        "micro-batch t - (P - 1). Begin with something that has a length, such as ones.",
+        "In tick t, which micro-batch does device s have? What is the input of device 0, and of the others? When does the first output come?",
+        "Each tick: device 0 takes x[t], the others what they received; compute the stage; send the result to s + 1. The output of "
+        "tick t is micro-batch t - (P - 1). Begin with rows that have a length, such as ones.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],
 )
 def gpipe_forward(ws, x):
-    """All micro-batches through all layers.
+    """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
     Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
@@ -109,10 +123,15 @@ learns = exercise.call(
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 30], "T": [2048, 4096], "D": [6144, 8192]},
     model="lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one direction of a link",
+    hints=[
+        "How many ticks does it take until the last stage has computed the last micro-batch?",
+        "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
+        "(M + P − 1) · 2 · 2 · T · D² / C + (M + P − 2) · 2 · T · D / W1",
+    ],
 )
 def pipeline_time(chip, P, M, T, D):
-    """{{ M }} micro-batches of {{ T }} tokens go through {{ P }} {{ chip }} chips in a row, each with two layers whose `w` is
-    bfloat16[{{ D }}, {{ D }}]. How long does the way there take, until the last output is made?"""
+    """{{ M }} micro-batches of {{ T }} tokens go through {{ P }} {{ chip }} chips in a row. Each chip has two layers whose `w` is
+    bfloat16[{{ D }}, {{ D }}]. How long does the forward pass take, until the last chip has computed the last output?"""
     return (M + P - 1) * matmul_time(2 * 2 * T * D**2, chip) + (M + P - 2) * 2 * T * D / CHIPS[chip].ici
 
 
@@ -121,8 +140,13 @@ def pipeline_time(chip, P, M, T, D):
     unit="TFLOP",
     params={"P": [4, 6, 8], "M": [5, 12, 24], "T": [1024, 3072], "D": [6144, 8192]},
     model="one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is 10^12 FLOPs",
+    hints=[
+        "In how many ticks does one device compute junk?",
+        "There are M + P − 1 ticks and M of them are useful, on each of P devices.",
+        "P devices · (P − 1) ticks · 3 layers · 2 · T · D² FLOPs",
+    ],
 )
 def bubble_flops(P, M, T, D):
-    """{{ P }} devices with three layers each (`w` is bfloat16[{{ D }}, {{ D }}]), {{ M }} micro-batches of {{ T }} tokens. How many TFLOP do
-    all devices together spend on junk?"""
+    """{{ P }} devices have three layers each (`w` is bfloat16[{{ D }}, {{ D }}]). {{ M }} micro-batches of {{ T }} tokens go through. How many
+    TFLOP do all devices together spend on junk?"""
     return P * (P - 1) * 3 * 2 * T * D**2

@@ -1,17 +1,8 @@
-"""# I2 The way back through a pipeline
+"""# I2 The backward pass of a pipeline
 
-I1's pipeline learns. When the last device has all outputs, gradients run the other way: in a tick every device takes
-the gradient that arrives for what it made, and passes the gradient of what it was given to the device before. For
-that it needs the inputs of its stage again, so on the way there each device keeps a *stash* of them.
-
-**Task.** Write one training step as a body for `shard_map` (wrapped for you, with `check_vma=False`). `stage` is
-given, as in I1. The loss is the mean of `(output − y)²` over all M micro-batches together. Return the loss, and the
-device's layers after `w − rate · gradient`. All micro-batches see the same weights.
-
-**Budget.** M + P − 1 ticks there and as many back. Permutes only, and one all-reduce of one number, the loss. In
-memory, beside the arguments: one stash of the stages' inputs, one sum of gradients and what a single tick takes. The
-inputs of every layer are too much, and so is a gradient for each micro-batch. Write the ticks as loops: the memory of a
-program of more than 5,000 operations cannot be followed.
+I1's pipeline learns. When the last device has all outputs, gradients run in the other direction. In a tick a device
+receives the gradient of its output and sends the gradient of its input to the device before. For that it needs the
+input of its stage again. So in the forward pass each device keeps a *stash* of these inputs.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4
@@ -20,14 +11,39 @@ program of more than 5,000 operations cannot be followed.
    pp=2     .   .  F0  F1  F2  F3  B0  B1  B2  B3   .   .
 ```
 
-In the dots a device computes, too, on junk. A gradient of junk is masked with `jnp.where`: 0 · NaN is NaN.
+In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Small case.** `jax.vjp(stage, ws, a)` computes the stage again and returns its output and a function from the
-gradient of the output to those of `ws` and `a`. So a tick of the way back costs three ticks of the way there: again,
-and once for each of the two gradients.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. `stage` is given. The loss is the mean of
+`(output − y)²` over all M micro-batches together.
 
-**In real systems** this is GPipe with rematerialization. Devices that keep what is inside their layers skip the
-"again" and pay in memory.
+| | shape on one device | layout |
+|---|---|---|
+| `ws` | float32[L/P, D, D] | `P("pp")` |
+| `x`, `y` | float32[M, b, D] | whole |
+| returns: loss | float32[] | whole |
+| w − rate · gradient | as `ws` | `P("pp")` |
+
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
+| ticks | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
+| memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
+
+Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
+follow the memory of a program of more than 5,000 operations.
+
+**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash` of a stage), D width.
+
+**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
+and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:
+again, and one for each gradient.
+
+## Going further
+
+**In real systems.** This is GPipe with rematerialization. Devices that keep the values inside their layers need not
+compute the stage again, and pay in memory.
 
 **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.
 """
@@ -54,14 +70,14 @@ def stage(ws, a):
     out_specs=(P(), P("pp")),
     check_vma=False,
     hints=[
-        "Which micro-batch is where in tick t, on the way there and on the way back? What must be kept in between?",
-        "There: device s has t - s, and keeps what enters its stage. Back: the last device begins; device s has "
+        "Which micro-batch does each device have in tick t, in the forward and in the backward pass? What must it keep in between?",
+        "Forward: device s has t - s, and keeps the input of its stage. Backward: the last device begins; device s has "
         "t - (P - 1 - s), takes the input from its stash and adds to one sum of gradients.",
         "out, pull = jax.vjp(stage, ws, stash[mine]); dws, da = pull(jnp.where(me == n - 1, 2 * (out - y[mine]) / y.size, came))",
     ],
 )
 def gpipe_step(ws, x, y, *, rate):
-    """One step of gradient descent.
+    """Make one step of gradient descent.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches; rate a number.
     Returns: (loss, ws after the step).
@@ -110,10 +126,15 @@ call = exercise.call(
     unit="MiB",
     params={"M": [12, 24, 32], "P": [4, 8], "L": [3, 5], "T": [2048, 3072], "D": [5120, 8192]},
     model="a stash of inputs of stages and nothing else; 1 MiB is 2^20 bytes",
+    hints=[
+        "How many micro-batches wait on one device when the forward pass is done?",
+        "All M of them. Each keeps one input of the stage, however many layers the stage has.",
+        "M · 2 bytes · T · D",
+    ],
 )
 def gpipe_stash(M, P, L, T, D):
-    """{{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, bfloat16[{{ T }}, {{ D }}] between stages. How many
-    MiB is the stash of one device when the way there is done?"""
+    """A pipeline has {{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, and bfloat16[{{ T }}, {{ D }}] between
+    stages. How many MiB is the stash of one device at the end of the forward pass?"""
     return M * 2 * T * D
 
 
@@ -121,9 +142,14 @@ def gpipe_stash(M, P, L, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 16, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
-    model="arithmetic at the peak rate and nothing else; the way back computes each stage again",
+    model="arithmetic at the peak rate and nothing else; the backward pass computes each stage again",
+    hints=[
+        "How often is each stage computed, forward and backward?",
+        "Once forward. Backward computes it again, and gradients cost twice as much: 4 times the forward FLOPs in all.",
+        "(M + P − 1) · 4 · (3 layers · 2 · T · D² FLOPs) / C",
+    ],
 )
 def gpipe_step_time(chip, M, P, T, D):
-    """`gpipe_step` on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage three layers whose `w` is
+    """`gpipe_step` runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens. Each stage has three layers whose `w` is
     bfloat16[{{ D }}, {{ D }}]. How long does a step take?"""
     return (M + P - 1) * 4 * matmul_time(3 * 2 * T * D**2, chip)

@@ -1,18 +1,8 @@
 """# I3 One forward, one backward
 
-GPipe sends all micro-batches there before the first comes back, so its first device keeps the inputs of M of them.
-But the last device can start back with a micro-batch as soon as it has it. Who then alternates, one forward, one
-backward (1F1B), takes just as long and keeps fewer.
-
-**Task.** Write `schedule_1f1b(P, M)`: a grid of P rows, one for each device, and one cell for each tick: `"F2"`
-(forward with micro-batch 2), `"B2"` (backward) or `""` (idle).
-
-- A device does one thing in a tick. Each device has F and B of every micro-batch once.
-- What is made in a tick can be used from the next one on. `F2` on device s needs `F2` of device s − 1; `B2` needs
-  `B2` of device s + 1, and on the last device its own `F2`.
-
-**Budget.** 2 (M + P − 1) ticks, idle ones at the end included. On device s no more than P − s micro-batches are *in flight*: forward has begun and
-backward is not yet done.
+GPipe finishes the forward pass of all M micro-batches before the first backward. So its first device keeps M
+inputs. But the last device can start the backward of a micro-batch as soon as it has its forward. A schedule of one
+forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
 
 ```
    GPipe       0   1   2   3   4   5   6   7   8   9  10  11    in flight
@@ -26,14 +16,36 @@ backward is not yet done.
      pp=2      .   .  F0  B0  F1  B1  F2  B2  F3  B3   .   .        1
 ```
 
-**Small case.** P = 4, M = 8: 22 ticks. The last device cannot begin before tick 3, then has 16 things to do, and
-after the last of them B7 still has three devices to pass: 3 + 16 + 3. No schedule is shorter. Of its 22 ticks a
-device is idle in 6, a part of (P − 1) / (M + P − 1) = 3/11, as in GPipe.
+**Write** `schedule_1f1b(P, M)`.
 
-M may be smaller than P. Where something is idle, and which of two things comes first, is up to you.
+| | type | meaning |
+|---|---|---|
+| `P`, `M` | int | devices, micro-batches; M may be smaller than P |
+| returns | P lists of str | one list per device, one cell per tick: `"F2"`, `"B2"` or `""` (idle) |
 
-**In real systems** a backward takes about twice as long as a forward, (M + P − 1) · (f + b) in all. 1F1B is what
-Megatron and DeepSpeed run; I5 runs it, too.
+**What is checked**
+
+| check | rule | P=4, M=8 |
+|---|---|---|
+| complete | every device has F and B of every micro-batch once, one in a tick | 16 cells |
+| order | every cell comes in a later tick than the cell that it needs | |
+| ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
+| in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
+
+`F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
+device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere, and of
+two possible cells either may come first.
+
+**Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
+
+**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After them B7 passes three more
+devices: 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P − 1) =
+3/11, as in GPipe.
+
+## Going further
+
+**In real systems.** A backward takes about twice as long as a forward. The step then takes (M + P − 1) · (f + b).
+Megatron and DeepSpeed run 1F1B; I5 runs it, too.
 
 **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Memory-Efficient Pipeline-Parallel DNN
 Training*.
@@ -47,14 +59,14 @@ exercise = Exercise(stars=3)
 
 @exercise.function(
     hints=[
-        "How many forwards does device s do before its first backward comes in? And from then on?",
-        "Each device has its list: min(P - s, M) forwards, then a backward and a forward in turn while there are any, then the "
-        "backwards that are left. Let the ticks run: whose next thing has what it needs does it.",
+        "How many forwards does device s run before its first backward? And from then on?",
+        "Each device has a list: min(P - s, M) forwards, then a backward and a forward in turn while there are any, then the "
+        "other backwards. Go tick by tick: a device runs its next cell if that cell has what it needs.",
         "Or find the ticks: F of micro-batch i on device s at s + 2 * i, B at 2 * P - 1 - s + 2 * i. They never meet. Why?",
     ]
 )
 def schedule_1f1b(P, M):
-    """The schedule of a pipeline step.
+    """Return the schedule of a pipeline step.
 
     Args: P devices, M micro-batches.
     Returns: a list of P lists of "F0", "B0", "F1", ... or "", one entry for each tick.
@@ -89,10 +101,15 @@ def schedule_1f1b(P, M):
     unit="MiB",
     params={"P": [8, 12, 16], "M": [3, 5, 6], "T": [2048, 3072], "D": [5120, 7168]},
     model="bfloat16; one input of its stage for each micro-batch in flight, at the worst moment; 1 MiB is 2^20 bytes",
+    hints=[
+        "How many micro-batches does stage s hold at its worst moment?",
+        "P − s, but never more than M. Add them up over all stages.",
+        "the sum over s = 0 ... P − 1 of the smaller of P − s and M, times 2 · T · D bytes",
+    ],
 )
 def in_flight_memory(P, M, T, D):
-    """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens; bfloat16[{{ T }}, {{ D }}] goes from one device to the
-    next. How many MiB of inputs do all devices keep, each at its worst moment, added up?"""
+    """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }}, {{ D }}] to the next.
+    At its worst moment a device keeps the most inputs. How many MiB do the devices' worst moments add up to?"""
     return sum(min(P - s, M) for s in range(P)) * 2 * T * D
 
 
@@ -101,8 +118,13 @@ def in_flight_memory(P, M, T, D):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [8, 24, 40], "T": [2048, 4096], "D": [6144, 8192]},
     model="arithmetic at the peak rate, devices with programs of their own; b = 2 f, nothing is computed again",
+    hints=[
+        "How many slots of forward plus backward does the schedule have?",
+        "M + P − 1 slots. A slot is f + b = 3 f.",
+        "(M + P − 1) · 3 · (4 matmuls · 2 · T · D² FLOPs) / C",
+    ],
 )
 def time_of_1f1b(chip, P, M, T, D):
-    """1F1B on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage four products with a bfloat16[{{ D }}, {{ D }}].
-    How long does a step take?"""
+    """1F1B runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens. The forward of a stage has four matmuls with a
+    bfloat16[{{ D }}, {{ D }}]. How long does a step take?"""
     return (M + P - 1) * 3 * matmul_time(4 * 2 * T * D**2, chip)

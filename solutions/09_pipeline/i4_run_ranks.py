@@ -1,39 +1,56 @@
 """# I4 Ranks that wait for ever
 
-In JAX all devices run one program, and the compiler sees to it that they meet. Pipelines on GPUs are often written
-rank by rank, with sends, receives and collectives, and nobody sees to it. A rank that waits for what never comes is
-no error: it hangs.
-
-**Task.** Write `run_ranks(programs)`. `programs[r]` is the list of operations of rank r. Return `(order, stuck)`: the
-operations that end, each as `(rank, number in its program)`, in an order in which they can; and the ranks that never
-get to the end of their program, in ascending order. By these rules:
-
-- A rank does its operations one after the other; the next begins when one has ended.
-- `("send", to, name)` ends when its message is received.
-- `("isend", to, name)` ends at once, and its message is on its way. `("wait", name)` ends when the message of this
-  rank's last `isend` of that name is received.
-- `("recv", source, name)` takes the oldest message from `source` that is not received yet, and waits for one. Names
-  do not travel: what `source` calls it does not matter. The messages of a pair keep their order, whether by `send` or
-  `isend`.
-- `("all_reduce", group)` ends, on all ranks of the group together, when each of them is at an `all_reduce` of this
-  group.
-
-What ends together may stand in any order. So may whatever does not wait for each other.
+In JAX all devices run one program, and the compiler matches their communication. Pipelines on GPUs are often
+written rank by rank, and nothing matches sends with receives. A rank whose message never comes raises no error: it
+hangs. Here you find such ranks.
 
 ```
    rank 0   send to 1   recv from 1        both wait for ever: each send
    rank 1   send to 0   recv from 0        ends when it is received
 
-   rank 0   isend to 1  recv from 1  wait  nobody waits for long
+   rank 0   isend to 1  recv from 1  wait  all operations end
    rank 1   isend to 0  recv from 0  wait
 ```
 
-**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has nothing to do. Then `([], [0, 1])`.
-If rank 2 sent to rank 0 instead, it would be stuck as well: rank 0 is not there to receive. A rank that waits for one
-that is stuck is stuck.
+**Write** `run_ranks(programs)`.
 
-**In real systems** this is a job that looks busy and makes no progress, until a watchdog ends it: with NCCL,
-PyTorch's waits ten minutes unless told otherwise.
+| | type |
+|---|---|
+| `programs` | one list of operations per rank; rank r runs `programs[r]` |
+| returns: `order` | list of (rank, index in its program): the operations that end, in a possible order |
+| `stuck` | ranks that never end their program, ascending |
+
+A rank runs its operations one after the other. The next begins when one has ended.
+
+| operation | ends |
+|---|---|
+| `("send", to, name)` | when its message is received |
+| `("isend", to, name)` | at once; the message is on its way |
+| `("wait", name)` | when the message of this rank's last `isend` of that name is received |
+| `("recv", source, name)` | when a message from `source` is there; it takes the oldest one that is not received yet |
+| `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |
+
+**What is checked**
+
+| check | rule: the order can happen and goes as far as it can; `stuck` is exact |
+|---|---|
+| messages | with send and recv |
+| isend | with isend and wait, too |
+| groups | with all_reduce in groups |
+| mixed | with all of them together |
+
+A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
+end together, or that do not wait for each other, have no fixed order.
+
+**Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
+
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
+If rank 2 sent to rank 0, it would be stuck, too: rank 0 never receives.
+
+## Going further
+
+**In real systems.** Such a job looks busy and makes no progress until a watchdog ends it. With NCCL, PyTorch's
+watchdog waits ten minutes by default.
 
 **Read on.** CS336, lecture 8, on point-to-point operations; `torch.distributed` in the PyTorch documentation.
 """
@@ -48,15 +65,15 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "What does each rank wait for, the one operation that it is at? Go round until no rank can go on.",
-        "Keep a queue of messages for every pair. A send puts its message in when its rank comes to it, not when it ends; who "
-        "takes a message of a send lets both ranks go on.",
+        "Which operation is each rank at, and what does that operation wait for? Go round the ranks until none can go on.",
+        "Keep a queue of messages for every pair. A send puts its message in when its rank comes to it, not when it ends. A recv "
+        "that takes the message of a send lets both ranks go on.",
         "For a recv: queue = queues[source, rank]; if queue: message = queue.pop(0), then end(rank), and end(source) if the "
         "source is still at that message, so that it was a send.",
     ]
 )
 def run_ranks(programs):
-    """Run programs of ranks as far as they get.
+    """Run the programs of all ranks as far as possible.
 
     Args: programs: for each rank a list of operations, such as [("isend", 1, "a"), ("recv", 1, "b"), ("wait", "a")].
     Returns: (order, stuck): a list of (rank, number of an operation), and a list of ranks.
@@ -101,10 +118,15 @@ def run_ranks(programs):
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [3, 5, 6, 8], "V": [3, 7, 20]},
     model="V / W1 for a message, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
+    hints=[
+        "Who can receive at the start?",
+        "Only rank 0 receives. So only the last rank's message moves, then the one before it, and so on: one message at a time.",
+        "X messages of V / egress",
+    ],
 )
 def blocking_ring_time(gpu, X, V):
-    """{{ X }} {{ gpu }} in one node pass arrays of {{ V }} GB round a ring, each to the next rank, by `send` and `recv`. Rank 0 receives
-    first, all others send first. How long does it take until everybody is done?"""
+    """{{ X }} {{ gpu }} in one node send arrays of {{ V }} GB round a ring, each to the next rank, by `send` and `recv`. Rank 0 receives
+    first, all others send first. How long does it take until all ranks are done?"""
     return X * V * 1e9 / GPUS[gpu].egress
 
 
@@ -113,8 +135,13 @@ def blocking_ring_time(gpu, X, V):
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [3, 5, 7], "V": [3, 7, 20]},
     model="as above",
+    hints=[
+        "Which messages can run at the same time?",
+        "With an even number of ranks, all messages take two rounds. With an odd number, two neighbours do the same at the seam, so a third round is needed.",
+        "(2 rounds + 3 rounds) · V / egress",
+    ],
 )
 def alternating_ring_time(gpu, X, Y, V):
-    """The same, but all even ranks send first and all odd ones receive first. It is done on {{ X }} {{ gpu }}, and when they are
-    through on {{ Y }} of them, with {{ V }} GB each time. How long do the two take together?"""
+    """Here all even ranks of such a ring send first, and all odd ranks receive first. {{ X }} {{ gpu }} do this, and after them {{ Y }}
+    {{ gpu }}, with arrays of {{ V }} GB each time. How long do the two rings take together?"""
     return (2 + 3) * V * 1e9 / GPUS[gpu].egress

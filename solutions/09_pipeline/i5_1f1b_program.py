@@ -1,11 +1,7 @@
 """# I5 1F1B as a program
 
-GPipe keeps the inputs of M micro-batches. I3's schedule keeps P at most, since each goes back as soon as it can. Here
-it runs.
-
-**Task.** Write the gradient of a pipeline as a body for `shard_map` (wrapped for you, with `check_vma=False`), in the
-order of this grid. In each tick a device goes there with one micro-batch (F) or back with one (B), and hands on one
-array:
+GPipe keeps the inputs of M micro-batches. I3's schedule keeps at most P. Here it runs: in each tick a device does
+one forward (F) or one backward (B), and sends one array.
 
 ```
  tick  0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15     P = 4, M = 5
@@ -15,28 +11,47 @@ array:
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one of them in even ticks, the
-other in odd ones. In the dots there is such an i as well, below 0 or above M − 1; what is computed then is junk.
+Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
+other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
-`stage`, the loss and the devices' layers are those of I2. Return the loss and the gradient of the device's layers.
+**Write** the body `grad_1f1b(ws, x, y)`. `stage` and the loss are those of I2.
 
-**Budget.** 2 (M + P − 1) ticks, as a loop: a program that writes out every tick is too long to be followed. Permutes
-only, two in a tick at most, and one all-reduce of the loss. The stash does not grow with M: P inputs are enough. M is
-63 where memory is checked, and a stash of M inputs fails. The arrays that are checked are so small that on P = 4 chips a tick takes the 1 us of its hop, by the course's
-clock: it counts your ticks.
+| | shape on one device | layout |
+|---|---|---|
+| `ws` | float32[L/P, D, D] | `P("pp")` |
+| `x`, `y` | float32[M, b, D] | whole |
+| returns: loss | float32[] | whole |
+| gradient of `ws` | as `ws` | `P("pp")` |
 
-**Small case.** On P = 4, device 0 holds the inputs of micro-batches 0 to 3 in tick 6, and B0 lets go of the first
-before F4 comes: slot `i % P` of the stash is free when it is needed. Device 3 never holds more than one.
+**What is checked**
 
-**In time.** All devices run one program, and each waits for its neighbours: a tick is as long as the longer of F and
-B. B computes the stage again, three times the arithmetic of F. So the step takes 2 (M + P − 1) · 3 units, GPipe's (M
-+ P − 1) · 4: here memory is paid for with time. Devices with programs of their own need (M + P − 1) · 4 for 1F1B,
-too.
+| check | rule, per device | small case |
+|---|---|---|
+| value | loss and gradient are those of one device | |
+| ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
-**Beyond.** F and B in one tick, each of another micro-batch: M + 2P − 2 ticks of 4 units, and a stash of 2P − 1
-inputs. That is allowed, and so is a copy of such a stash in each tick.
+On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
+loop: the grader cannot follow them written out.
 
-**In real systems** 1F1B is Megatron's and DeepSpeed's schedule, each device with a program of its own.
+Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
+each tick.
+
+**Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
+
+**Small case.** P=4, M=5: 2 · 8 = 16 ticks. In tick 6 device 0 holds inputs 0 to 3. B0 in tick 7 frees slot 0, and
+F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
+
+## Going further
+
+**In time.** All devices run one program, and each waits for its neighbours. So a tick is as long as the longer of F
+and B. B computes the stage again: three times the matmuls of F. The step takes 2 (M + P − 1) · 3 units, and GPipe's
+takes (M + P − 1) · 4. Here time pays for memory. With a program of its own on each device, 1F1B needs (M + P − 1) ·
+4, too.
+
+**Both in one tick.** The allowed form has ticks of 4 units, M + 2P − 2 of them.
+
+**In real systems.** 1F1B is Megatron's and DeepSpeed's schedule, with a program of its own on each device.
 
 **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Efficient Large-Scale Language Model
 Training on GPU Clusters Using Megatron-LM*.
@@ -64,15 +79,15 @@ def stage(ws, a):
     out_specs=(P(), P("pp")),
     check_vma=False,
     hints=[
-        "Write two functions, for a tick of each kind, that take and return the same things. A device chooses by the tick's parity.",
-        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. Who goes there sends to s + 1, who goes back to s - 1: in a "
-        "tick two neighbours swap, in the next each with the other one. So two ticks make a round of a loop.",
+        "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose by the tick's parity?",
+        "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So in each tick "
+        "pairs of neighbours swap, and in the next tick other pairs. Two ticks make a round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
         "jax.vjp(stage, ws, stash[mine % n]), grads + jnp.where((mine >= 0) & (mine < m), dws, 0)",
     ],
 )
 def grad_1f1b(ws, x, y):
-    """The loss and its gradient, one forward, one backward.
+    """Return the loss and its gradient, in the order of one forward, one backward.
 
     Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches.
     Returns: (loss, gradient of ws).
@@ -122,10 +137,15 @@ call = exercise.call(
     unit="MiB",
     params={"M": [20, 28, 44], "P": [4, 8], "T": [2048, 3072], "D": [5120, 8192]},
     model="bfloat16; a stash holds the inputs of stages and nothing else; 1 MiB is 2^20 bytes",
+    hints=[
+        "How many inputs does each of the two programs keep?",
+        "GPipe keeps M. Your program has a stash of P slots on each device.",
+        "(M − P) · 2 bytes · T · D",
+    ],
 )
 def stash_saved(M, P, T, D):
-    """{{ P }} stages, {{ M }} micro-batches of {{ T }} tokens, a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB smaller than
-    the stash of GPipe is that of your program, on each device?"""
+    """A pipeline has {{ P }} stages and {{ M }} micro-batches of {{ T }} tokens; a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB
+    smaller is your program's stash of P inputs than the stash of GPipe, on each device?"""
     return (M - P) * 2 * T * D
 
 
@@ -134,8 +154,13 @@ def stash_saved(M, P, T, D):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 20, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
     model="arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes the stage again",
+    hints=[
+        "How many ticks does the program have, and how long is one?",
+        "2 · (M + P − 1) ticks. Each is as long as a B: the stage again and its gradients, 3 times the forward FLOPs.",
+        "2 · (M + P − 1) · 3 · (2 layers · 2 · T · D² FLOPs) / C",
+    ],
 )
 def lock_step_time(chip, M, P, T, D):
-    """Your program on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage two layers whose `w` is
-    bfloat16[{{ D }}, {{ D }}]. How long does it take?"""
+    """Your program runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens, in the order of the grid above. Each stage has
+    two layers whose `w` is bfloat16[{{ D }}, {{ D }}]. How long does the program take?"""
     return 2 * (M + P - 1) * 3 * matmul_time(2 * 2 * T * D**2, chip)

@@ -1,14 +1,8 @@
 """# J3 Ulysses: from positions to heads and back
 
-Attention works on each head alone, and needs all positions of it. Everything around it works on each position alone. When a
-long text is cut by positions, one all-to-all turns "all heads of my positions" into "all positions of my heads", and another
-one turns the result back.
-
-**Task.** Write the body `ulysses(q, k, v)`: causal attention of texts whose positions are cut over x. `rotate` is given; it turns
-queries and keys by their position *in the text*, before they are multiplied. There are more query heads than key heads:
-query head h belongs to key head `h // (Q / K)`. Scores are `q · k`, not scaled. Both numbers of heads can be divided by N.
-
-**Budget.** All-to-alls only. Of q, k, v and the result each device sends (N − 1)/N of its block, once.
+Attention computes each head alone, and needs all positions of it. Everything around attention computes each
+position alone. Axis x cuts the positions of a long text. One all-to-all turns "all heads of my positions" into "all
+positions of my heads". Another one turns the result back.
 
 ```
             heads                                  heads
@@ -19,13 +13,37 @@ query head h belongs to key head `h // (Q / K)`. Scores are `q · k`, not scaled
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Small case.** 2 texts of 12 positions, 8 query heads and 4 key heads of 6 numbers, N=4: a block of q is [2, 3, 8, 6], and becomes
-[2, 12, 2, 6]. Its 1152 bytes keep a quarter at home: 864 are sent.
+**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
+the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
+and K.
 
-**In real systems**: DeepSpeed-Ulysses. The number of key heads bounds the number of devices; ring attention (J2) has no such
-bound, and sends keys and values N − 1 times.
+| | shape on one device | layout |
+|---|---|---|
+| `q`, result | float32[B, T/N, Q, d] | `P(None, "x", None, None)`: positions over x |
+| `k`, `v` | float32[B, T/N, K, d] | the same |
 
-**Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer Models*.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| value | causal attention of whole texts | |
+| what is sent | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
+
+So send K key heads, and repeat them for their query heads after the all-to-all.
+
+**Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
+
+**Small case.** B=2, T=12, Q=8, K=4, d=6, N=4, float32. A block of q is [2, 3, 8, 6] and becomes [2, 12, 2, 6]. It
+has 1152 bytes: 288 stay and 864 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 864 + 2 · 432
+= 2592.
+
+## Going further
+
+**In real systems.** DeepSpeed-Ulysses. The number of key heads bounds the number of devices. Ring attention (J2)
+has no such bound, and sends keys and values N − 1 times.
+
+**Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer
+Models*.
 """
 
 import jax
@@ -53,15 +71,15 @@ def rotate(a, position):
     out_specs=P(None, "x", None, None),
     hints=[
         "Which dimension is cut before attention, and which may be cut during it?",
-        "jax.lax.all_to_all cuts one dimension and joins another; on the way back the two change places.",
+        "jax.lax.all_to_all cuts one dimension and joins another. For the result the two change places.",
         "swap = lambda a: jax.lax.all_to_all(a, 'x', split_axis=2, concat_axis=1, tiled=True); afterwards T is whole: jnp.arange(T).",
     ],
 )
 def ulysses(q, k, v):
-    """Causal attention with rotated queries and keys.
+    """Return causal attention with rotated queries and keys.
 
-    Args: blocks of q float32[B, T, Q, d], of k and v float32[B, T, K, d], all (-, x, -, -).
-    Returns: a block of float32[B, T, Q, d] (-, x, -, -).
+    Args: one device's blocks of q float32[B, T, Q, d] and of k and v float32[B, T, K, d], all sharded P(None, 'x').
+    Returns: one device's block of float32[B, T, Q, d] sharded P(None, 'x').
     """
     q, k, v = (jax.lax.all_to_all(a, "x", split_axis=2, concat_axis=1, tiled=True) for a in (q, k, v))
     position = jnp.arange(q.shape[1])
@@ -115,10 +133,15 @@ def ulysses_traffic(seen):
     unit="MB",
     params={"B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="1 MB is 10^6 bytes",
+    hints=[
+        "Which arrays change their layout, there and back?",
+        "q and the output have 48 heads, k and v have 16. Each device holds 1 / N of an array and keeps 1 / N of that.",
+        "2 bytes · B · T · 128 · (2 · 48 + 2 · 16) / N · (N − 1) / N",
+    ],
 )
 def ulysses_bytes(B, T, N):
-    """{{ B }} texts of {{ T }} positions on {{ N }} devices; 48 query heads and 16 key heads of 128 bfloat16 numbers. How many MB does
-    each device send in `ulysses`?"""
+    """`ulysses` runs on {{ B }} texts of {{ T }} positions and {{ N }} devices, with 48 query heads and 16 key heads of 128 bfloat16 numbers. How
+    many MB does each device send?"""
     return 2 * B * T * 128 * (2 * 48 + 2 * 16) / N * (N - 1) / N
 
 
@@ -127,8 +150,13 @@ def ulysses_bytes(B, T, N):
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W)",
+    hints=[
+        "How many bytes have all four arrays in all?",
+        "q and the output with 48 heads, k and v with 16: V = 2 · B · T · 128 · (2 · 48 + 2 · 16) bytes.",
+        "V / (4 · W)",
+    ],
 )
 def ulysses_time(chip, B, T, N):
-    """{{ B }} texts of {{ T }} positions on a ring of {{ N }} {{ chip }} chips; 48 query heads and 16 key heads of 128 bfloat16
-    numbers. How long do the all-to-alls of `ulysses` take, one after the other?"""
+    """`ulysses` runs on {{ B }} texts of {{ T }} positions and a ring of {{ N }} {{ chip }} chips, with 48 query heads and 16 key heads of 128
+    bfloat16 numbers. How long do its all-to-alls take, one after the other?"""
     return all_to_all_time(2 * B * T * 128 * (2 * 48 + 2 * 16), N, chip)

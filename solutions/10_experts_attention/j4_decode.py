@@ -1,14 +1,8 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time. Each step reads all keys and values so far, the *KV cache*; on long texts it is larger than
-the weights, and is cut: sequences over z, positions over x, heads over y.
-
-**Task.** Write the body `decode(q, k, v, length)`. For each sequence and head: the softmax of `q · k` over the positions, and
-the mean of the rows of `v` with these weights. Only the first `length` positions of a sequence are filled, one at least; what
-the cache holds behind them is left from others. `q` is scaled already.
-
-**Budget.** Over x a device may send what an all-gather of one result of `H + 2` numbers for each of its heads takes, over y
-and z nothing. Keys and values stay where they are.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. It can be larger
+than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax mean is a ratio of two sums
+over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -18,14 +12,37 @@ and z nothing. Keys and values stay where they are.
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-A softmax is a ratio of two sums over the positions, `Σ e^s v / Σ e^s`. Sums can be cut anywhere; ratios cannot be averaged.
-Scores may be in the hundreds, where `e^s` is out of range: subtract the same number from all of a head's, the largest that any
-device has.
+**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
+`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
 
-**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights of the two softmaxes are (1/4, 3/4) and (1/2, 1/2), of the
-whole (1, 3, 1, 1)/6: x0 has two thirds of the mass, not half.
+| | whole shape | layout |
+|---|---|---|
+| `q`, result | float32[B, K, H] | `P("z", "y", None)` |
+| `k`, `v` | float32[B, S, K, H] | `P("z", "x", "y", None)` |
+| `length` | int32[B], from 1 to S | `P("z")` |
 
-**In real systems** this is flash decoding's merge by log-sum-exp, and what a cache shared by several chips needs.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| value | the mean of v over the filled positions, weighted by the softmax | |
+| what is sent | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| | over y and z nothing | |
+
+Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
+from all scores of a head the largest score on any device.
+
+**Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
+max).
+
+**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
+alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
+7 numbers, 84 bytes.
+
+## Going further
+
+**In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that several chips share needs
+it.
 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference".
 """
@@ -47,16 +64,17 @@ exercise = Exercise(
 @exercise.body(
     out_specs=P("z", "y", None),
     hints=[
-        "Which two sums does a softmax-weighted mean divide? Both can be taken over pieces.",
-        "Agree on the largest score with pmax. Then every device's masses and sums are on one scale, and psum adds them.",
+        "A mean weighted by a softmax is a ratio of two sums. Which? Each device can compute its piece of both.",
+        "Find the largest score of all devices with pmax. Then every device's masses and sums have one scale, and psum adds them.",
         "top = jax.lax.pmax(scores.max(-1), 'x'); weights = jnp.exp(scores - top[..., None]); position = axis_index('x') * rows + ...",
     ],
 )
 def decode(q, k, v, length):
-    """Attention of one new token to a cache.
+    """Return the attention of one new token to a cache.
 
-    Args: blocks of q float32[B, K, H] (z, y, -), of k and v float32[B, S, K, H] (z, x, y, -), of length int32[B] (z).
-    Returns: a block of float32[B, K, H] (z, y, -).
+    Args: one device's blocks of q float32[B, K, H] sharded P('z', 'y'), of k and v float32[B, S, K, H] sharded P('z', 'x', 'y'), and
+        of length int32[B] sharded P('z').
+    Returns: one device's block of float32[B, K, H] sharded P('z', 'y').
     """
     rows = k.shape[1]
     position = jax.lax.axis_index("x") * rows + jnp.arange(rows)
@@ -122,10 +140,15 @@ def decode_traffic(seen):
     unit="ms",
     params={"chip": ["v4p", "v5p"], "B": [48, 96], "S": [20480, 40960], "X": [8, 16]},
     model="HBM bandwidth only",
+    hints=[
+        "Which part of the cache does a chip hold?",
+        "x cuts the positions, and the axes of size 2 cut the sequences and the heads. Keys and values are two arrays.",
+        "2 arrays · 2 bytes · (B / 2) · (S / X) · (8 / 2) · 128, divided by the HBM bandwidth",
+    ],
 )
 def cache_read_time(chip, B, S, X):
-    """A layer's cache has 8 heads of 128 bfloat16 numbers. {{ B }} sequences of {{ S }} positions are cut over x={{ X }}, y=2 and z=2
-    {{ chip }} chips as above. How long does a chip take to read its part of the layer's cache in a step?"""
+    """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=2, z=2 of {{ chip }} chips
+    cuts it as above. How long does a chip take to read its part of the layer's cache in a step?"""
     return hbm_time(2 * 2 * B / 2 * S / X * 8 / 2 * 128, chip)
 
 
@@ -134,8 +157,13 @@ def cache_read_time(chip, B, S, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [640, 1024, 1536, 2304, 3584], "X": [4, 8]},
     model="ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out",
+    hints=[
+        "Which arrays are added over the ring, and how many numbers has each head?",
+        "The sum of V has 128 numbers for each head, and the mass is one number more: 129 in float32.",
+        "2 · V / W with V = 4 · B · 16 · 129 bytes",
+    ],
 )
 def merge_time(chip, B, X):
-    """The positions are cut over a ring of {{ X }} {{ chip }} chips, nothing else is. How long does `decode` take to add masses
-    and sums of {{ B }} sequences with 16 heads of 128, in float32?"""
+    """A ring of {{ X }} {{ chip }} chips cuts the positions, and nothing else. How long does `decode` take to add the masses and the sums
+    of v of {{ B }} sequences with 16 heads of 128 numbers, in float32?"""
     return all_reduce_time(4 * B * 16 * 129, X, chip)

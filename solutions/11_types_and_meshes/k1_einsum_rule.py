@@ -1,26 +1,15 @@
-"""# K1 What becomes of an einsum of shards
+"""# K1 The placement of an einsum's result
 
-Along one axis of the mesh an array has a *placement*: what its devices hold, and what they mean by it.
+Along one mesh axis an array has a *placement*: what each device holds, and which whole array these parts stand for.
 
-| placement | each of the N devices holds | the array that is meant |
+| placement | each of the N devices holds | the whole array |
 |---|---|---|
-| `"R"` | all of it | what any one of them holds |
-| `"S(d)"` | its 1/N of dimension d, the others whole | the parts, put together along d |
+| `"R"` | all of it | what any one device holds |
+| `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Now every device applies the same function to what it holds, and nobody talks. Is the result again an array with one of
-these placements, the one that is due? Then placements are types, and a program can be checked before it runs.
-
-**Tasks.** `einsum_rule(equation, placements)` is the placement of the result of an einsum, `elementwise_rule(op, placements)`
-that of an elementwise function:
-
-| op | result | op | result |
-|---|---|---|---|
-| `"triple"` | 3·x | `"relu"` | max(x, 0) |
-| `"add"` | x + y | `"add_one"` | x + 1 |
-
-Where there is no placement that is right for all arrays placed so, raise `ValueError`: somebody has to slice, gather or
-reduce first. No operand has a letter twice; each letter is in the output or in two operands or more. x and y have one shape.
+Every device applies one function to its parts, without communication. If the results have one of these placements,
+too, a program can be checked before it runs: placements are types.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -30,13 +19,34 @@ reduce first. No operand has a letter twice; each letter is in the output or in 
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Small case.** Two devices hold the partial sums 5 and -3 of the number 2. Tripled: 15 and -9, a partial sum of 6: `"P"`.
-Through relu: 5 and 0, which is neither 2 nor a sum of 2. Plus one: 6 and -2, one too many.
+**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays.
+Such a program must slice, gather or reduce first.
 
-**Checked** against arrays of NumPy, positive and negative numbers mixed, cut in three and computed part by part. One of
-the equations is a batch of graphs, `"bnef,fh->bneh"`: batch, node, edge and embedding may each be cut.
+| | arguments |
+|---|---|
+| `einsum_rule(equation, placements)` | `"ij,jk->ik"`, one placement per operand |
+| `elementwise_rule(op, placements)` | `"triple"` 3·x, `"add"` x + y, `"relu"` max(x, 0), `"add_one"` x + 1 |
 
-**In real systems** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
+No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have one shape.
+
+**What is checked**, against NumPy arrays with positive and negative numbers, cut in three and computed part by part
+
+| check | rule |
+|---|---|
+| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
+| `einsum_rule`: sums | partial sums, and `ValueError` where an einsum does not pass them on |
+| `einsum_rule`: no fit | `ValueError` when parts do not fit |
+| `elementwise_rule` | the four operations |
+
+**Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
+
+**Small case.** Two devices hold the partial sums 5 and −3 of 2. Tripled they are 15 and −9, a partial sum of 6:
+`"P"`. Through relu they are 5 and 0, which stand for neither 2 nor a sum of 2. Plus one they are 6 and −2, one too
+many.
+
+## Going further
+
+**In real systems.** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
 
 **Read on.** E. Z. Yang, "Computing sharding with einsum".
 """
@@ -50,13 +60,13 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Which letter is cut? Who else has it, and is it in the output? Sums are another matter: when is an einsum linear in them?",
-        "No P: all operands that have the cut letter must be cut along it, and no other letter. With P: the rest must be R.",
+        "Which letter is cut? Which other operands have it, and is it in the output? And when is an einsum linear in a partial sum?",
+        "Without P: every operand with the cut letter must be cut along it, and along no other letter. With P: the other operands must be R.",
         "letter = the cut one; return f'S({out.index(letter)})' if letter in out else 'P'",
     ]
 )
 def einsum_rule(equation, placements):
-    """The placement of an einsum that every device computes from its own parts.
+    """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
@@ -78,13 +88,13 @@ def einsum_rule(equation, placements):
 
 @exercise.function(
     hints=[
-        "Take two devices and small numbers, one of them negative, as in the small case. What comes out, what is due?",
-        "Whole and cut arrays may go through any of the four, if x and y lie alike. Which ops have f(a + b) = f(a) + f(b)?",
+        "Take two devices and small numbers, one of them negative, as in the small case. What is the result, and what should it be?",
+        "All four take whole and cut arrays, if x and y have one placement. Which ops have f(a + b) = f(a) + f(b)?",
         "if len(set(placements)) > 1 or ('P' in placements and op in ('relu', 'add_one')): raise ValueError",
     ]
 )
 def elementwise_rule(op, placements):
-    """The placement of an elementwise function that every device computes from its own parts.
+    """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
@@ -102,6 +112,11 @@ def elementwise_rule(op, placements):
     unit="MB",
     params={"B": [3, 5], "N": [96, 160], "E": [12, 20], "F": [128, 512], "H": [64, 192], "X": [4, 8, 16]},
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 MB is 10^6 bytes",
+    hints=[
+        "Which array is pending, and what is its shape?",
+        'f is summed and cut in both operands, so `"bneh"` is pending, whole on each device: B · N · E · H numbers of float32.',
+        "2 · (X − 1) / X · 4 · B · N · E · H",
+    ],
 )
 def pending_bytes(B, N, E, F, H, X):
     """A batch of graphs, `x[b, n, e, f]`, is float32[{{ B }}, {{ N }}, {{ E }}, {{ F }}] and has placement `S(3)` along a mesh axis of
@@ -116,6 +131,11 @@ def pending_bytes(B, N, E, F, H, X):
     params={"X": [7, 9, 11, 13, 15, 17, 19, 21], "Y": [10, 13, 16, 19, 22, 25, 28, 31]},
     where=lambda X, Y: math.gcd(X - 1, Y - 1) > 2 and (X - 1) % (Y - 1) > 0 and (Y - 1) % (X - 1) > 0,
     model="device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first",
+    hints=[
+        "Which piece of j does device (i, j) hold in each operand?",
+        "`A` gives it piece i · Y + j, `B` gives it piece j · X + i. Count the devices where these are equal.",
+        "i · (Y − 1) = j · (X − 1) has gcd(X − 1, Y − 1) + 1 solutions",
+    ],
 )
 def pieces_that_meet(X, Y):
     """A mesh has axes x={{ X }} and y={{ Y }}. In `A[i, j] · B[j, k]` both operands are cut along j by both axes, `A` as

@@ -1,34 +1,52 @@
 """# K2 The einsum's gradients, and what is pending in them
 
-An einsum on parts needed no communication (K1). Its backward pass may: where a whole operand has met parts, each device
-knows only its own part's share of that operand's gradient.
-
-**Tasks.** Placements are those of K1: `"R"`, `"S(d)"`, `"P"`, along one mesh axis. In all cases the parts fit: K1's rule has an answer.
-
-1. `einsum_bwd(equation, placements)`: for each operand of a forward einsum, the equation of its gradient and the placement
-   that this gradient has when every device runs that equation on its own parts. The gradient of an einsum is an einsum: the
-   output's gradient takes the operand's place, and the operand's letters become the output. Keep the order of the others.
-2. `gradient_bytes(gradients, sizes, devices)`: from such a list, the bytes that each device sends until every gradient lies as
-   its operand does: what is `"P"` takes a ring all-reduce in float32, nothing else is sent.
-
-The gradient of the *output* is there already. It lies as the output does, except where that is `"P"`: then everybody has
-all of it, for a sum hands its gradient on to each summand unchanged.
+An einsum of parts needs no communication (K1), but its backward pass may. A whole operand meets a different part on
+each device, so each device has only a share of that operand's gradient: it is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
    gradient of x                "sbo,io->sbi"   gx is P      all-reduce
-   gradient of w                "sbi,sbo->io"   gw is S(1)   as w lies
+   gradient of w                "sbi,sbo->io"   gw is S(1)   like w
 ```
 
-**Small case.** A scale `h` on every row, `"sbh,h->sbh"` with x cut along the sequence (`S(0)`) and the scale whole. Each device
-sums over its own rows: the gradient of the scale is `"P"`, that of x is `S(0)`. On 4 devices with h = 8: chunks of 2
-numbers, 6 hops, 48 bytes from each device.
+**Write** two functions. Placements are those of K1, along one mesh axis. In all cases the parts fit: K1's rule has
+an answer.
 
-**In real systems** the first of these all-reduces is what Megatron's tensor parallelism pays in every backward pass; the
-second is the one that is forgotten: everything runs, and each device trains a scale of its own.
+| | returns |
+|---|---|
+| `einsum_bwd(equation, placements)` | for each operand (equation, placement) of its gradient |
+| `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends until every gradient is placed as its operand |
 
-**Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang, "Computing sharding
-with einsum".
+In a gradient's equation the output's gradient takes the operand's place, and the operand's letters become the
+output. The others keep their order. Its placement is that of the result when every device runs this equation on its
+own parts.
+
+The output's gradient is given, placed as the output. But if the output is `"P"`, its gradient is `"R"`: a sum
+passes its gradient to each summand unchanged. A `"P"` gradient takes a ring all-reduce in float32; nothing else is
+sent.
+
+**What is checked**
+
+| check | rule |
+|---|---|
+| `einsum_bwd`: equations | those of the gradients |
+| `einsum_bwd`: placements | of gradients that are placed as their operands, and of pending ones |
+| `einsum_bwd`: sums | the output or an operand is a partial sum |
+| `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
+
+**Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
+
+**Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), the scale `R`.
+Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
+a chunk has 2 numbers: 2 · 3 hops of 8 bytes, 48 bytes.
+
+## Going further
+
+**In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. The all-reduce
+of a scale's gradient is often forgotten. Then everything runs, and each device trains a scale of its own.
+
+**Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang,
+"Computing sharding with einsum".
 """
 
 import math
@@ -41,13 +59,13 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Which letters does this gradient carry? Those of its operand. And which arrays does it come from?",
-        "The gradients are einsums of parts themselves: K1's rule tells their placements. Is the cut letter in the gradient, or summed?",
+        "A gradient has the letters of its operand. Which arrays is it computed from?",
+        "Each gradient is itself an einsum of parts, so K1's rule gives its placement. Is the cut letter in the gradient, or summed?",
         "turned = [*terms[:i], out, *terms[i + 1:]]; S where the operand has the cut letter, R where all is whole, else ...",
     ]
 )
 def einsum_bwd(equation, placements):
-    """The gradients of an einsum's operands.
+    """Return the gradients of an einsum's operands: equations and placements.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: a list with (equation, placement) for each operand, such as [("ik,jk->ij", "R"), ("ij,ik->jk", "R")].
@@ -72,7 +90,7 @@ def einsum_bwd(equation, placements):
     ]
 )
 def gradient_bytes(gradients, sizes, devices):
-    """Bytes that each device sends until every gradient lies as its operand does.
+    """Return the bytes that each device sends until every gradient is placed as its operand.
 
     Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices along the axis.
     """
@@ -89,11 +107,16 @@ def gradient_bytes(gradients, sizes, devices):
     unit="",
     params={"chip": ["v4p", "v5p"], "X": [4, 8, 12, 16], "S": [2048, 4096], "B": [3, 5], "I": [6144, 8192]},
     model="an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls at the chip's bfloat16 rate",
+    hints=[
+        "Write both times with s, b, i and o. What cancels?",
+        "The all-reduce moves 2 · s · b · i bytes, 2 · V / W. The matmul has 2 · s · b · i · (o / X) FLOPs.",
+        "o = 2 · X · C / W",
+    ],
 )
 def columns_to_hide(chip, X, S, B, I):
-    """`y = einsum("sbi,io->sbo", x, w)` in bfloat16 on a ring of {{ X }} {{ chip }}: x is whole, s={{ S }}, b={{ B }}, i={{ I }}, and w is cut along o.
-    In the backward pass the all-reduce of x's gradient runs while each chip computes its part of w's. From how many output
-    features o (of all chips together) on does it take no longer than that product?"""
+    """`y = einsum("sbi,io->sbo", x, w)` runs in bfloat16 on a ring of {{ X }} {{ chip }} chips: x is whole, s={{ S }}, b={{ B }}, i={{ I }}, and w is cut
+    along o. In the backward pass the all-reduce of x's gradient overlaps each chip's matmul for its part of w's gradient. How large must the
+    whole dimension o be, so that the all-reduce takes no longer than that matmul?"""
     return 2 * X * CHIPS[chip].bf16 / CHIPS[chip].ici_both
 
 
@@ -102,6 +125,11 @@ def columns_to_hide(chip, X, S, B, I):
     unit="KB",
     params={"L": [30, 54, 78], "H": [5120, 7168, 9216], "X": [4, 8, 16]},
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes",
+    hints=[
+        "How many bytes are pending in all?",
+        "Each layer has two scales of H float32 numbers: 2 · L · 4 · H bytes. An all-reduce sends 2 · (X − 1) / X of them.",
+        "2 · (X − 1) / X · 2 · L · 4 · H",
+    ],
 )
 def scale_gradients(L, H, X):
     """A model has {{ L }} layers with two norms each, and each norm has a scale `g[h]`, float32[{{ H }}], whole on all devices. Activations

@@ -1,26 +1,13 @@
-"""# K3 Two ways to say a layout
+"""# K3 Two ways to write a layout
 
-JAX says for every *dimension* which axes of the mesh cut it. PyTorch's DTensor says for every *axis of the mesh* what it does: a
-list of placements in the order of the mesh, carried out from left to right.
+JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis* what it
+does, in the order of the mesh. Axes apply from left to right. Neither language can say everything that the other
+can.
 
 | | mesh dp=2, fsdp=3, tp=4, array of shape (24, 8) |
 |---|---|
 | JAX | `P(("dp", "fsdp"), None, unreduced={"tp"})` |
 | DTensor | `["S(0)", "S(0)", "P"]` |
-
-`"S(d)"` cuts what is left of dimension d into equal parts, `"R"` leaves copies, `"P"` leaves summands of a partial sum. In a
-tuple the first axis makes the largest blocks. Of a spec, `spec.partitions` has the entries and `spec.unreduced` the axes along which
-sums are pending (a spec that has some refuses to be iterated). `axes_of` is given.
-
-**Tasks.** `to_dtensor(spec, shape, mesh)` returns the list of placements, `to_spec(placements, shape, mesh)` the PartitionSpec. Where one
-language cannot say what the other does, or no array can lie so, raise `ValueError`; never return something near it:
-
-- a tuple whose axes do not stand in the mesh's order: from left to right, the list cannot say it;
-- a dimension that its axes do not cut into equal parts;
-- a dimension that the array has not (the first is 0, none is -1), an axis that the mesh has not, an axis used twice, a list that is not as long as the mesh;
-- a placement that is none of `"R"`, `"S(d)"`, `"P"`: `"P(max)"` is no sum, and a `"SS(0, 3)"` cuts in strides.
-
-An axis of size 1 is an axis like the others: it keeps its place and its name, for the next mesh may be larger.
 
 ```
    12 rows, dp=2, fsdp=3           ("dp", "fsdp")      ("fsdp", "dp")
@@ -29,13 +16,46 @@ An axis of size 1 is an axis like the others: it keeps its place and its name, f
    dp=1, fsdp=0 1 2                67  89  ab          23  67  ab
 ```
 
-**Small case.** `P(None, "tp")` on the mesh above is `["R", "R", "S(1)"]`, and back. `P(("fsdp", "dp"))` raises `ValueError`: `["S(0)", "S(0)"]`
-would hand four of the six parts to the wrong devices, and every shape would still be right.
+`"S(d)"` cuts the rest of dimension d into equal parts, `"R"` leaves copies, `"P"` leaves a partial sum. In a tuple
+the first axis makes the largest blocks.
 
-**In real systems** checkpoints are converted between the two. FSDP over tensor parallelism makes such a tuple (tp has cut the
-weight before FSDP does), and DTensor has a strided shard for it.
+**Write** two functions. `axes_of` is given.
 
-**Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's placements.
+| | given | return |
+|---|---|---|
+| `to_dtensor(spec, shape, mesh)` | a `PartitionSpec`; `mesh` is a dict from axis to size | one placement per mesh axis |
+| `to_spec(placements, shape, mesh)` | one placement per mesh axis | the `PartitionSpec` |
+
+Read a spec by `spec.partitions` (its entries) and `spec.unreduced` (axes with pending sums). JAX refuses to iterate
+a spec with unreduced axes.
+
+**What is checked**
+
+| check | rule |
+|---|---|
+| both: cuts | axes that cut dimensions, alone and several together |
+| both: partial sums | unreduced axes |
+| `to_dtensor`: size 1 | an axis of size 1 keeps its place and name |
+| `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |
+| both: refused | `ValueError`: parts that are not equal, or an axis that is used twice |
+| | a dimension that the array lacks (0 is the first, −1 is none), an axis that the mesh lacks |
+| | a list not as long as the mesh; other placements, such as `"P(max)"` or `"SS(0, 3)"` |
+
+Never return a layout that is only similar.
+
+**Symbols.** In the questions r dimensions and k mesh axes.
+
+**Small case.** `P(None, "tp")` on the mesh above is `["R", "R", "S(1)"]`, and back. `P(("fsdp", "dp"))` raises
+`ValueError`. `["S(0)", "S(0)", "R"]` would give four of the six parts to the wrong devices, and every shape would
+still be right.
+
+## Going further
+
+**In real systems.** Programs convert checkpoints between the two. FSDP over tensor parallelism makes such a tuple,
+because tp cuts the weight before FSDP does. DTensor has a strided shard for it.
+
+**Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
+placements.
 """
 
 import math
@@ -55,16 +75,16 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "One placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
+        "The list has one placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
         "Start with R everywhere. For each dimension look at the order of its axes and at its size; then write S(d) at each of them.",
         "order = [list(mesh).index(axis) for axis in axes]; raise ValueError if order != sorted(order) or shape[dim] % parts",
     ]
 )
 def to_dtensor(spec, shape, mesh):
-    """The placements that say what a PartitionSpec says.
+    """Return the placements of the layout that a PartitionSpec describes.
 
     Args: spec, perhaps with unreduced axes; shape of the whole array; mesh is a dict from axis to size, in the mesh's order.
-    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list says it.
+    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list describes it.
     """
     found = dict.fromkeys(mesh, "R")
     if len(spec.partitions) > len(shape) or not spec.unreduced <= mesh.keys():
@@ -90,7 +110,11 @@ def to_dtensor(spec, shape, mesh):
     ]
 )
 def to_spec(placements, shape, mesh):
-    """The PartitionSpec that says what a list of placements says; arguments as in to_dtensor. Raises ValueError if there is none."""
+    """Return the PartitionSpec of the layout that a list of placements describes.
+
+    Args: placements, one for each axis of the mesh; shape and mesh as in to_dtensor.
+    Returns: a PartitionSpec. Raises ValueError if no spec describes it.
+    """
     cuts = {f"S({dim})": [] for dim in range(len(shape))}
     pending = set()
     for axis, place in zip(mesh, placements, strict=True):
@@ -110,19 +134,33 @@ def to_spec(placements, shape, mesh):
     unit="",
     params={"r": [2, 3, 4], "k": [3, 4, 5]},
     model="layouts as specs can say them; tuples that differ in their order are different specs",
+    hints=[
+        "How many specs are there, and how many lists?",
+        "A list chooses one of r + 2 words for each axis. A spec also orders the axes that cut one dimension; the other axes are unreduced or copies.",
+        "the sum over j of k! / (k − j)! · C(j + r − 1, j) · 2^(k − j), minus (r + 2)^k",
+    ],
 )
 def specs_without_a_list(r, k):
-    """An array of rank {{ r }} lies on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, or is unreduced, or leaves copies. How
-    many of the PartitionSpecs for it can no list of `"R"`, `"S(d)"`, `"P"` say?"""
+    """An array of rank {{ r }} is on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, or is unreduced, or leaves copies.
+    Count the PartitionSpecs that describe such layouts. How many of them can no list of `"R"`, `"S(d)"`, `"P"` describe?"""
     ordered = (math.perm(k, j) * math.comb(j + r - 1, j) * 2 ** (k - j) for j in range(k + 1))
     return sum(ordered) - (r + 2) ** k
 
 
-@exercise.spec(points=0.5, axes=["dp", "fsdp", "tp"], params={"rows": ["fsdp", "tp"], "dim": [0, 1]})
+@exercise.spec(
+    points=0.5,
+    axes=["dp", "fsdp", "tp"],
+    params={"rows": ["fsdp", "tp"], "dim": [0, 1]},
+    hints=[
+        'What does `psum_scatter` do to the axis `"dp"`?',
+        "It adds over dp, so the gradient is no longer unreduced. It cuts the local block's dimension once more by dp.",
+        'a dimension that is cut already gets a tuple: its own axis first, then "dp"',
+    ],
+)
 def scattered_gradient(rows, dim):
     """On a mesh dp=2, fsdp=3, tp=4 the gradient of a weight of shape (48, 96) is `P("{{ rows }}", "{{ "tp" if rows == "fsdp" else "fsdp" }}",
-    unreduced={"dp"})`. In `shard_map` each device calls `jax.lax.psum_scatter(g, "dp", scatter_dimension={{ dim }}, tiled=True)` on what it
-    holds. How does the gradient lie then?"""
+    unreduced={"dp"})`. In `shard_map` each device calls `jax.lax.psum_scatter(g, "dp", scatter_dimension={{ dim }}, tiled=True)` on its part
+    `g`. Which PartitionSpec does the gradient have then?"""
     entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
     entries[dim] = (entries[dim], "dp")
     return P(*entries)

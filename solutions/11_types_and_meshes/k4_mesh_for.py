@@ -1,28 +1,16 @@
 """# K4 A mesh for these strategies
 
-A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 stands at (1, 1, 1). A node
-holds consecutive ranks, and inside it links are several times as fast: so the order of the axes decides who talks over which wire.
+A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1).
+A node holds consecutive ranks and has much faster links inside. So the order of the axes decides which groups use
+these links.
 
-| axis | what is cut | who talks |
+| axis | cuts | communication |
 |---|---|---|
-| `pp` | layers | neighbouring stages, now and then |
-| `dp_replicate` | the batch | all-reduce of gradients, once a step |
-| `dp_shard` | the batch, and the weights (FSDP) | gathers and scatters of weights, in each layer |
-| `cp` | sequences | keys and values in each attention; the weights lie as on `dp_shard` |
-| `tp` | matrices | activations, several times in each layer |
-
-**Tasks.**
-
-1. `mesh_for(strategies, devices, node)`: the axes of a mesh with their sizes, outermost first, one for each strategy (also where its
-   size is 1: code asks the mesh for the axis by its name). A size of -1
-   (one at most) takes what the others leave. Each group of `tp` lies in one node; then each group of `cp` touches as few nodes
-   as it can; and `dp_shard` is inside `dp_replicate`. The rest is up to you. `ValueError` where the sizes do not multiply to
-   `devices`, or where `tp` does not divide a node.
-2. `groups(mesh, axes)`: the ranks that talk when a collective runs over these axes: lists of ranks that differ along them only
-   (a *fibre* of the mesh).
-3. `axes_for(what, mesh)`: the axes, in the order of the mesh, along which ranks (`"batch"`) read different sequences, (`"loss"`)
-   have a share of the loss, and of the gradients, that must be summed, (`"weights"`) hold different parts of a weight under FSDP.
-   Meshes have their axes in any order here: go by the names.
+| `pp` | layers | neighbouring stages, seldom |
+| `dp_replicate` | the batch | gradients, once a step |
+| `dp_shard` | the batch, the weights (FSDP) | weights, in each layer |
+| `cp` | sequences, the weights (FSDP) | keys and values, in each layer |
+| `tp` | matrices | activations, often in each layer |
 
 ```
    dp_shard=3, tp=2    tp=0 tp=1    groups over tp        [0 1] [2 3] [4 5]
@@ -31,11 +19,41 @@ holds consecutive ranks, and inside it links are several times as fast: so the o
           dp_shard=2     4    5     nodes of 2: each tp stays in one
 ```
 
-**Small case.** {"tp": 4, "cp": 2, "dp_shard": -1} on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of cp, such as [0, 4], stays in a
-node. With tp outermost, [0, 8, 16, 24] would be a group of tp, each rank in another node.
+**Write** three functions. A mesh is a list of (axis, size), outermost first.
 
-**In real systems** training frameworks build their meshes so, some with `pp` outermost, some with the data axes. cp counts as data for the
-loss and for FSDP, though the batch has not more sequences for it.
+| | returns |
+|---|---|
+| `mesh_for(strategies, devices, node)` | a mesh; a size of −1 (one at most) takes what the others leave |
+| `groups(mesh, axes)` | lists of ranks that differ along these axes only |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the mesh's (any) order |
+
+**What is checked**
+
+| check | rule |
+|---|---|
+| `mesh_for`: sizes | one axis for each strategy, also of size 1 |
+| `mesh_for`: near | each group of tp is in one node; then groups of cp touch as few nodes as possible |
+| `mesh_for`: inner | dp_shard is inside dp_replicate |
+| `mesh_for`: refused | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
+| `groups` | the groups, in any order |
+| `axes_for` | batch: along them ranks read different sequences |
+| | loss: shares of the loss, and of the gradients, must be summed |
+| | weights: ranks hold different parts of a weight that FSDP gathers |
+
+The other axes may have any order.
+
+**Symbols.** In the questions P, R, S, C, T are the sizes of the axes, V bytes of an array, n GPUs of a group, w
+bytes/s that one GPU sends.
+
+**Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of
+cp, such as [0, 4], stays in a node.
+
+## Going further
+
+**The small case** with tp outermost: [0, 8, 16, 24] would be a group of tp, with each rank in a different node.
+
+**In real systems.** Training frameworks build their meshes in this way, some with `pp` outermost, some with the
+data axes. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
 
 **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.
 """
@@ -51,16 +69,16 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "Who talks most stands last: then its ranks are neighbours. Settle the sizes first.",
-        "From the outermost: pp, dp_replicate, dp_shard, cp, tp, those that are asked for. -1 becomes devices // (product of the others).",
+        "Which axis communicates most? Put it last: then its ranks are neighbours. Compute the sizes first.",
+        "From the outermost: pp, dp_replicate, dp_shard, cp, tp, if they are in strategies. -1 becomes devices // (product of the others).",
         "sizes = {axis: strategies[axis] for axis in ORDER if axis in strategies}; node % sizes.get('tp', 1) must be 0",
     ]
 )
 def mesh_for(strategies, devices, node):
-    """The axes of a mesh, outermost first.
+    """Return the axes of a mesh, outermost first.
 
     Args:
-        strategies: a dict from axis to size, in no particular order; a size of -1 is what the others leave.
+        strategies: a dict from axis to size, in no particular order; a size of -1 takes what the others leave.
         devices: in all. node: devices in a node; it divides devices.
     Returns: a list such as [("dp_shard", 4), ("tp", 2)]. Raises ValueError if there is no such mesh.
     """
@@ -82,7 +100,7 @@ def mesh_for(strategies, devices, node):
     ]
 )
 def groups(mesh, axes):
-    """The groups of ranks that talk in a collective over these axes.
+    """Return the groups of ranks that communicate in a collective over these axes.
 
     Args: mesh as mesh_for returns it; axes is a tuple of its names. Returns: a list of lists of ranks, in any order.
     """
@@ -96,13 +114,13 @@ def groups(mesh, axes):
 
 @exercise.function(
     hints=[
-        "Which axes give a rank other tokens than its neighbour has? Other sequences, or another part of the same ones?",
-        "cp cuts sequences, so each rank has a part of the loss; and FSDP cuts a weight over all ranks that would hold the same one.",
+        "Along which axes do ranks have different tokens? Different sequences, or different parts of one sequence?",
+        "cp cuts sequences, so each rank has a part of the loss. FSDP cuts a weight over all ranks that would hold copies of it, also those along cp.",
         '{"batch": (dp_replicate, dp_shard), "loss": these and cp, "weights": (dp_shard, cp)}, those that are in the mesh',
     ]
 )
 def axes_for(what, mesh):
-    """The axes along which ranks have different data, shares of the loss, or parts of a weight.
+    """Return the axes along which ranks have different data, shares of the loss, or parts of a weight that FSDP gathers.
 
     Args: what is "batch", "loss" or "weights"; mesh is a list of (axis, size) in any order. Returns: a tuple of names.
     """
@@ -119,11 +137,17 @@ def axes_for(what, mesh):
     unit="ms",
     params={"T": [2, 4, 8], "L": [36, 60], "B": [4096, 6144, 10240], "D": [5120, 7168]},
     model="an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is what one GPU can send; nothing overlaps",
+    hints=[
+        "Which bandwidth does one GPU have between nodes?",
+        "8 GPUs share 400 GB/s, so each has 50 GB/s. Each all-reduce moves V = 2 · B · D bytes.",
+        "4 · L all-reduces · 2 · V · (T − 1) / T / (50 GB/s)",
+    ],
 )
 def tp_outermost_time(T, L, B, D):
-    """{{ L }} layers on H100s, nodes of 8, with tp={{ T }} and dp_shard=16. In each layer a step has four all-reduces over tp, of activations bfloat16[{{ B }}, {{ D }}].
-    By mistake tp is the outermost axis, so that no two GPUs of one of its groups share a node: the 8 GPUs of a node, which all-reduce at the
-    same time, share 400 GB/s to other nodes instead of 450 GB/s each inside. How long do the all-reduces of a step take?"""
+    """A model has {{ L }} layers on H100s, in nodes of 8, with tp={{ T }} and dp_shard=16. In each layer a step has four all-reduces over tp, of
+    activations bfloat16[{{ B }}, {{ D }}]. By mistake tp is the outermost axis, so each GPU of a group is in a different node. The 8 GPUs of a node
+    all-reduce at the same time and share 400 GB/s to other nodes. Inside the node each would have 450 GB/s. How long do the all-reduces of a step
+    take?"""
     return 4 * L * 2 * (2 * B * D) * (T - 1) / T / (400e9 / 8)
 
 
@@ -133,8 +157,13 @@ def tp_outermost_time(T, L, B, D):
     params={"P": [2, 4], "R": [3, 5], "S": [8, 12, 16, 20, 24, 28], "C": [2, 4, 8], "T": [2, 4]},
     where=lambda P, R, S, C, T: C != T,
     model="ranks numbered with the last axis fastest, nodes of 8 consecutive ranks",
+    hints=[
+        "Over which axes are weights gathered, and how far apart are their ranks?",
+        "Over dp_shard and cp. tp is inside of them and pp and dp_replicate are outside, so one group covers a stretch of S · C · T consecutive ranks.",
+        "the stretch divided by 8 ranks for each node",
+    ],
 )
 def nodes_of_a_weight(P, R, S, C, T):
-    """On the mesh pp={{ P }}, dp_replicate={{ R }}, dp_shard={{ S }}, cp={{ C }}, tp={{ T }}, outermost first, with nodes of 8: in how many nodes are
-    the ranks that gather one weight under FSDP, that is one group over the axes `axes_for("weights", mesh)`?"""
+    """A mesh is pp={{ P }}, dp_replicate={{ R }}, dp_shard={{ S }}, cp={{ C }}, tp={{ T }}, outermost first, with nodes of 8. One group over the axes
+    `axes_for("weights", mesh)` gathers a weight under FSDP. In how many nodes are the ranks of this group?"""
     return S * C * T / 8

@@ -1,18 +1,8 @@
 """# K5 Names for dimensions, rules for axes
 
-A model is written once and run on many meshes. So its arrays do not name axes of a mesh: each dimension has a *logical* name, and a
-list of rules says which axes cut it. Another mesh or another strategy is another list; the model stays as it is.
-
-**Task.** Write `spec_of(names, rules, mesh)`, the PartitionSpec of an array. `names` has a name, or None (whole), for each dimension, no
-name twice. `rules` is a list of pairs of a name and an axis, a tuple of axes, or None. The rules are tried from first to last:
-
-- A rule serves the dimension of its name, unless a rule before it has served that dimension already.
-- All its axes must be in the mesh, and free: an axis cuts one dimension of an array at most. Otherwise the rule is skipped as a whole,
-  and a later one for the same name may serve instead.
-- A rule with None serves, too: it leaves the dimension whole, whatever comes later.
-- A name that has rules, but none that serves, leaves its dimension whole. A name without any rule is an error: `ValueError`.
-
-`axes_of` is given.
+One model runs on many meshes. So its arrays do not name mesh axes: each dimension has a *logical* name. A list of
+rules says which axes cut a name's dimensions. For another mesh or strategy you change the list, and the model stays
+as it is.
 
 ```
    rules                        ("batch", "seq", "heads")     on dp=2, tp=4
@@ -23,11 +13,39 @@ name twice. `rules` is a list of pairs of a name and an axis, a tuple of axes, o
                                 P("dp", None, "tp")
 ```
 
-**Small case.** With the rules above, ("batch", "seq") alone is `P("dp", "tp")`: here nobody takes tp before seq. With the rule for seq in front
-of that for heads, all three are `P("dp", "tp", None)`: the order of the *rules* decides who is first, not that of the dimensions.
+**Write** `spec_of(names, rules, mesh)`. `axes_of` is given.
 
-**In real systems** Flax and MaxText have lists of this kind, dozens of rules long. What becomes of a rule whose axes are not all there differs
-from one to the other, so read it up.
+| | type |
+|---|---|
+| `names` | a tuple: a name or None (whole) for each dimension, no name twice |
+| `rules` | list of (name, an axis, a tuple of axes, or None) |
+| `mesh` | dict from axis to size |
+| returns | the `PartitionSpec` of the array |
+
+**What is checked**
+
+| check | rule |
+|---|---|
+| names | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
+| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
+| order | the rules are tried from first to last, in whatever order the dimensions are |
+| missing axes | a rule with an axis that the mesh lacks is skipped as a whole |
+| None | a rule with None applies, too: the dimension stays whole, whatever rules follow |
+| no rule | `ValueError` for a name that no rule has |
+
+After a skipped rule a later rule for the same name may still apply.
+
+**Symbols.** In the questions → separates a rule's name from its axes; B, S, E, F are sizes of batch, seq, embed,
+mlp.
+
+**Small case.** With the rules above, ("batch", "seq") alone is `P("dp", "tp")`: no other dimension takes tp first.
+With the rule for seq in front of that for heads, all three names give `P("dp", "tp", None)`. The order of the
+*rules* decides, not that of the dimensions.
+
+## Going further
+
+**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They differ in what happens to
+a rule if some of its axes are missing; their documentation says it.
 
 **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.
 """
@@ -47,13 +65,13 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Who goes first, dimensions or rules? Make the outer loop accordingly.",
-        "Keep two things while you go through the rules: what each name has got (None counts), and which axes are taken.",
+        "What decides the order, dimensions or rules? Write the outer loop over that.",
+        "Keep two things while you go through the rules: the entry of each name so far (None counts), and the axes that are taken.",
         "if name in names and name not in served and all(axis in mesh and axis not in taken for axis in axes_of(entry)): ...",
     ]
 )
 def spec_of(names, rules, mesh):
-    """The PartitionSpec of an array whose dimensions have these names.
+    """Return the PartitionSpec of an array whose dimensions have these names.
 
     Args:
         names: a tuple with a name or None for each dimension.
@@ -80,11 +98,16 @@ def spec_of(names, rules, mesh):
         "mesh": [(2, 3, 4), (3, 2, 8), (2, 4, 8), (4, 3, 2)],
     },
     model="bfloat16, 2 bytes; 1 MB is 10^6 bytes",
+    hints=[
+        "Which axes does each array get, when a rule may not use an axis twice in one array?",
+        "`x`: batch takes dp and fsdp, seq takes tp, and embed finds fsdp used. `w`: mlp takes tp, embed takes fsdp.",
+        "2 · B · S · E / (dp · fsdp · tp) + 2 · E · F / (fsdp · tp)",
+    ],
 )  # fmt: skip
 def bytes_by_rules(B, S, E, F, mesh):
-    """The rules, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has dp={{ mesh[0] }}, fsdp={{ mesh[1] }},
+    """The rules are, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has dp={{ mesh[0] }}, fsdp={{ mesh[1] }},
     tp={{ mesh[2] }}. `x` is bfloat16[{{ B }}, {{ S }}, {{ E }}], named (batch, seq, embed), and `w` bfloat16[{{ E }}, {{ F }}], named (embed, mlp). How many MB
-    of the two does one device hold?"""
+    of the two arrays does one device hold?"""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp * tp) + 2 * E * F / (fsdp * tp)
 
@@ -93,9 +116,14 @@ def bytes_by_rules(B, S, E, F, mesh):
     points=0.5,
     axes=["dp", "fsdp", "tp"],
     params={"first": ["heads", "seq"], "weight": ["embed", "mlp"], "mesh": ["dp and tp", "dp, fsdp and tp"]},
+    hints=[
+        "Which rules can still be used when an earlier one has taken their axes?",
+        "Go through the rules in their order. A rule counts only if the mesh has all its axes and the array has not used any of them.",
+        "batch comes first: it takes (dp, fsdp) if the mesh has both, else the later rule gives it dp; nothing is left for the last name",
+    ],
 )
 def spec_by_rules(first, weight, mesh):
     """On a mesh of {{ mesh }}, the rules are, in this order: batch → (dp, fsdp), {{ first }} → tp, {{ "seq" if first == "heads" else "heads" }} → tp,
-    batch → dp, {{ weight }} → fsdp, {{ weight }} → dp. Which PartitionSpec has an array named (seq, batch, heads, {{ weight }})?"""
+    batch → dp, {{ weight }} → fsdp, {{ weight }} → dp. Which PartitionSpec does an array named (seq, batch, heads, {{ weight }}) get?"""
     batch, last = (("dp", "fsdp"), None) if "fsdp" in mesh else ("dp", None)
     return P("tp" if first == "seq" else None, batch, "tp" if first == "heads" else None, last)

@@ -1,7 +1,8 @@
 """# L1 Read a compiled program
 
-What a program sends is decided by the compiler, and written in its own text: `jax.jit(f).lower(...).compile().as_text()`. It says what one
-device does, so all shapes in it are local. This is a part of such a text, of seven layers on a TPU, three times over:
+The compiler decides what a program sends, and its text shows it: `jax.jit(f).lower(...).compile().as_text()`. The
+text is one device's program, so all its shapes are local. Below is a part of such a text: seven layers on a TPU, in
+a loop of three rounds.
 
 ```
 %cond (p: (s32[], bf16[768,1024])) -> pred[] {
@@ -14,27 +15,50 @@ device does, so all shapes in it are local. This is a part of such a text, of se
   %g = bf16[1,1024,256] all-gather(%w), replica_groups={{0,4},{1,5},...
 ```
 
-**Tasks.** `device_groups(text)` reads who talks to whom; `collectives(hlo)` lists what is sent, each `(kind, bytes, groups, trips)`, sorted.
+**Write** two functions. `computations`, `size`, `ITEMSIZE` and `KINDS` are given.
 
-- *groups*: `{{0,4},{1,5}}` is a list of groups. `[4,2]<=[2,4]T(1,0)` is computed: number 2·4 devices in order, as an array [2,4];
-  transpose it; read it row by row as 4 groups of 2. Of a `collective-permute`, groups are the pairs `[from, to]`.
-- *kind*: the opcode, such as `all-gather`. Names mean nothing: `%psum_invariant.7` is an `all-reduce`, `%while.3` may be anything.
-- *bytes*: of the operands of one device, each time; all of them where there are several (a tuple).
-- *trips*: how often it runs. A loop's counter goes up from 0 by 1, below the one constant in its condition; the body's loops multiply.
-  CPU also prints `known_trip_count`, TPU does not.
-- `all-to-all-start` and `all-to-all-done` are one transfer, whose opcode is `all-to-all`.
-- A collective may stand in a computation that a `fusion` calls (`calls=%...`). Where TPU runs a gather beside products, it writes
-  it into each fusion that carries it on, with a `chain_id`. It is one gather; it begins where `AsyncCollectiveStart` stands beside it.
+| | given | return |
+|---|---|---|
+| `device_groups(text)` | `{{0,4},{1,5}}` or `[4,2]<=[2,4]T(1,0)` | groups: lists of devices |
+| `collectives(hlo)` | a program's text | sorted list of (kind, bytes, groups, trips), one for each line that sends |
 
-**Small case.** `%g` above: 512·256 bfloat16 in each of 7 rounds, in each of 3: `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
+| | meaning |
+|---|---|
+| groups | `[4,2]<=[2,4]T(1,0)`: number 8 devices as an array [2,4], transpose it, read 4 groups of 2 by rows |
+| | of a `collective-permute`: the pairs [from, to] |
+| kind | the opcode; names mean nothing. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
+| bytes | of all operands of one device, each time that the line runs |
+| trips | how often it runs: a loop counts from 0 by 1 to the constant in its condition; nested loops multiply |
 
-The texts are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines. Those of the checks that you can run stand in
-`_public/l1_collectives.py`; graded ones are others, some with new names, devices, types and rounds, or with a line twice. Make your own: compile a program.
+**What is checked**
 
-**In real systems**: the first question on a slow step is what the compiler put in that nobody asked for; this is how to see it. The newest
-JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`; none of these texts has it.
+| check | texts |
+|---|---|
+| `device_groups` | lists, and grids transposed and cut |
+| `collectives`: straight | CPU, no loops, several operands; equal lines count twice |
+| `collectives`: loops | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
+| `collectives`: transfers | started on one line and done on another |
+| `collectives`: fusions | computations that a `fusion` calls (`calls=%...`) |
 
-**Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous HLO instructions".
+TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is one gather: count it where
+`AsyncCollectiveStart` is.
+
+**Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
+
+**Small case.** `%g`: 512 · 256 bfloat16, 262,144 bytes, in 7 rounds of 3: `("all-gather", 262144, [[0, 4], [1, 5],
+[2, 6], [3, 7]], 21)`.
+
+## Going further
+
+**The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
+`_public/l1_collectives.py` has those of the checks that you can run. Graded texts differ: some have new names,
+devices, types and rounds, or a line twice. To make your own, compile a program.
+
+**In real systems.** The first question on a slow step is what the compiler added without a request. This is how to
+see it. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. None of these texts has that form.
+
+**Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous
+HLO instructions".
 """
 
 import re
@@ -78,7 +102,7 @@ def computations(hlo):
     ]
 )
 def device_groups(text):
-    """The groups that ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)`` stands for, as lists of devices in the order of the text."""
+    """Return the groups of ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)``, as lists of devices in the order of the text."""
     if text.startswith("{"):
         return [[int(n) for n in group.split(",")] for group in re.findall(r"\{([\d,]+)\}", text)]
     shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
@@ -89,13 +113,13 @@ def device_groups(text):
 
 @exercise.function(
     hints=[
-        "Begin with the first computation. Which lines send something, which run other computations, and how often?",
-        "Visit a computation with the number of times that it runs: a while visits its body that often times its own rounds, a fusion what it calls.",
+        "Begin with the first computation. Which lines send data, which run other computations, and how often?",
+        "Visit each computation with the number of times that it runs. A while visits its body with that number times its own rounds, a fusion visits the computation that it calls.",
         "kind = opcode.removesuffix('-start'); bytes: sum over operands of the shape that this computation gave each; skip a chain_id elsewhere.",
     ]
 )
 def collectives(hlo):
-    """Every collective that the program runs, as (kind, bytes, groups, trips), sorted; twice where two lines send alike."""
+    """Return every collective that the program runs, as (kind, bytes, groups, trips), sorted; two equal lines give two entries."""
     parts, entry = computations(hlo)
     found = []
 
@@ -122,7 +146,7 @@ def collectives(hlo):
 
 @exercise.given
 def size(shape):
-    """Bytes of a shape such as bf16[8,4]{1,0}, or of all in a tuple."""
+    """Return the bytes of a shape such as bf16[8,4]{1,0}, or of all shapes in a tuple."""
     arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
     return sum(ITEMSIZE[dtype] * prod(int(n) for n in dims.split(",") if n) for dtype, dims in arrays)
 
@@ -131,9 +155,14 @@ def size(shape):
     points=1, unit="MB", model="each chunk is passed on until all have it; what one device sends; 1 MB is 10^6 bytes",
     params={"M": [2, 4], "L": [12, 20], "A": [256, 384], "B": [1024, 3072], "G": [4, 8], "N": [4, 8, 16]},
     where=lambda M, L, A, B, G, N: G != N,
+    hints=[
+        "How often does the instruction run, and how large is one group?",
+        "It runs M · L times. `[G,N]` means G groups of N devices: each device passes on N − 1 shards of bf16[A, B].",
+        "M · L · (N − 1) · 2 · A · B",
+    ],
 )  # fmt: skip
 def sent_by_loops(M, L, A, B, G, N):
-    """In the body of a loop of {{ L }} rounds, inside of a loop of {{ M }} rounds, stands
+    """The body of a loop of {{ L }} rounds, inside a loop of {{ M }} rounds, has the line
     `%all-gather-start.1 = (bf16[{{ A }},{{ B }}], bf16[{{ A * N }},{{ B }}]) all-gather-start(%w), replica_groups=[{{ G }},{{ N }}]<=[{{ N }},{{ G }}]T(1,0), dimensions={0}`,
-    and further down its `all-gather-done`. How many bytes does one device send for it while the program runs?"""
+    and further down its `all-gather-done`. How many bytes does one device send for this gather while the program runs?"""
     return M * L * (N - 1) * 2 * A * B

@@ -1,27 +1,6 @@
 """# M1 A transformer block on three axes
 
-One mesh, three axes, a job for each: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units.
-
-**Task.** Write two functions of global arrays, each one `jax.shard_map` around all that it does. `norm`, layouts, RATE and LIMIT are given.
-
-- `block(params, x)`: causal attention, then an MLP; each is given `norm` of what comes in, and added to it. Of a head the scores are
-  `q · k / √d`, and a query sees the positions *of the text* up to its own. The MLP is `silu(n @ up) @ down`. Gradients
-  are asked too, from outside: leave `check_vma` on, and JAX finds them.
-- `train_step(params, x, y)`: the loss is the mean of `(block(params, x) − y)²` over all B·T·D numbers. With its gradient g, and |g|
-  = √Σg² over all parameters, each counted once: return `p − RATE · g · min(1, LIMIT / |g|)` for each, the loss, and |g|.
-
-**Budget.** What a device sends; single numbers and padding come free.
-
-| over | forward | backward |
-|---|---|---|
-| tp | two all-reduces of its rows, [B/dp, T/sp, D] | as much again, and of the scales' gradients |
-| sp | what brings it K and V of its heads | twice as much |
-| dp and sp | nothing | one all-reduce of its parameters over both axes |
-
-The clock times `train_step` on v5p:2x2x2, in bfloat16, with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes like these. There the program is
-the same as for small arrays in bfloat16, operation by operation: only sizes differ. It computes nothing more than once again and
-takes no longer than twice its products and all its collectives. Beside parameters and rows it may hold its scores,
-[B/dp, H/tp, T/sp, T], and their softmax in the dtype of `x`. A copy of them in float32 is too much.
+One mesh has three axes: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units.
 
 ```
    x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F
@@ -33,6 +12,46 @@ takes no longer than twice its products and all its collectives. Beside paramete
 
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
+
+**Write** two functions of global arrays, each one `jax.shard_map`. Names in capitals and `norm` are given.
+
+| | returns |
+|---|---|
+| `block(params, x, *, mesh)` | x ← x + attention(norm(x)); then x + MLP(norm(x)) |
+| `train_step(params, x, y, *, mesh)` | (p − RATE · g · min(1, LIMIT/‖g‖) for each parameter, loss, ‖g‖) |
+
+Attention is causal by positions of the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. Arrays
+are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all
+numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. JAX differentiates `block`: leave
+`check_vma` on.
+
+**What is checked** (single numbers and padding are free)
+
+| check | rule |
+|---|---|
+| `block` | result and gradients of one device |
+| `train_step` | parameters, loss and norm of one device, also in bfloat16 |
+| `block`: sent, forward | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
+| `block`: sent, backward | tp: as much, and the scales' gradients; sp: twice as much |
+| | dp and sp: one all-reduce of a device's parameters over both |
+| sent by `train_step` | both together |
+| its work | the same program at real sizes; at most one more forward pass of matmuls |
+| its memory | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
+| its time | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
+
+So you may gather K and V again in the backward pass.
+
+**Symbols.** T positions, H heads of d, F hidden units; b texts and T/sp positions on a device; V bytes, W both-way
+bandwidth, C FLOP/s. In questions F = 4·D, H·d = D, bfloat16; mesh axes are rings.
+
+**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. Rows are [3, 6, 10], 720 bytes; an all-reduce sends 720,
+the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
+
+## Going further
+
+**Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes
+like these. There the program must be the same as for small arrays in bfloat16, operation by operation; only sizes
+differ. A device's scores are [B/dp, H/tp, T/sp, T].
 
 **In time**, as the course's clock lays it out: `train_step` with the sizes above on 2x2x2 v5p chips, an axis of the
 mesh along each; `D` is a product, `k` is other work of the core, `G` is an all-gather, `S` is a reduce-scatter and
@@ -50,18 +69,17 @@ link sp+    G     G                                               SS    RRRR
 link sp-    G     G                                               SS    RRRR
 ```
 
-**Small case.** B=6, T=12, D=10, 6 heads of 3, F=14, float32, dp=tp=sp=2: rows are [3, 6, 10], 720 bytes, of which an all-reduce sends
-2 · 1/2 · 720 = 720; 1440 forward. K is [3, 6, 3, 3], 648 bytes; to gather K and V sends 1296.
+The picture is of the *ideal* profile: every collective runs beside the core. By v5p's own profile only permutes do.
+There these all-reduces, gathers and scatters are fully exposed: 0 % of their time is hidden.
 
-**In the questions** a block is in bfloat16, with F = 4·D and H·d = D. Each axis of the mesh is a ring, one axis of a slice of v5p. Each place
-along dp has b texts of T positions, of which a place along sp has T/sp.
+**The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
+sizes above. To take part, set `leaderboard_name`; you are shown by that name alone. It has letters, digits, blanks,
+- and _, 30 at most. Do not use a person's name.
 
-**The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the sizes above. Who wants to
-be on it sets `leaderboard_name`, by which alone they are shown: letters, digits, blanks, - and _, 30 at most, and nobody's name.
+**In real systems.** This is the mesh of a large run, without pipelines and experts.
 
-**In real systems**: the mesh of a large run, without pipelines and experts.
-
-**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al., *Reducing Activation Recomputation*.
+**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al.,
+*Reducing Activation Recomputation*.
 """
 
 import jax
@@ -90,7 +108,7 @@ leaderboard_name = exercise.given("")  # "": not on the leaderboard
 
 @exercise.given
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
@@ -114,13 +132,13 @@ def on_device(params, x):
 
 @exercise.task(
     hints=[
-        "Walk through it for one device: which of its products are parts of a sum, and what does a query need that is elsewhere?",
-        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp behind `out` and behind `down`, and nowhere else.",
+        "Follow one device: which of its matmuls give parts of a sum, and which arrays of other devices does a query need?",
+        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp after `out` and after `down`, and nowhere else.",
         "x += psum(einsum('bthk,hkd->btd', attention(q, k, v), params['out']), 'tp'); x + psum(silu(norm(x, ...) @ up) @ down, 'tp')",
     ]
 )
 def block(params, x, *, mesh):
-    """The block's result, in layout ROWS.
+    """Return the block's result, in layout ROWS.
 
     Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
     Returns: float32[B, T, D] in layout ROWS.
@@ -130,16 +148,16 @@ def block(params, x, *, mesh):
 
 @exercise.task(
     hints=[
-        "Who has copies of a gradient, who has other parts of it, and who has other rows? With check_vma on, which sums are done for you?",
-        "Divide by all numbers, not by a device's. Of what is cut over tp, squares are summed over tp; copies are counted once.",
+        "Which devices have copies of a gradient, which have other parts of it, and which have other rows? With check_vma on, which sums does JAX make?",
+        "Divide by all numbers, not by a device's. Sum the squares of arrays that are cut over tp over tp; count copies once.",
         "norm = sqrt(psum(squares of qkv, out, up and down, 'tp') + squares of before and between); psum(loss, ('dp', 'sp'))",
     ]
 )
 def train_step(params, x, y, *, mesh):
-    """One step on the mean squared error, with its gradient clipped.
+    """Make one step on the mean squared error, with its gradient clipped.
 
     Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are those of the whole batch.
     """
 
     def local(params, x, y):
@@ -186,15 +204,15 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
-        "For each: which array, how large is it where it is whole along the axis that talks, and how often does it go?",
+        "For each part: which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
         "Rows [b, T/sp, D], four all-reduces. K and V [b, T, D/tp], two gathers and two reduce-scatters. Parameters 12·D²/tp, once.",
         "n numbers of parameters take 3 · 2 · n FLOPs for each position; scores and sums of V 3 · 4 · T · D/tp.",
     ],
 )
 def block_times(chip, dp, sp, tp, b, T, D):
-    """How long does each part of a block take on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}? Forward and
-    backward: a chip's products, all that goes over tp (`rows`), K and V and their gradients over sp (`keys`), the parameters'
-    gradients over dp and sp (`gradients`)."""
+    """A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
+    their gradients. `gradients`: the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
+    tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the forward and backward pass together?"""
     return times_of(chip, dp, sp, tp, b, T, D)
 
 
@@ -204,10 +222,16 @@ def block_times(chip, dp, sp, tp, b, T, D):
     params=SIZES,
     where=lambda sp, b, T, **_: b * T // sp <= 4096,
     model=f"{BOOK}; gradients travel beside the backward products, two thirds of all, and nothing else runs beside anything",
+    hints=[
+        "Which parts follow one another, and which part runs beside something?",
+        "Forward matmuls, rows, and keys follow one another. The gradients travel beside the backward matmuls, two thirds of all.",
+        "matmuls / 3 + rows + keys + the longer of (2 / 3 of the matmuls) and gradients",
+    ],
 )
 def block_step(chip, dp, sp, tp, b, T, D):
-    """How long does a block take on {{ chip }}, forward and backward, with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}? Products
-    wait for rows, K and V, and these for products; only the parameters' gradients have time, until the backward products are done."""
+    """In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered once. Only the all-reduce of the parameters'
+    gradients overlaps the matmuls of the backward pass. How long does a block take on {{ chip }}, forward and backward pass together, with
+    dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}?"""
     time = times_of(chip, dp, sp, tp, b, T, D)
     return time["products"] / 3 + time["rows"] + time["keys"] + max(time["products"] * 2 / 3, time["gradients"])
 
@@ -222,10 +246,15 @@ def block_step(chip, dp, sp, tp, b, T, D):
         "gradients": "the parameters' gradients over dp and sp",
     },
     model=BOOK,
+    hints=[
+        "How long does each of the four take?",
+        "Compute all four times, as in `block_times`. If all run at the same time, one of them decides.",
+        "the part with the longest time",
+    ],
 )
 def block_bottleneck(chip, dp, sp, tp, b, T, D):
-    """What is the bottleneck on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, when all runs beside all? That is,
-    which of these would have to be faster for the step to be?"""
+    """All four parts of a block overlap completely, on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}. Which part is the
+    bottleneck?"""
     time = times_of(chip, dp, sp, tp, b, T, D)
     return max(time, key=time.__getitem__)
 
@@ -236,12 +265,12 @@ def block_bottleneck(chip, dp, sp, tp, b, T, D):
     params={"chip": ["v5p"], "T": [4096, 16384, 32768, 40960], "D": [2048, 5120, 6144, 8192]},
     model=BOOK,
     hints=[
-        "Both the gradients and the products are cut by tp, so it cancels. Which of the two grows with the positions?",
+        "tp cuts both the gradients and the matmuls, so it cancels. Which of the two grows with the positions?",
         "2 · 2 · 12·D² bytes over 2 W against two thirds of all FLOPs over C.",
         "24·D² / W = t · (48·D² + 8·T·D) / C",
     ],
 )
 def block_hides_from(chip, T, D):
-    """On {{ chip }}, how many positions must each place along dp and sp have (b·T/sp), for the parameters' gradients to take no longer than
-    the backward products, with T={{ T }} and D={{ D }}?"""
+    """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must each place along dp and sp have, so that the all-reduce of the
+    parameters' gradients takes no longer than the matmuls of the backward pass?"""
     return CHIPS[chip].bf16 / CHIPS[chip].ici_both * 3 * D / (6 * D + T)

@@ -329,6 +329,18 @@ def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, pr
     assert problem in list(declarations.declaration_problems(course.exercise("x1_gather")))
 
 
+def test_words_before_going_further_are_counted(tmp_path: Path) -> None:
+    text = "# One two\n\n```\n a picture | of words\n```\n\n| `three` | |\n|---|---|\n| four · 5 | **six** |\n"
+    assert declarations.words_in(text) == 6
+    course = made_up(tmp_path, "Say what to do.\n", "Say what to do.\n\n## Going further\n\n" + "many " * 50)
+    exercise = course.exercise("x1_gather")
+    assert list(declarations.declaration_problems(exercise, 6)) == []
+    assert list(declarations.declaration_problems(exercise, 5)) == [
+        "the statement has 6 words before '## Going further', course.yaml allows statement_words: 5; "
+        "move what the task does not need below that line"
+    ]
+
+
 def test_pictures_fit_a_terminal() -> None:
     wide, narrow = "x" * 77, "x" * 76
     assert declarations.wide_lines(f"{wide}\n```\n{narrow}\n```\n    {narrow[4:]}\n{wide}") == []

@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from grader import wing
 from grader.batch.store import Folder
-from grader.cli import COMMANDS, MISTAKES, app, grading, is_mistake
+from grader.cli import COMMANDS, MISTAKES, READERS, app, grading, is_mistake
 from grader.cli.grade_options import GradeOptions
 from grader.cli.grading import grade_batch
 from grader.course import exercises
@@ -93,3 +94,20 @@ def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pyte
     assert grade_batch(course, options) == 0
     assert set(when_graded) == set(course.module("03_matmuls").exercises)
     assert set(loaded) == set(course.module_of)  # whether the others can be used is told in the end
+
+
+def test_help_groups_every_command_by_its_reader_and_cuts_no_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app(["--help"])
+    shown = capsys.readouterr().out
+    assert "..." not in shown.partition("Options:")[2]
+    assert "Other:" not in shown
+    for reader, names in READERS.items():
+        section = shown.partition(f"\n{reader}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in section.splitlines() if line[2] != " "] == list(names)
+
+
+def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app(["--version"])
+    assert capsys.readouterr().out == f"shardlings {version('shardlings')}\n"

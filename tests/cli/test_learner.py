@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,10 +24,11 @@ def test_list_shows_every_exercise() -> None:
 def test_show_prints_statement_numbers_and_hints_on_request() -> None:
     shown = shardlings("show", "c1").stdout
     assert "C1 A matmul" in shown and "Question flops_per_device" in shown and "Hint" not in shown
-    assert shown.splitlines()[-3:] == [
+    assert shown.splitlines()[-4:] == [
         "Write: exercises/03_matmuls/c1_no_communication.py or 03_matmuls.ipynb beside it",
         "Check: shardlings check c1_no_communication",
         "Stuck? shardlings show c1_no_communication --hint 1",
+        "More: shardlings show c1_no_communication --more",
     ]
 
 
@@ -154,10 +156,31 @@ def test_where_the_solutions_are_hidden_checks_and_answers_are_judged_too(small:
 
 def test_show_cuts_no_name_however_narrow_the_terminal() -> None:
     shown = shardlings("show", "a6", COLUMNS="40").stdout
-    assert all(word in shown for word in ("with_sharding_constraint", "jax.typeof(c)", "matmul_explicit"))
+    assert all(word in shown for word in ("with_sharding_constraint", "float32[24@x,40]", "matmul_explicit"))
     assert max(map(len, shown.splitlines())) <= 40
     listed = shardlings("list", COLUMNS="30").stdout
     assert all(f"\n  {name}\n" in listed for name in find_course(ROOT).module_of)
+
+
+def test_show_of_a_module_is_its_page_and_its_exercises() -> None:
+    shown = shardlings("show", "03").stdout
+    assert "Traced functions." in shown and "  c1_no_communication" in shown
+    found = json.loads(shardlings("show", "03", "--json").stdout)
+    assert found["module"] == "03_matmuls" and found["page"].startswith("# ")
+    assert [row["exercise"] for row in found["exercises"]] == list(find_course(ROOT).module("03_matmuls").exercises)
+
+
+def test_more_is_what_goes_further(small: Path) -> None:
+    path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
+    text = path.read_text()
+    path.write_text(
+        re.sub(r'(\n## Going further\n).*?"""\n', r'\1\nOnly a few read this.\n"""\n', text, count=1, flags=re.S)
+    )
+    shown = shardlings("show", "c1", cwd=small).stdout
+    assert "a few read" not in shown and shown.endswith("More: shardlings show c1_no_communication --more\n")
+    more = shardlings("show", "c1", "--more", cwd=small).stdout
+    assert "Only a few read this." in more and "Write:" not in more and "C1" not in more
+    assert json.loads(shardlings("show", "c1", "--json", cwd=small).stdout)["further"] == "Only a few read this."
 
 
 @pytest.mark.parametrize(
@@ -165,7 +188,7 @@ def test_show_cuts_no_name_however_narrow_the_terminal() -> None:
     [
         (("show", "c"), "'c' could be c1_no_communication, c2_one_operand,"),
         (("check", "c"), "'c' could be c1_no_communication, c2_one_operand,"),
-        (("show", "03"), "03 has several exercises: show one of c1_no_communication, c2_one_operand,"),
+        (("show", "03", "--more"), "03_matmuls is a module: name one of its exercises, such as c1_no_communication"),
         (("show", "flops_per_devic"), ""),
         (("show", "flops_per_devize"), "no exercise 'flops_per_devize'; there are "),
         (("submit", "0"), "'0' could be 01_layout, 02_collectives,"),

@@ -30,7 +30,7 @@ def renamed(folder: Path) -> Course:
 
 def test_building_twice_changes_nothing(tmp_path: Path) -> None:
     course = made_up(tmp_path)
-    assert len(build(course).changed) == 4
+    assert len(build(course).changed) == 5
     assert build(course) == Built([], [], {}) and stale(course) == []
 
 

@@ -53,7 +53,8 @@ def test_what_is_not_marked_is_in_nothing_that_learners_get(tmp_path: Path, kind
     course = made_up(tmp_path, marker, f"{UNMARKED[kind]}\n\n\n{marker}")
     made = products(course)
     assert set(made) == {
-        "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py", "01_gather/01_gather.ipynb", "course.yaml",
+        "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py", "01_gather/01_gather.ipynb", "01_gather/README.md",
+        "course.yaml",
     }  # fmt: skip
     for path, text in made.items():
         assert "1012" not in text and "needle" not in text.lower(), path

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
+from grader.course.build import build
 from grader.course.config import CourseError
-from grader.course.loading import load_course
+from grader.course.exercises import divided
+from grader.course.loading import Course, load_course
 from grader.course.notebooks import notebook
-from grader.course.stubs import TRACED, page, stub_source
+from grader.course.pages import TRACED, module_page
+from grader.course.release import products
+from grader.course.stubs import stub_source
+from grader.intake.submission import Chunk, Source, fingerprint
+from grader.wings.similar.tokens import words
 from tests.made_up import made_up
 
 
@@ -69,11 +74,58 @@ def test_stubs_fail_by_saying_that_nothing_is_written(tmp_path: Path) -> None:
     assert space["gather_time"] is None and space["ROWS"] == 8
 
 
-def test_every_page_of_a_traced_exercise_says_what_a_trace_cannot_do(tmp_path: Path) -> None:
+FURTHER = "## Going further\n\n**Read on.** See `a/b` and {{ braces }}.\n\n```\n  x0 | x1\n```\n"
+
+
+def going_further(folder: Path) -> Course:
+    return made_up(folder, "Say what to do.\n", f"Say what to do.\n\n{FURTHER}")
+
+
+def test_what_goes_further_comes_after_the_code(tmp_path: Path) -> None:
+    course = going_further(tmp_path)
+    exercise = course.exercise("x1_gather")
+    assert exercise.statement == "# X1 Gather\n\nSay what to do."
+    before, below = stub_source(course, exercise).split("# TODO: your answer\n")
+    assert "Read on" not in before and "Going further: below the code" in before
+    assert below == "\n\n" + "".join(f"# {line}".rstrip() + "\n" for line in FURTHER.splitlines())
+    cells = json.loads(notebook(course, "01_gather"))["cells"]
+    last = cells[-1]
+    assert (last["cell_type"], "".join(last["source"])) == ("markdown", FURTHER.strip())
+    assert "".join(cells[-2]["source"]) == 'check("x1_gather")'
+
+
+def test_changes_below_the_code_are_no_work(tmp_path: Path) -> None:
+    course = going_further(tmp_path)
+    exercise = course.exercise("x1_gather")
+    stub = stub_source(course, exercise)
+    for other in (stub.replace("Read on", "I read it"), stub[: stub.index("# ## Going further")], stub + "# mine\n"):
+        assert other != stub
+        assert fingerprint(Source("", (Chunk("", other),))) == fingerprint(Source("", (Chunk("", stub),)))
+        assert [w.what for w in words(other)] == [w.what for w in words(stub)]
+    changed = stub.replace('raise NotImplementedError("gather")', "return a")
+    assert fingerprint(Source("", (Chunk("", changed),))) != fingerprint(Source("", (Chunk("", stub),)))
+
+
+def test_a_heading_in_a_line_divides_nothing() -> None:
+    text = "# T\n\nSee ## Going further\n\n### Going further\n\n## Going further away"
+    assert divided(text) == (text, "")
+    assert divided("# T\n## Going further  \nmore\n## Going further\n") == ("# T\n", "\nmore\n## Going further\n")
+
+
+def test_what_holds_for_all_exercises_of_a_module_is_on_its_page(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     exercise = course.exercise("x1_gather")
-    stub = " ".join(stub_source(course, exercise).split())
-    assert " ".join(TRACED.split()) in stub
-    cells = json.loads(notebook(course, "01_gather"))["cells"]
-    assert TRACED in "".join("".join(c["source"]) for c in cells if c["id"] == "x1_gather-statement")
-    assert page(dataclasses.replace(exercise, tasks={})) == exercise.statement
+    assert module_page(course, "01_gather") == f"# Gather\n\n{TRACED}"
+    assert "README.md, or shardlings show 01_gather" in stub_source(course, exercise)
+    (tmp_path / "solutions" / "01_gather" / "README.md").write_text("# All of Gather\n\nW is bandwidth.\n")
+    page = module_page(course, "01_gather")
+    assert page == f"# All of Gather\n\nW is bandwidth.\n\n{TRACED}"
+    assert products(course)["01_gather/README.md"] == page + "\n"
+    intro = json.loads(notebook(course, "01_gather"))["cells"][0]
+    assert "".join(intro["source"]).endswith(f"W is bandwidth.\n\n{TRACED}")
+    build(course)
+    released = load_course(tmp_path / "exercises" / "course.yaml")
+    assert module_page(released, "01_gather") == page
+    (tmp_path / "solutions" / "01_gather" / "README.md").write_text("no title\n")
+    with pytest.raises(CourseError, match=r"README\.md: it must start with '# Title'"):
+        module_page(course, "01_gather")

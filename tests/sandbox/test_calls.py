@@ -16,9 +16,11 @@ import pytest
 from grader.batch.grade import Grader
 from grader.course.finding import find_course
 from grader.intake.reading import read
-from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Call, Null, OneOf, Own, Without
+from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Null, OneOf, Own, SystemCall, Without
 from grader.sandbox.filters import ARCHITECTURES, filter_program
+from grader.sandbox.tiers import NOTHING, Extra
 from grader.sandbox.worker import Worker
+from grader.wings.similar.confined import access
 from grader.wire.frames import decode
 from tests.commands import ROOT
 from tests.right import right_class
@@ -56,7 +58,7 @@ def answer(machine: str, number: int, arguments: list[int], architecture: int | 
             at += yes if held else no
 
 
-def by_number(machine: str) -> dict[int, Call]:
+def by_number(machine: str) -> dict[int, SystemCall]:
     column = ARCHITECTURES[machine][0]
     return {number: call for call in CALLS if (number := call.numbers[column]) is not None}
 
@@ -76,7 +78,7 @@ def test_the_filter_allows_the_calls_of_the_table_and_no_others(machine: str) ->
     assert answer(machine, 0, [0] * 6, architecture=0x40000003) == "killed"
 
 
-def fulfilled(call: Call) -> list[int]:
+def fulfilled(call: SystemCall) -> list[int]:
     arguments = [0] * 6
     for rule in call.rules:
         if isinstance(rule, OneOf):
@@ -88,7 +90,7 @@ def fulfilled(call: Call) -> list[int]:
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 @pytest.mark.parametrize("call", [call for call in CALLS if call.rules], ids=lambda call: call.name)
-def test_arguments_decide_as_the_rules_say(machine: str, call: Call) -> None:
+def test_arguments_decide_as_the_rules_say(machine: str, call: SystemCall) -> None:
     number = call.numbers[ARCHITECTURES[machine][0]]
     if number is None:
         pytest.skip("the architecture lacks the call")
@@ -185,6 +187,15 @@ def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str)
     with Worker("trace", tier, 2, LIMITS) as one:
         one.await_ready()
         assert filters_at(one.scratch) == {own}
+
+
+@pytest.mark.parametrize("extra", [NOTHING, access()], ids=["intake", "similar"])
+@pytest.mark.parametrize("tier", CONFINED)
+def test_the_process_that_parses_has_the_filter_in_all_threads(tier: str, extra: Extra) -> None:
+    own = {"sandlock": 1, "bwrap": 0}[tier]
+    with Worker("read", tier, 1, LIMITS, extra) as one:
+        one.await_ready()
+        assert filters_at(one.scratch) == {own + 1}
 
 
 # -- attacks -----------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def python(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def missing(asked: str, name: str, extra: str) -> str:
     return (
         f"shardlings: {asked} needs the wing grader/wings/{name}, which is not installed; "
-        f"run: pip install --force-reinstall 'shardlings{extra}'\n"
+        f"in the checkout of shardlings, run: pip install --force-reinstall '.{extra}'\n"
     )
 
 

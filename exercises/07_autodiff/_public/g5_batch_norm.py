@@ -2,15 +2,8 @@
 """# G5 Batch norm over all devices
 
 Batch norm subtracts from each column its mean over the batch and divides by its standard deviation. Under data
-parallelism a device has B/N rows, and their mean and variance are not those of the batch. Nor is the mean of the
-devices' variances the variance of the batch: it leaves out how far the devices' means lie apart.
-
-**Task.** `batch_norm(x)`, with `jax.shard_map`: (x - mean) / sqrt(variance + EPS) with mean and variance over all rows of
-the batch, the variance being the mean of squared deviations. Gradients have to be right, too: every row has an effect
-on every other through mean and variance.
-
-**Budget.** Forwards the bytes of one all-reduce of 2 · D numbers, and no all-reduce that waits for another; backwards
-as many bytes.
+parallelism a device has B/N rows; their mean and variance are not those of the batch. The mean of the devices'
+variances is not the variance of the batch either: it leaves out the distances between the devices' means.
 
 ```
    x0  rows 0-14   sum[D]  sum of squares[D]  --+
@@ -19,15 +12,40 @@ as many bytes.
    x3  rows 45-59  sum[D]  sum of squares[D]  --+      of all 60 rows
 ```
 
-The variance is the mean of squares less the square of the mean. The price is precision: where means are many times
-as large as deviations, both terms are nearly equal. Subtract something that all devices know first, such as a running
-mean; here the data need none.
+**Write** `batch_norm(x, *, mesh)` with `jax.shard_map`. Return (x − mean) / √(variance + `EPS`). Mean and variance
+are those of each column over all rows of the batch. The variance is the mean of squared deviations.
 
-**Small case.** Two rows on each of two devices, one column: 1, 3 and 7, 9. The devices' variances are 1 and 1, and so is
-their mean. Of all four rows the mean is 5 and the variance 10: mean of squares 35, less 25.
+| | shape | layout |
+|---|---|---|
+| `x` | float32[B, D] | `P("dp")`: each device holds B/N rows |
+| returns | float32[B, D] | `P("dp")` |
 
-**In real systems** such sums are a few KB, and hops take longer than bytes: that is why one all-reduce is better than
-two. PyTorch offers this as `SyncBatchNorm`; layer norm and RMS norm look along a row, and need none of it.
+**What is checked**
+
+| check | rule, per device | small case |
+|---|---|---|
+| value | mean and variance are those of all rows; the result is laid out as `P("dp")` | mean 5, variance 10 |
+| gradient | the gradient of x goes through mean and variance, too: each row affects every other | |
+| forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
+| backward pass | backward pass: at most as many bytes over dp | 72 bytes |
+
+Allowed: two all-reduces of D numbers that do not wait for one another.
+
+**Symbols.** B rows in the batch, D columns, N (in the question X) devices along dp, L layers.
+
+**Small case.** Two devices hold two rows each, of one column: 1, 3 and 7, 9. Each device's variance is 1. All four
+rows have the mean 5 and the mean of squares 35, so the variance is 35 − 25 = 10. With D=6 on dp=4 an all-reduce of
+12 numbers, 48 bytes, sends 2 · 3/4 · 48 = 72.
+
+## Going further
+
+**Precision.** The variance is the mean of squares minus the square of the mean. Where means are many times as large
+as deviations, both terms are nearly equal, and few digits are left. A program can first subtract something that all
+devices know, such as a running mean. The data of this exercise need no such step.
+
+**In real systems.** Such sums have a few KB, and hops take longer than bytes. That is why one all-reduce is better
+than two. PyTorch offers this as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and need no
+communication.
 
 **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.
 """
@@ -49,13 +67,13 @@ EPS = exercise.given(0.1)
 
 @exercise.task(
     hints=[
-        "Which sums over the rows of the batch say both its mean and its variance?",
+        "Which sums over the rows of the batch give both its mean and its variance?",
         "The sums of x and of x**2, stacked, in one psum. Divide by the number of all rows.",
         "mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), 'dp') / rows; variance = square - mean**2",
     ]
 )
 def batch_norm(x, *, mesh):
-    """(x - mean) / sqrt(variance + EPS), mean and variance of each column over all rows.
+    """Return (x - mean) / sqrt(variance + EPS), with mean and variance of each column over all rows.
 
     Args: x is float32[B, D] sharded P('dp').
     Returns: float32[B, D] sharded P('dp').
@@ -69,15 +87,16 @@ def batch_norm(x, *, mesh):
     params={"L": [20, 53, 72], "X": [4, 8, 16], "D": [256, 512, 1024]},
     model="rings of v5p; these all-reduces are so small that only their hops count: 1 us each, X/2 for each of two phases",
     hints=[
-        "How many all-reduces does a layer have forwards, and how many backwards?",
-        "The mean first, then the deviations from it: two that wait for one another, and as many backwards.",
+        "How many all-reduces does a layer have in the forward pass, and how many in the backward pass?",
+        "The mean first, then the deviations from it: two all-reduces in a row, and two more in the backward pass.",
         "Two more in each layer, of X us each.",
     ],
 )
 def two_pass_cost(L, X, D):
-    """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. Within a layer written as above no all-reduce
-    waits for another, so they take as long as one, forwards and again backwards. Somebody takes the mean by one, then the
-    variance around it by a second; backwards two wait for one another, too. How many us longer is a step's communication?"""
+    """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. In a layer written as above no all-reduce waits for
+    another, so each pass takes the time of one all-reduce. Another program computes the mean with one all-reduce, then the variance
+    around it with a second. In its backward pass, too, one all-reduce waits for another. How many us longer is the communication of
+    its step?"""
     raise NotImplementedError()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from grader import wing
 from grader.batch.findings import compiled_of
 from grader.clock import Placement, Slice, placed
 from grader.common.cache import MOST, Cache, cache_folder
@@ -37,7 +38,7 @@ from grader.wire.schedule import Schedule, from_json
 from grader.wire.text import closest
 
 OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # versions of libtpu; as in pyproject.toml
-INSTALL = "pip install 'shardlings[tpu]'"
+INSTALL = wing.install("[tpu]")
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0  # MiB of address space; CPU seconds for one program
 FORM = 3  # version of cached results; others are ignored
 

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from pydantic import ValidationError
 
+from grader import wing
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.intake.submission import Submission
@@ -385,5 +386,5 @@ class Dispatch:
 
 def _cannot_be_asked(error: Exception) -> str:
     if isinstance(error, ImportError | AttributeError):
-        return f"has no shardlings that can be asked ({error}): pip install 'shardlings[cluster]' there, as here"
+        return f"has no shardlings that can be asked ({error}): {wing.install('[cluster]')}, there and here"
     return f"cannot be asked: {type(error).__name__}: {error}"

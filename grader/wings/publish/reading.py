@@ -9,6 +9,7 @@ from typing import Any
 from grader.course.answers import answers
 from grader.course.copying import undecorated
 from grader.course.loading import Course
+from grader.course.pages import further
 from grader.course.reference import reference_source
 from grader.course.release import products
 from grader.course.statements import Statement, statements
@@ -18,7 +19,7 @@ from grader.wings.publish.student import EXERCISES, cell, common_files, page, re
 
 SOLUTIONS = "solutions"
 ANYBODY = "anybody"  # the student whose variant is shown if each student has their own
-OWN = "\n\nEveryone has their own numbers; these are somebody's."
+OWN = "\n\nEach student has different numbers; these are one student's."
 
 
 def solution_files(course: Course) -> dict[str, str]:
@@ -77,6 +78,8 @@ def solution_page(course: Course, exercise: Exercise, given: dict[str, str]) -> 
         parts.append("## What goes wrong, and why it fails")
         for misconception in exercise.misconceptions.values():
             parts += _misconception(exercise, misconception, text)
+    if exercise.further:
+        parts.append(further(exercise))
     return "\n\n".join(parts) + "\n"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.wings.similar.comparing import Pair, Passage, StudentCode, passages
-from grader.wings.similar.tokens import Word
+from grader.wings.similar.comparing import Pair, Passage, StudentCode, WordsOf, passages
+from grader.wings.similar.tokens import Word, words
 
 RARE = 0.25
 """The least weight of shared passages that are shown."""
@@ -29,7 +29,7 @@ class MarkedFile:
 
 
 @dataclass
-class _Run:
+class _Stretch:
     """A stretch of a text that shared passages cover."""
 
     start: int
@@ -37,9 +37,11 @@ class _Run:
     passages: list[Passage]
 
 
-def side_by_side(pair: Pair, weights: Mapping[Passage, float]) -> tuple[list[MarkedFile], list[MarkedFile]]:
+def side_by_side(
+    pair: Pair, weights: Mapping[Passage, float], words_of: WordsOf = words
+) -> tuple[list[MarkedFile], list[MarkedFile]]:
     """Return both students' code, with their rare shared passages numbered in the order of the first."""
-    ones, others = ([list(passages(part.text)) for part in work.parts] for work in (pair.one, pair.other))
+    ones, others = ([list(passages(words_of(part.text))) for part in work.parts] for work in (pair.one, pair.other))
     shared = _rare(ones, weights) & _rare(others, weights)
     runs, runs_of_other = ([_runs(found, shared) for found in of] for of in (ones, others))
     numbers: dict[Passage, int] = {}
@@ -56,8 +58,8 @@ def _rare(parts: Iterable[_Found], weights: Mapping[Passage, float]) -> set[Pass
     return {p for found in parts for p, _ in found if weights.get(p, 0) >= RARE}
 
 
-def _runs(found: _Found, shared: Collection[Passage]) -> list[_Run]:
-    runs: list[_Run] = []
+def _runs(found: _Found, shared: Collection[Passage]) -> list[_Stretch]:
+    runs: list[_Stretch] = []
     for passage, at in found:
         if passage not in shared:
             continue
@@ -65,11 +67,11 @@ def _runs(found: _Found, shared: Collection[Passage]) -> list[_Run]:
             runs[-1].end = at[-1].end
             runs[-1].passages.append(passage)
         else:
-            runs.append(_Run(at[0].start, at[-1].end, [passage]))
+            runs.append(_Stretch(at[0].start, at[-1].end, [passage]))
     return runs
 
 
-def _shown(work: StudentCode, runs: Sequence[list[_Run]], numbers: Mapping[Passage, int]) -> list[MarkedFile]:
+def _shown(work: StudentCode, runs: Sequence[list[_Stretch]], numbers: Mapping[Passage, int]) -> list[MarkedFile]:
     shown = []
     for part, of_part in zip(work.parts, runs, strict=True):
         pieces, done = [], 0

@@ -94,6 +94,13 @@ def ring(step):
     return [(s, s + step) for s in range(n) if 0 <= s + step < n]
 
 
+def went_back(ws, a, due, came, last, size):
+    """The error of a stage's output, and the gradients of ws and a: from the error on the last device, from what came on the others."""
+    out, pull = jax.vjp(stage, ws, a)
+    error = out - due
+    return error, *pull(jnp.where(last, 2 * error / size, came))
+
+
 def _step(
     ws, x, y, rate, *,
     held=lambda x: x[0],
@@ -106,6 +113,7 @@ def _step(
     hand_on=lambda a, step: jax.lax.ppermute(a, "pp", ring(step)),
     update=lambda useful, ws, dws: ws,
     ticks=lambda m, n: m + n - 1,
+    go_back=went_back,
 ):  # fmt: skip
     """The reference with something else in one place: the loss, the weights on the way, the gradients."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -122,9 +130,7 @@ def _step(
         mine = back_at(tick, me, n)
         slot, useful = jnp.clip(mine, 0, m - 1), (mine >= 0) & (mine < m)
         slot = at(slot, me, n, m)
-        out, pull = jax.vjp(stage, ws, stash[slot])
-        error = out - y[slot]
-        dws, da = pull(jnp.where(me == n - 1, 2 * error / per(y), came))
+        error, dws, da = go_back(ws, stash[slot], y[slot], came, me == n - 1, per(y))
         loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
         return hand_on(da, -1), loss, update(useful, ws, dws), add(useful, slot, grads, dws)
 
@@ -234,6 +240,22 @@ def handed_on_by_sum(ws, x, y, *, rate):
 def a_tick_too_many(ws, x, y, *, rate):
     """Your way back takes a tick more than M + P - 1."""
     return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
+
+
+@exercise.misconception(fails=step_budget)
+def back_twice_in_a_tick(ws, x, y, *, rate):
+    """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run it once."""
+
+    def twice(ws, a, due, came, last, size):
+        def loss_of(ws, a):
+            error = stage(ws, a) - due
+            return jnp.sum(error**2) / size, error
+
+        of_loss, error = jax.grad(loss_of, (0, 1), has_aux=True)(ws, a)
+        of_came = jax.vjp(stage, ws, a)[1](came)
+        return error, *(jnp.where(last, *both) for both in zip(of_loss, of_came, strict=True))
+
+    return _stepped(ws, x, y, rate, go_back=twice)
 
 
 @exercise.misconception(fails=step_memory)

@@ -87,6 +87,13 @@ def ring(step):
     return [(s, s + step) for s in range(n) if 0 <= s + step < n]
 
 
+def went_back(ws, a, due, came, last, size):
+    """The error of a stage's output, and the gradients of ws and a: from the error on the last device, from what came on the others."""
+    out, pull = jax.vjp(stage, ws, a)
+    error = out - due
+    return error, *pull(jnp.where(last, 2 * error / size, came))
+
+
 def _grads(
     ws, x, y, *,
     slots=lambda n, m: n,
@@ -99,6 +106,7 @@ def _grads(
     hand_on=lambda made: (jax.lax.ppermute(made, "pp", ring(1)), jax.lax.ppermute(made, "pp", ring(-1))),
     ticks=lambda n, m: 2 * (m + n - 1),
     choose=jax.lax.cond,
+    go_back=went_back,
 ):  # fmt: skip
     """The reference with two permutes in every tick, and something else in one place."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -111,9 +119,8 @@ def _grads(
     def back(tick, on, off, stash, loss, grads):
         mine = back_at(tick, me, n)
         useful = (mine >= 0) & (mine < m)
-        out, pull = jax.vjp(stage, ws, stash[slot(mine, n, m)])
-        error = out - y[jnp.clip(mine, 0, m - 1)]
-        dws, da = pull(jnp.where(me == n - 1, 2 * error / per(y), off))
+        due = y[jnp.clip(mine, 0, m - 1)]
+        error, dws, da = go_back(ws, stash[slot(mine, n, m)], due, off, me == n - 1, per(y))
         loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
         return da, stash, loss, add(useful, grads, dws)
 
@@ -238,6 +245,34 @@ def program_gathers(ws, x, y):
         return of[jnp.maximum(me - 1, 0)], of[jnp.minimum(me + 1, n - 1)]
 
     return _grads(ws, x, y, hand_on=hand_on)
+
+
+@exercise.misconception(fails=program_budget)
+def program_hands_on_by_sum(ws, x, y):
+    """You hand on by a sum over all devices, to which each device adds its array in a place of its own. A permute sends an array to the neighbour alone."""
+
+    def hand_on(made):
+        n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+        of = jax.lax.psum(jnp.zeros((n, *made.shape)).at[me].set(made), "pp")
+        return of[jnp.maximum(me - 1, 0)], of[jnp.minimum(me + 1, n - 1)]
+
+    return _grads(ws, x, y, hand_on=hand_on)
+
+
+@exercise.misconception(fails=program_budget)
+def program_back_twice_in_a_tick(ws, x, y):
+    """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run it once."""
+
+    def twice(ws, a, due, came, last, size):
+        def loss_of(ws, a):
+            error = stage(ws, a) - due
+            return jnp.sum(error**2) / size, error
+
+        of_loss, error = jax.grad(loss_of, (0, 1), has_aux=True)(ws, a)
+        of_came = jax.vjp(stage, ws, a)[1](came)
+        return error, *(jnp.where(last, *both) for both in zip(of_loss, of_came, strict=True))
+
+    return _grads(ws, x, y, choose=_both, go_back=twice)
 
 
 @exercise.misconception(fails=program_budget)

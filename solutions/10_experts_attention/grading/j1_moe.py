@@ -92,12 +92,12 @@ def moe_traffic(seen):
     """moe: all-to-alls only, of E · cap rows there and back, forward and backward"""
     n = seen.mesh["ep"]
     forward, backward = seen.only(backward=False), seen.only(backward=True)
+    expect_traffic(forward, at_most=0, axis="dp")
     expect_only(forward, "all_to_all")
     expect_only(backward.only(axis="ep"), "all_to_all")
     numbers = seen.dims["E"] * seen.cap * (seen.dims["D"] + seen.dims["F"] + 2)
     for half in (forward, backward):
         expect_traffic(half, at_most=4 * numbers * (n - 1) / n, axis="ep")
-    expect_traffic(forward, at_most=0, axis="dp")
 
 
 # -- right, in other styles --------------------------------------------------------------------
@@ -394,6 +394,31 @@ def gathered_tokens(x, route, w, *, k, cap):
     made = jnp.tanh(jnp.einsum("necd,edf->necf", mine, w))
     home = jax.lax.all_gather(made, "ep", axis=1, tiled=True)[me]
     return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_traffic)
+def tokens_sent_over_dp(x, route, w, *, k, cap):
+    """You sent tokens over dp. Its devices have the same experts, so tokens find all experts along ep."""
+    results = []
+    for rows, scores in zip(*jax.lax.all_gather((x, route), "dp"), strict=True):
+        (gate, expert), E = chosen(scores, k), scores.shape[1]
+        slot = slots_of(expert, E)
+        home = back(through(there(placed(rows, expert, slot, E, cap)), w))
+        results.append(joined(home, gate, expert, slot, len(rows)))
+    return jnp.stack(results)[jax.lax.axis_index("dp")]
+
+
+@exercise.misconception(fails=moe_traffic)
+def sent_again_in_the_backward_pass(x, route, w, *, k, cap):
+    """You put one checkpoint around everything, so the backward pass runs the forward all-to-alls again. Leave the all-to-alls outside of the checkpoint."""
+
+    @jax.checkpoint
+    def all_of_it(x, route, w):
+        (gate, expert), E = chosen(route, k), route.shape[1]
+        slot = slots_of(expert, E)
+        return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+    return all_of_it(x, route, w)
 
 
 @exercise.misconception(fails=moe_traffic)

@@ -69,7 +69,7 @@ whole = exercise.call(
 )  # fmt: skip
 blocks = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 4, "tp": 2}], static={"causal": True, "striped": False},
-    dims={"T": 96, "H": 2, "d": 2}, hidden_dims={"T": 132, "H": 6, "d": 3},
+    dims={"T": 96, "H": 12, "d": 2}, hidden_dims={"T": 132, "H": 10, "d": 3},
 )  # fmt: skip
 long = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 8, "tp": 1}], static={"causal": True, "striped": False},
@@ -119,10 +119,9 @@ def block_of(seen):
 
 @exercise.helper
 def expect_sent(seen, arrays):
-    """So many blocks with a number more for each row, over cp, and nothing over tp."""
+    """So many blocks with a number more for each row, over cp."""
     block, _, rows = block_of(seen)
     expect_traffic(seen, at_most=4 * arrays * (block + rows), axis="cp")
-    expect_traffic(seen, at_most=0, axis="tp")
 
 
 @exercise.check(whole, points=0.5, after=ring_whole)
@@ -146,6 +145,7 @@ def ring_back(seen):
     """ring_attn and its gradients: no more than K, V and gradients N times backward"""
     n = seen.mesh["cp"]
     expect_sent(seen, 2 * (n - 1) + 4 * n)
+    expect_traffic(seen, at_most=0, axis="tp")
 
 
 @exercise.check(long, points=0.25, after=[ring_gradients, ring_held])
@@ -535,6 +535,12 @@ def values_stay(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
+@exercise.misconception(fails=ring_value)
+def added_over_heads(q, k, v, *, causal, striped):
+    """You summed over tp. Its devices have other heads, and no head needs another."""
+    return jax.lax.psum(around(q, k, v, {"causal": causal, "striped": striped}), "tp")
+
+
 @exercise.misconception(fails=ring_whole)
 def always_causal(q, k, v, *, causal, striped):
     """You masked without being asked to: with causal=False every query sees all keys."""
@@ -616,6 +622,22 @@ def one_hop_too_many(q, k, v, *, causal, striped):
         return (step(state, k, v, hop), *send(k, v)), None
 
     return mean_of(jax.lax.scan(one, (start(q), k, v), jnp.arange(jax.lax.axis_size("cp")))[0][0])
+
+
+@exercise.misconception(fails=[ring_sent, ring_back])
+def each_round_from_home(q, k, v, *, causal, striped):
+    """In round h you send your own block h hops, so blocks travel the same links again and again. Send on the block that you received: one hop a round."""
+    state = start(q)
+    for hop in range(jax.lax.axis_size("cp")):
+
+        @jax.checkpoint
+        def one(state, q, k, v, hop=hop):
+            for _ in range(hop):
+                k, v = send(k, v)
+            return fold(state, scored(q, k, hop, causal, striped), v)
+
+        state = one(state, q, k, v)
+    return mean_of(state)
 
 
 @exercise.misconception(fails=ring_held)

@@ -14,7 +14,7 @@ from grader.wings.chip.compiling import Shipped
 from tests.cli.test_explain import run
 from tests.commands import ROOT
 
-MISSING = "the TPU's compiler is not installed; pip install 'shardlings[tpu]'"
+MISSING = f"the TPU's compiler is not installed; {compiling.INSTALL}"
 
 
 @pytest.fixture(autouse=True)

@@ -261,7 +261,7 @@ REFUSED = {
     "canary": (CanaryFails, "cannot grade: the canary failed: the reference of e gets 0 of 1 points here"),
     "garbage": (Garbage, "answers with what is no answer"),
     "another": (OfAnother, "answers with what is no answer"),
-    "none": (Older, "has no shardlings that can be asked (No module named 'grader'): pip install 'shardlings[cluster]'"),
+    "none": (Older, "has no shardlings that can be asked (No module named 'grader'): in the checkout of shardlings, run: pip install"),
 }  # fmt: skip
 
 
