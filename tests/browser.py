@@ -46,6 +46,30 @@ CONTRAST = """
 """Which texts stand out too little for WCAG's level AA."""
 
 
+OUTSIDE = """
+(() => {
+  const width = document.documentElement.clientWidth;
+  const scrolls = (e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowX);
+  const clipped = (e) => e && (getComputedStyle(e).clipPath !== "none" || clipped(e.parentElement)); // for screen readers alone
+  const name = (e) => `${e.tagName.toLowerCase()}.${e.getAttribute("class") || ""}: ${e.textContent.trim().slice(0, 40)}`;
+  const found = [];
+  for (const element of document.querySelectorAll("body *")) {
+    if (element.closest("script, style, defs, .bar") || clipped(element)) continue;
+    const box = element.getBoundingClientRect();
+    if (!box.width || !box.height) continue;
+    let inside = false;
+    for (let e = element.parentElement; e && e !== document.body; e = e.parentElement) inside ||= scrolls(e);
+    if (!inside && (box.right > width + 1 || box.left < -1)) found.push(`outside: ${name(element)}`);
+    const style = getComputedStyle(element);
+    const cuts = ["hidden", "clip"].includes(style.overflowX) && !element.closest("svg");
+    if (cuts && element.scrollWidth > element.clientWidth + 1) found.push(`cut: ${name(element)}`);
+  }
+  return found;
+})()
+"""
+"""Elements that reach beyond the window, if no box around them scrolls, and elements that cut what is in them."""
+
+
 class Page:
     """One tab.
 

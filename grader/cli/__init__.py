@@ -1,7 +1,7 @@
-"""The commands. Each reads its input, calls one module, prints, and sets the exit code.
+"""Learn, write and grade exercises on sharded computation in JAX.
 
-Exit codes: 0 all is well; 1 the work graded or the course proved has failures; 2 the command could
-not be carried out (one line says why); 3 the grader itself failed for some submission, or a report on file does not hold.
+Exit codes: 0 success; 1 the graded submissions or the proved course have failures; 2 the command could not be carried
+out (one line gives the reason); 3 the grader itself failed for a submission, or a verdict differs from the report on file.
 """
 
 from __future__ import annotations

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from grader.authoring.mutants.proving import Proof
 
 Seeds = Annotated[
-    int, typer.Option("--seeds", min=1, max=1000, help="how many seeds to prove it with, as so many terms would")
+    int, typer.Option("--seeds", min=1, max=1000, help="prove with this many seeds, one for each future term")
 ]
 
 
 def build(
     force: Annotated[
-        bool, typer.Option("--force", help="also replace files that were worked on; they are kept in exercises.bak/")
+        bool, typer.Option("--force", help="also replace files that hold your work; they move to exercises.bak/")
     ] = False,
     course: CourseOption = None,
     as_json: AsJson = False,
@@ -123,7 +123,7 @@ def mutants(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove the checks: change every reference a little, in every way we know, and see that it fails."""
+    """Prove the checks: change each reference in many small ways, and require that a check fails."""
     from grader.authoring.mutants import proving
     from grader.authoring.mutants.equivalents import equivalents
     from grader.authoring.mutants.making import mutants_of
@@ -199,7 +199,7 @@ def new(
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,
 ) -> None:
-    """Start a new exercise, or a course of your own (new course FOLDER), that passes verify as it stands."""
+    """Start a new exercise, or a course of your own (new course FOLDER). It passes verify unchanged."""
     if name == "course":
         if folder is None:
             raise scaffold.ScaffoldError("say where the course goes: shardlings new course FOLDER")

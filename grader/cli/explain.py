@@ -48,18 +48,18 @@ from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
 Profile = Annotated[
-    str, typer.Option("--profile", help="which collectives run beside the core: ideal, or as on a chip: v5e")
+    str, typer.Option("--profile", help="which collectives overlap with compute: ideal, or as on a chip, such as v5e")
 ]
 Trace = Annotated[
-    Path | None, typer.Option("--trace", help="with --on: write the timeline for ui.perfetto.dev, a new file")
+    Path | None, typer.Option("--trace", help="with --on: write the timeline to a new file for ui.perfetto.dev")
 ]
 
 
 def explain(
     name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks")],
     mesh: Annotated[str, typer.Option("--mesh", help="another mesh, such as x=4,y=2")] = "",
-    dims: Annotated[str, typer.Option("--dims", help="other sizes, such as I=8192; with --on of any size")] = "",
-    on: Annotated[str, typer.Option("--on", help="lay it out in time on a slice, such as v5e:2x4")] = "",
+    dims: Annotated[str, typer.Option("--dims", help="other sizes, such as I=8192; with --on, any size")] = "",
+    on: Annotated[str, typer.Option("--on", help="show the timeline on a slice, such as v5e:2x4")] = "",
     profile: Profile = "ideal",
     trace: Trace = None,
     work: Work = None,
@@ -68,12 +68,15 @@ def explain(
     processes: Processes = 1,
     course: CourseOption = None,
     student: Student = "",
-    solution: Annotated[bool, typer.Option("--solution", help="the solution's, also where mine is written")] = False,
+    solution: Annotated[
+        bool, typer.Option("--solution", help="use the solution, even if my function is written")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.
 
-    Mine where I have written any of it, else the solution's where solutions are; the first line says whose.
+    This explains my function if I have written any of it, else the solution's, if the solutions are here. The first
+    line names which one.
     """
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)

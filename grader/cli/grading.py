@@ -54,6 +54,7 @@ from grader.intake.students import find_submissions
 from grader.integrations.roster import Roster
 from grader.reports.appeal import render_appeal
 from grader.reports.attention import Attention
+from grader.reports.points import counted
 from grader.reports.summary import Counts, Summary
 from grader.reports.terminal import print_attention, print_summary, print_warnings
 from grader.reports.untrusted import clean
@@ -83,7 +84,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
         if not has_reports(to):
             grader.warm()  # while the class is read; a first run needs them
         login = names_on_file(to, known.named.login if known.named else str)
-        with busy("reading what was handed in", quiet=options.as_json):
+        with busy("reading submissions", quiet=options.as_json):
             work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
@@ -166,9 +167,9 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
         asked = store.assignments(course, work.submissions.values(), now)
         only = list(asked)  # all, if there are no submissions
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
-        notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
+        notes.append(f"graded here: {counts or 'everything'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
-        notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
+        notes.append(f"not on the roster, graded under the name of the submission: {a_few(strangers)}")
     for note in notes:
         tell("note", note)
     return course.asked(only, ": nothing to grade")
@@ -234,10 +235,10 @@ def finish(
     if text := notes.untimed():
         tell("note", text)
     if missing:
-        tell("note", f"in the roster, and handed in nothing (0 in grades.csv): {a_few(missing)}")
+        tell("note", f"on the roster, but handed in nothing (0 in grades.csv): {a_few(missing)}")
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
-        tell("note", f"as graded before, and not in these folders: {who}; to take one out: shardlings drop {to} NAME")
+        tell("note", f"graded before and not in these folders: {who}; to take a student out: shardlings drop {to} NAME")
     return RunOutcome(summary, not_graded, broken)
 
 
@@ -276,9 +277,8 @@ def decide_again(options: GradeOptions) -> int:
     with parsing(options.isolation) as parsers:
         students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login, parsers)
         if student not in (there := dict(students)):
-            raise CourseError(
-                f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
-            )
+            where = ", ".join(map(str, paths))
+            raise CourseError(f"no student {student!r} in {where}; there are {a_few(sorted(there))}")
         submission = read(there[student], student, found.module_of, found.handed_out, parsers)
     kept = store.on_file(to, student) if to else None
     tier = best_tier(options.isolation)
@@ -288,7 +288,7 @@ def decide_again(options: GradeOptions) -> int:
         return Grader(found, tier, **beside._asdict())
 
     by_hand = read_overrides(to) if to else ()
-    with busy(f"deciding {check} again, from scratch: some seconds for each function", quiet=options.as_json):
+    with busy(f"deciding {check} again from scratch: some seconds for each function", quiet=options.as_json):
         decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
     if options.as_json:
         print_json(
@@ -299,10 +299,8 @@ def decide_again(options: GradeOptions) -> int:
     if html is not None:
         write_page(html, decided)
     if decided.differs:
-        tell(
-            "shardlings",
-            f"the report on file does not hold: {len(decided.differs)} things differ; grade {student} again",
-        )
+        differences = counted(len(decided.differs), "difference")
+        tell("shardlings", f"the verdict differs from the report on file: {differences}; grade {student} again")
     return BROKEN if decided.differs else 0
 
 
@@ -312,7 +310,7 @@ def write_page(html: Path, decided: appeals.Why) -> None:
         write_atomic(html, render_appeal(decided.page))
     except OSError as error:
         raise CourseError(f"cannot write {html}: {error.strerror}") from None
-    tell("note", f"wrote {html}; it tells hidden data, for staff only")
+    tell("note", f"wrote {html}; it shows hidden data, so keep it among the staff")
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:
@@ -349,7 +347,7 @@ def grade_nbgrader(options: GradeOptions) -> int:
     if options.as_json:
         print_json(vars(done))
     else:
-        out.print(f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})", highlight=False)
+        out.print(f"{len(done.graded)} graded, {len(done.kept)} unchanged  (isolation: {done.tier})", highlight=False)
         out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
         out.print(
             f"next: {going_to(folder)}nbgrader generate_feedback {assignment}",
@@ -357,8 +355,10 @@ def grade_nbgrader(options: GradeOptions) -> int:
             soft_wrap=True,
         )
         if done.no_secret:
-            outside = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}"
-            tell("note", f"{outside}; hand them feedback/STUDENT/{assignment}/ yourself")
+            outside = (
+                f"nbgrader release_feedback fails for submissions from outside the exchange: {a_few(done.no_secret)}"
+            )
+            tell("note", f"{outside}; give these students feedback/STUDENT/{assignment}/ yourself")
         needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
         print_attention(needed, out)
     for student in done.pending:

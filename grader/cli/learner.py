@@ -55,7 +55,7 @@ def check(
     names: Names = None,
     work: Work = None,
     isolation: Annotated[
-        str, typer.Option("--isolation", help="auto, sandlock, bwrap or none; for work that is not yours")
+        str, typer.Option("--isolation", help="the sandbox for code that is not yours: auto, sandlock, bwrap or none")
     ] = "none",
     backend: BackendOption = "cpu",
     processes: Processes = 1,
@@ -63,7 +63,7 @@ def check(
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Check my own work with the public checks; where the solutions are, with all, and my answers, too.
+    """Check my own work with the public checks. If the solutions are here, use all checks and judge my answers.
 
     Without names: what is begun and what is not, and the first failure. Without isolation: it is your code on your
     machine.
@@ -87,13 +87,13 @@ def submit(
     module: Annotated[str, typer.Argument(help="the module to hand in")],
     work: Work = None,
     to: Annotated[
-        Path | None, typer.Option("--to", help="write a zip there, even where nbgrader could take the work")
+        Path | None, typer.Option("--to", help="write a zip to this path, even if nbgrader could take the submission")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="print every result, as check does")] = False,
     course: CourseOption = None,
     student: Student = "",
 ) -> None:
-    """Hand in a module: runs the public checks, says what is missing, and gives it to nbgrader or makes a zip."""
+    """Hand in a module: run the public checks, list what is missing, and give it to nbgrader or make a zip."""
     found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module_begun(module)
     place, who = work_in(found, work), student_name(found, student)

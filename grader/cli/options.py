@@ -19,36 +19,42 @@ from grader.sandbox.processes import begin_ahead
 if TYPE_CHECKING:
     from grader.integrations.roster import Roster
 
-CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
-Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
-NoStore = Annotated[
-    bool, typer.Option("--no-store", help="remember nothing over runs, and use nothing of it; see SHARDLINGS_CACHE")
+CourseOption = Annotated[
+    Path | None,
+    typer.Option("--course", help="course.yaml or its folder; default: the nearest course.yaml, here or above"),
 ]
+Isolation = Annotated[str, typer.Option("--isolation", help="the sandbox: auto, sandlock, bwrap or none")]
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
+NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache; see SHARDLINGS_CACHE")]
 RosterOption = Annotated[
     Path | None,
     typer.Option(
         "--roster",
-        help="who is in the class: a gradebook exported from Canvas, or a CSV with id,name,email,section,extension",
+        help="the class: a gradebook exported from Canvas, or a CSV with id,name,email,section,extension",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[
-    str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="who you are, where numbers differ")
+    str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="your login, if students get different numbers")
 ]
-Names = Annotated[list[str] | None, typer.Argument(help="exercises or modules; a unique beginning will do")]
-Work = Annotated[Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/ or here")]
+Names = Annotated[list[str] | None, typer.Argument(help="exercises or modules; any unique prefix works")]
+Work = Annotated[
+    Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/, or this folder")
+]
 
 BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="cpu; gpu or tpu: values on what is here as well (docs/wings/devices.md); tpu:v5e:2x4: what needs no execution "
-        "from what that slice's compiler makes of programs (docs/wings/chip.md)",
+        help="cpu; gpu or tpu: judge values on these devices as well (docs/wings/devices.md); tpu:v5e:2x4: judge all that "
+        "needs no execution by that slice's compiler (docs/wings/chip.md)",
     ),
 ]
 Processes = Annotated[
-    int, typer.Option("--processes", min=1, max=64, help="share the devices among so many processes, one mesh of all")
+    int,
+    typer.Option(
+        "--processes", min=1, max=64, help="split the devices among this many processes, with one mesh over all"
+    ),
 ]
 
 

@@ -32,7 +32,9 @@ nbgrader = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Course folders for nbgrader.", rich_markup_mode=None
 )
 
-ReportsTo = Annotated[Path | None, typer.Option("--out", help="where reports go; an interrupted run is resumed there")]
+ReportsTo = Annotated[
+    Path | None, typer.Option("--out", help="the folder for reports; repeat the command to resume an interrupted run")
+]
 AtATime = Annotated[
     int | None, typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: 1]")
 ]
@@ -41,7 +43,7 @@ NbgraderFolder = Annotated[
 ]
 Appeal = Annotated[
     tuple[str, str],
-    typer.Option("--why", metavar="STUDENT CHECK", help="decide one check again from scratch, and lay it open"),
+    typer.Option("--why", metavar="STUDENT CHECK", help="decide one check again from scratch, and show the evidence"),
 ]
 
 
@@ -55,10 +57,10 @@ def grade(
     again: Annotated[bool, typer.Option("--again", help="with --nbgrader: write unchanged submissions anew")] = False,
     why: Appeal = ("", ""),
     html: Annotated[
-        Path | None, typer.Option("--html", help="with --why: write it as a page, for staff, to this file")
+        Path | None, typer.Option("--html", help="with --why: also write a page for the staff to this file")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="say whose score would change, by how much and why; write nothing")
+        bool, typer.Option("--dry-run", help="show which scores would change, by how much and why; write nothing")
     ] = False,
     no_store: NoStore = False,
     roster: RosterOption = None,
@@ -73,7 +75,7 @@ def grade(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
+    """Grade submissions with all checks, in a sandbox. Write a report for each student, grades.csv and a class page."""
     options = GradeOptions(
         paths=tuple(paths),
         to=to,
@@ -98,14 +100,14 @@ def grade(
 
 def doctor(
     attack: Annotated[
-        bool, typer.Option("--attack", help="run the attack corpus here and print what it gained")
+        bool, typer.Option("--attack", help="run the attack corpus and print what each attack gained")
     ] = False,
     isolation: Isolation = "auto",
     jobs: Jobs = 2,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what works on this machine and what to install; with --attack, try to break it."""
+    """Show what works on this machine and what to install; with --attack, try to break out of the sandbox."""
     from grader.cli import machine
 
     if attack:
@@ -135,7 +137,7 @@ def export(
     roster: RosterOption = None,
     course: CourseOption = None,
 ) -> None:
-    """Write grades for others to import: csv (a line per check), canvas, or a Gradescope autograder."""
+    """Export grades as csv (a line per check) or for Canvas, or make a Gradescope autograder."""
     from grader.integrations import export as exports
 
     if to == "csv":
@@ -146,7 +148,7 @@ def export(
         extensions = frozenset(e for e in found.module_of if found.exercise(e).extension)
         known = roster_in(roster)
         if strangers := exports.write_canvas(exports.load(folder), path, extensions, known):
-            tell("note", f"not in the roster, and not in the file: {a_few(strangers)}")
+            tell("note", f"not on the roster, so left out of the file: {a_few(strangers)}")
     elif to in (others := wing.exports()):
         path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
         found = course_at(course)
@@ -189,7 +191,7 @@ def nbgrader_scan(
     folder: Annotated[Path, typer.Argument(help="nbgrader's course folder")],
     course: CourseOption = None,
 ) -> None:
-    """Look for what students must not get, in everything that nbgrader has made or collected.
+    """Search all that nbgrader made or collected for content that students must not get.
 
     Without --course: the course that the folder's nbgrader_config.py names.
     """

@@ -19,7 +19,7 @@ from grader.integrations.package import files_below, version
 def start(
     folder: Annotated[Path, typer.Argument(help="a folder that is new or empty")],
 ) -> None:
-    """Copy the exercises of the course that was installed with shardlings into a folder, to work in."""
+    """Copy the exercises of the installed course into a folder to work in."""
     need_jax()
     if not (PACKAGED / "course.yaml").is_file():
         raise CourseError(

@@ -6,7 +6,7 @@ In the full page, the same names are classes.
 _PILL = "display:inline-block;white-space:nowrap;border-radius:1em;padding:0 .6em;font-size:.85em;font-weight:600;"
 _BOX = "margin:.4em 0;padding:.45em .75em;border-radius:4px;"
 INLINE_STYLES = {
-    "exercise": "margin:1em 0;font-family:system-ui,sans-serif;line-height:1.5;max-width:60em",
+    "exercise": "margin:1em 0;font-family:system-ui,sans-serif;line-height:1.5;max-width:60em;overflow-x:auto",
     "exercise-head": "display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;margin:0 0 .5em",
     "exercise-title": "margin:0;font-size:1.2em",
     "exercise-score": "font-weight:700;white-space:nowrap",

@@ -48,11 +48,13 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
     rows = list(zip(names, (None, *route.lines), held, strict=True))
     left = max(0, len(rows) - FIRST - 2)
     over = " and ".join(route.axes)
-    more = "" if len(shown) == len(points) else ", one of the rings, which are alike"
+    rings = f"the ring along {over}" if ring else f"all rings along {over}"
+    if len(shown) < len(points):
+        rings = f"one ring along {over} (the others are the same)"
     return Rounds(
         caption=clean(
-            f"round by round over {over}{more}: the device ({', '.join(named)}) from which each one's part set out; "
-            "a sum picks up more on its way",
+            f"{rings}: each cell shows the device ({', '.join(named)}) on which the data started; "
+            "a sum adds more data on its way",
             300,
         ),
         devices=devices,

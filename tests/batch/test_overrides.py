@@ -108,9 +108,9 @@ def test_a_name_in_another_unicode_form_is_the_same_student() -> None:
 
 def test_who_has_no_report_is_told() -> None:
     (told,) = unknown([override(), override(student="zoe")], ["alice"])
-    assert told == ("zoe", f"zoe {EXERCISE}/check0: nobody of that name has a report; the line does nothing")
+    assert told == ("zoe", f"zoe {EXERCISE}/check0: no student of this name has a report; the line does nothing")
     (told,) = unknown([override(student="ALICE")], ["alice"])
-    assert "nobody of that name has a report (there is alice); the line does nothing" in told[1]
+    assert "no student of this name has a report (there is alice); the line does nothing" in told[1]
 
 
 def test_a_result_that_changed_since_is_told_until_a_person_looked() -> None:

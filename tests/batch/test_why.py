@@ -88,7 +88,7 @@ def test_the_page_of_an_appeal_has_code_inputs_facts_and_every_run(course: Cours
     question = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).page
     assert [c.text for c in question.functions] == ["gather_time = '3 us'"] and question.runs == ()
     missing = why(course, TIER, submitted(None), "value", None).page
-    assert missing.functions == () and "Nothing was handed in for this" in render_appeal(missing)
+    assert missing.functions == () and "The submission has no code for this" in render_appeal(missing)
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Pat
     (small / "class" / "ada" / Path(GOOD).name).write_text("def matmul_local(a, b, *, mesh):\n    return a\n")
     other = shardlings(*why, cwd=small)
     assert other.returncode == 3 and "status: 'passed' on file, 'failed' now" in other.stdout
-    assert "shardlings: the report on file does not hold: " in other.stderr
+    assert "shardlings: the verdict differs from the report on file: " in other.stderr
 
 
 def test_one_odd_name_stops_nobody(small: Path) -> None:

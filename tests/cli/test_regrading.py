@@ -44,7 +44,7 @@ def grades(term: Path) -> dict[str, dict[str, str]]:
 def test_a_term(term: Path) -> None:
     done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)
     assert done.returncode == 0, done.stderr
-    assert "in the roster, and handed in nothing (0 in grades.csv): zoe" in done.stderr
+    assert "on the roster, but handed in nothing (0 in grades.csv): zoe" in done.stderr
     first = grades(term)
     full, of = float(first["Ada"]["earned"]), first["Ada"]["points"]
     assert [float(first[who]["earned"]) for who in ("Ada", "bob", "eve", "zoe")] == [
@@ -83,7 +83,7 @@ def test_a_term(term: Path) -> None:
 
     page = shardlings(*GRADE, "--why", "Ada", "local_value", "--html", "why.html", cwd=term)
     assert page.returncode == 0, page.stderr
-    assert "For staff only" in (term / "why.html").read_text() and "tells hidden data" in page.stderr
+    assert "For staff only" in (term / "why.html").read_text() and "shows hidden data" in page.stderr
 
 
 def test_what_cannot_be_carried_out_is_one_line(term: Path) -> None:

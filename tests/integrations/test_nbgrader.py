@@ -710,10 +710,10 @@ def test_another_late_policy_is_another_score(course: Course, root: Path) -> Non
     with open(root / "nbgrader_config.py", "a") as settings:
         settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
     again = shardlings(root, "grade", "--nbgrader", ".", MODULE)
-    assert "3 graded, 0 as before" in again
+    assert "3 graded, 0 unchanged" in again
     assert next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE)) > 0
     nbgrader(root, "autograde", MODULE, "--force")
-    assert "0 graded, 3 as before" in shardlings(root, "grade", "--nbgrader", ".", MODULE)
+    assert "0 graded, 3 unchanged" in shardlings(root, "grade", "--nbgrader", ".", MODULE)
 
 
 @pytest.mark.slow
@@ -726,7 +726,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     done = subprocess.run(
         [*mere, "grade", "--nbgrader", str(root), MODULE], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 3 and "2 graded, 0 as before" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 3 and "2 graded, 0 unchanged" in done.stdout, done.stdout + done.stderr
     assert "bob was not graded: " in done.stderr and "Permission denied; mend that and grade again" in done.stderr
     assert rows(root, "bob") == []
 

@@ -26,7 +26,8 @@ def test_hostile_code_is_text_and_what_does_not_print_is_shown() -> None:
     seen = Nesting(page)
     assert "script" not in seen.tags and "\u202e" not in page and "\x1b" not in page
     assert (
-        r"   8      if x:  # \u{202e}\u{2066} hidden" in seen.text and "The report on file does not hold" in seen.text
+        r"   8      if x:  # \u{202e}\u{2066} hidden" in seen.text
+        and "The verdict differs from the report on file" in seen.text
     )
 
 

@@ -42,7 +42,7 @@ def test_rings_and_the_roofline_are_shown_alike_wherever_a_report_is_read() -> N
     for text in [*shown, screen.file.getvalue()]:  # type: ignore[attr-defined]
         assert "round 7, line 12" in text and "on the rooflines of v5e" in text
         assert "the whole step: 1,024 FLOPs per byte sent, bounded by links" in " ".join(text.split())
-    assert 'aria-label="round by round over x' in render_html(make_report(one))
+    assert 'aria-label="the ring along x' in render_html(make_report(one))
 
 
 def test_a_page_of_them_stays_small() -> None:
@@ -66,7 +66,7 @@ def test_a_page_of_them_stays_small() -> None:
 def test_what_goes_round_no_mesh_is_not_drawn(broken: dict[str, Any]) -> None:
     one = in_rounds()
     one.pictures[1].update(broken)
-    assert rings_of(one) == [] and "round by round" not in render_html(make_report(exercise([one])))
+    assert rings_of(one) == [] and "on which the data started" not in render_html(make_report(exercise([one])))
 
 
 @pytest.mark.parametrize("sent", [None, -1, math.inf, "much"])

@@ -31,7 +31,7 @@ def ring(mesh: dict[str, int], axis: str, rounds: int, line: int | None = 12) ->
 
 def test_rings_that_are_alike_are_shown_once() -> None:
     rounds = rounds_of(ring({"x": 3, "y": 2}, "x", 2), {"x": 3, "y": 2})
-    assert rounds is not None and rounds.devices == ["0", "1", "2"] and "one of the rings" in rounds.caption
+    assert rounds is not None and rounds.devices == ["0", "1", "2"] and "one ring along" in rounds.caption
     assert rounds_text(rounds)[1:] == [
         "                    0  1  2",
         "at first            0  1  2",

@@ -28,7 +28,7 @@ from grader.wings.chip.on_chip import OnChip, as_data, differences, exposed_line
 from grader.wings.chip.on_chip_text import print_on_chip
 
 TEMPLATES = Path(__file__).parent / "templates"
-Page = Annotated[Path | None, typer.Option("--html", help="write the pictures and facts as a page, a new file")]
+Page = Annotated[Path | None, typer.Option("--html", help="write the pictures and facts as a page to a new file")]
 
 
 def chip(
@@ -41,12 +41,14 @@ def chip(
     isolation: Isolation = "none",
     course: CourseOption = None,
     student: Student = "",
-    solution: Annotated[bool, typer.Option("--solution", help="the solution's, also where mine is written")] = False,
+    solution: Annotated[
+        bool, typer.Option("--solution", help="use the solution, even if my function is written")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile a function for a TPU that is not here, and draw the compiler's schedule beside the clock's.
+    """Compile a function for a TPU slice, without a TPU, and draw the compiler's schedule beside the clock's.
 
-    Mine where I have written any of it, else the solution's where solutions are. Nothing is run.
+    This compiles my function if I have written any of it, else the solution's, if the solutions are here. Nothing is run.
     """
     place = slice_of(on)
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)

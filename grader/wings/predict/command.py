@@ -37,23 +37,25 @@ NUMBERS = {
 }
 STEP = ("us", "the time of a step")
 EXAMPLE = "alpha=2us beta=3GB/s flops=40GFLOP/s"
-Exercise = Annotated[str, typer.Argument(help="the exercise: l2; with --on any, or one of its tasks")]
+Exercise = Annotated[str, typer.Argument(help="the exercise l2; with --on, any exercise or task")]
 
 
 def predict(
     name: Exercise,
     numbers: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help=f"such as {EXAMPLE}")] = None,
-    on: Annotated[str, typer.Option("--on", help="of any other task: step=9us on a slice, such as v5e:2x4")] = "",
-    mesh: Annotated[str, typer.Option("--mesh", help="with --on: on one mesh, such as x=4,y=2")] = "",
-    dims: Annotated[str, typer.Option("--dims", help="with --on: with other sizes, such as I=8192")] = "",
+    on: Annotated[
+        str, typer.Option("--on", help="predict a step (step=9us) of any task on a slice, such as v5e:2x4")
+    ] = "",
+    mesh: Annotated[str, typer.Option("--mesh", help="with --on: the mesh, such as x=4,y=2")] = "",
+    dims: Annotated[str, typer.Option("--dims", help="with --on: other sizes, such as I=8192")] = "",
     work: Work = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep my prediction of how long programs take on this machine, before profile runs them.
+    """Record my prediction of program times on this machine, before profile runs the programs.
 
-    Without numbers: show the programs, and what was predicted so far. With --on: of one step of any task, before explain --on
-    lays it out in time and, with --backend, measures it.
+    Without numbers: show the programs and earlier predictions. With --on: predict one step of any task. Then explain --on shows
+    its timeline and, with --backend, measures it.
     """
     given = course_at(course, packaged=True)
     if on:
@@ -155,13 +157,13 @@ def folder_of(course: Course, exercise: str, work: Path | None) -> Path:
 def profile(
     name: Exercise,
     trace: Annotated[
-        Path | None, typer.Option("--trace", help="run JAX's profiler, too: a new folder for what it writes")
+        Path | None, typer.Option("--trace", help="also run JAX's profiler, which writes to this new folder")
     ] = None,
     work: Work = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time the programs that I predicted, on accelerators where JAX finds them, else on simulated devices."""
+    """Time the predicted programs on accelerators, or on simulated devices if JAX finds none."""
     given = course_at(course, packaged=True)
     place = beside(given, name, work)
     journal = Journal.read(place / JOURNAL)

@@ -25,16 +25,17 @@ class Branch(StrEnum):
 
 def publish(
     branches: Annotated[
-        list[Branch] | None, typer.Option("--branch", help="a branch of this repository; may be given twice")
+        list[Branch] | None,
+        typer.Option("--branch", help="write to this branch of the repository; both branches can be given"),
     ] = None,
     students: Annotated[
-        Path | None, typer.Option("--students", metavar="DIR", help="what students get, in a new folder")
+        Path | None, typer.Option("--students", metavar="DIR", help="write the students' version to this new folder")
     ] = None,
     course: CourseOption = None,
 ) -> None:
-    """Write what students get, or the solutions to read, to a branch of their own or a folder.
+    """Write the students' version, or the solutions to read, to a branch or a folder.
 
-    Made from the files as they lie here. Your working tree, index and HEAD are not touched; nothing is pushed.
+    The content comes from the files in this checkout. Working tree, index and HEAD stay as they are. Nothing is pushed.
     """
     if not branches and students is None:
         raise CourseError("say what to publish: --branch student, --branch solutions, or --students DIR")

@@ -1,0 +1,154 @@
+"""Every kind of page on a phone (400 px) and on a desk (1280 px), with a class of 500 and long names: nothing leaves the window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.batch.changes import Change, Told, by_regrade
+from grader.common.result import HandIn
+from grader.reports.appeal import Appeal, Code, Run, ShownArray, render_appeal
+from grader.reports.pages import render, render_fragment, render_html, summary_html
+from grader.reports.people import Person
+from grader.reports.summary import summarise
+from grader.reports.whole_class import WholeClass
+from grader.wings.leaderboard import command as leaderboard
+from grader.wings.leaderboard.board import Board, Place
+from grader.wings.similar import command as similar
+from grader.wings.similar.comparing import compare
+from tests.browser import CHROMIUM, OUTSIDE, Page, chromium
+from tests.reports.example_reports import evil_report, exercise, layout_failure, make_report, mixed, result
+from tests.reports.test_class_page import drawn
+from tests.reports.test_programs import in_rounds
+from tests.wings.similar.programs import disguised, honest, work
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here"),
+]
+
+LONG = "Maria-del-Carmen.Fernandez-Villaverde.y.Ortega.de.la.Torre.1998@students.university.example"
+UNBROKEN = "Wolfeschlegelsteinhausenbergerdorff" * 3
+LATE = HandIn(module="03_matmuls", submitted="", source="", penalty=0.3, text=f"handed in 26 h late {UNBROKEN}")
+BONUS = exercise([result("more", points=4)], exercise="d2_bonus", title="D2 More", extension=True)
+
+
+def whole_class() -> str:
+    reports = [*drawn(497), mixed(), evil_report(), make_report(exercise([layout_failure()]), student=LONG)]
+    people = {r.student: Person(UNBROKEN if i % 3 else "Bo Li", "ABC"[i % 3]) for i, r in enumerate(reports)}
+    warnings = [f"Late penalties changed the points of 300 of 500 students. {UNBROKEN}"]
+    ungraded = {LONG: f"two folders {UNBROKEN}", "zed": "a" * 900}
+    summary = summarise(reports, not_graded=ungraded, absent=2, warnings=warnings, also=[("", UNBROKEN)])
+    return "".join(summary_html(summary, WholeClass(reports, people), reports))
+
+
+def class_of_one() -> str:
+    return "".join(summary_html(summarise([mixed()]), WholeClass([mixed()]), [mixed()]))
+
+
+def student(audience: str) -> str:
+    shown = mixed(student=LONG, notes=[UNBROKEN], hand_ins=[LATE])
+    shown = shown.model_copy(update={"exercises": [*shown.exercises, BONUS], "earned": shown.earned + BONUS.earned})
+    return render_html(shown, audience=audience, person=Person(UNBROKEN, UNBROKEN))  # type: ignore[arg-type]
+
+
+def changes() -> str:
+    texts = "passed -> failed; the course changed (exercise, checks or course.yaml)"
+    found = [
+        Change(LONG, f"c3_contracting/{UNBROKEN}", 2, 0.25, 2, texts),
+        Change(LONG, "score", 21.5, 19.75, 22, texts),
+    ]
+    told = [Told(1, "2026-11-24T12:00:00+00:00", change) for change in found]
+    return render("changes.html.j2", regrades=by_regrade(told), people={LONG: Person(UNBROKEN, "A")})
+
+
+def appeal() -> str:
+    code = Code("c3_contracting.py", 12, "x = " + " + ".join(["unbroken" * 20] * 30))
+    array = ShownArray("a", "float32[48, 32]", "\n".join("0.123456 " * 40 for _ in range(10)))
+    runs = [Run(f"matmul on x=4, y=2 {UNBROKEN}", n > 1, n, "" if n % 2 else f"wrong {UNBROKEN}") for n in range(6)]
+    return render_appeal(
+        Appeal(
+            LONG, "shardlings", f"c3_contracting/{UNBROKEN}", mixed().exercises[0], [code], [code], UNBROKEN, [array],
+            [array], runs=runs, lines=["line " * 80], differs=[UNBROKEN], on_file=True,
+        )
+    )  # fmt: skip
+
+
+def alike() -> str:
+    alike_works = [work(f"student{i}", honest(i)) for i in range(10)]
+    alike_works += [work(name, disguised(honest(3)) + f"\nx = '{UNBROKEN}'") for name in (LONG, "student10")]
+    compared = {"03_matmuls": compare(alike_works, ["stub"], [])}
+    return similar.render(compared, 20, dict.fromkeys([one.student for one in alike_works], Person(UNBROKEN, "A")))
+
+
+def ranks() -> str:
+    places = [Place(n, "w" * 30 if n % 2 else "newt", 69_655_000_000 * n, "s") for n in range(1, 500)]
+    return leaderboard.render(Board("m1_block", "M1 A transformer block", places))
+
+
+KINDS: dict[str, Callable[[], str]] = {
+    "class": whole_class,
+    "class of one": class_of_one,
+    "student": lambda: student("student"),
+    "staff": lambda: student("staff"),
+    "extensions alone": lambda: render_html(make_report(BONUS, points=0.0)),
+    "rounds": lambda: render_html(make_report(exercise([in_rounds()]))),
+    "hostile": lambda: render_html(evil_report(), audience="staff"),
+    "exercise": lambda: render_fragment(mixed().exercises[0]),
+    "changes": changes,
+    "appeal": appeal,
+    "similar": alike,
+    "leaderboard": ranks,
+}
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_element_leaves_the_window_and_none_is_cut(kind: str, page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(KINDS[kind](), encoding="utf-8")
+    for width in (400, 1280):
+        page.open(path, width)
+        for _folded in range(2):
+            assert page.value(OUTSIDE) == [], f"{kind} at {width} px"
+            assert page.overflow() == 0, f"{kind} at {width} px"
+            page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+
+
+def test_an_element_that_leaves_the_window_is_found(page: Page, tmp_path: Path) -> None:
+    wide = '<div style="width:900px">wide</div>'
+    cut = '<p style="width:90px;overflow:hidden;white-space:nowrap">a text that is cut at its end</p>'
+    scrolled = '<div style="overflow-x:auto"><table style="width:900px"><tr><td>scrolls</td></tr></table></div>'
+    for text, found in (
+        (wide, ["outside: div.: wide"]),
+        (scrolled, []),
+        (cut, ["cut: p.: a text that is cut at its end"]),
+    ):
+        (tmp_path / "page.html").write_text(f"<!DOCTYPE html>{text}", encoding="utf-8")
+        page.open(tmp_path / "page.html", 400)
+        assert page.value(OUTSIDE) == found, json.dumps(text)
+
+
+SECTION = "document.getElementById('section')"
+VISIBLE = "[...document.querySelectorAll('#students tbody tr')].filter((r) => getComputedStyle(r).display !== 'none')"
+
+
+def test_a_section_is_shown_alone_with_and_without_a_script(page: Page, tmp_path: Path) -> None:
+    text = whole_class()
+    for name, shown in (("with", text), ("without", text[: text.index("<script>")])):
+        (tmp_path / f"{name}.html").write_text(shown, encoding="utf-8")
+        page.open(tmp_path / f"{name}.html", 1280)
+        page.value(f"{SECTION}.value = '2'; {SECTION}.dispatchEvent(new Event('change')); 0")
+        assert page.value(f"{VISIBLE}.length") == 167  # of 500, the second of three sections
+        assert page.value(f"[...new Set({VISIBLE}.map((r) => r.cells[1].textContent))]") == ["B"]
+        if name == "with":
+            assert page.value("document.querySelector('#students output').textContent") == "167 of 500 students"
