@@ -106,7 +106,7 @@ def train_step(params, x, y, *, mesh):
 
 
 # Question block_times [products, rows, keys, gradients]
-# How long does each part of a block take on v5p with dp=4, sp=4, tp=8, b=1, T=49152, D=8192, in
+# How long does each part of a block take on v5p with dp=8, sp=4, tp=4, b=1, T=40960, D=8192, in
 # the forward and backward pass together? `products`: a chip's matmuls. `rows`: the all-reduces
 # over tp. `keys`: K and V, each gathered once over sp, and their gradients. `gradients`: the
 # parameters' gradients over dp and sp.
@@ -123,8 +123,8 @@ block_times = None  # TODO: your answer
 
 
 # Question block_step [ms]
-# How long does a block take on v5p, forward and backward pass together, with dp=4, sp=16, tp=4,
-# b=1, T=49152, D=8192? Matmuls wait for rows, K and V, and these wait for matmuls. Only the all-
+# How long does a block take on v5p, forward and backward pass together, with dp=8, sp=16, tp=4,
+# b=1, T=16384, D=8192? Matmuls wait for rows, K and V, and these wait for matmuls. Only the all-
 # reduce of the parameters' gradients overlaps the backward pass's matmuls. K and V are gathered
 # once.
 #
@@ -140,7 +140,7 @@ block_step = None  # TODO: your answer
 
 
 # Question block_bottleneck [one of A, B, C, D]
-# What is the bottleneck on v5p with dp=8, sp=4, tp=8, b=1, T=49152, D=8192, if all four parts
+# What is the bottleneck on v5p with dp=4, sp=4, tp=8, b=1, T=40960, D=8192, if all four parts
 # overlap completely? That is, which of them takes the longest, so that the step is faster only if
 # it is faster?
 #

@@ -180,8 +180,8 @@ def exchange_layer_time(chip, scheme, B, E, X):
     ],
 )
 def mixed_layer_time(chip, B, L, E, X, Y):
-    """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. How long does a layer in the middle of a
-    deep stack take with a batch of {{ B }} rows, and with a batch of {{ L }} rows? Add the two times."""
+    """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of a {{ Y }}x4x{{ X }} slice of {{ chip }}: x and y wrap
+    around. How long does a layer in the middle of a deep stack take with a batch of {{ B }} rows, and with a batch of {{ L }} rows? Add the two times."""
     raise NotImplementedError()
 
 
