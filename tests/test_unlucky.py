@@ -542,7 +542,7 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
     before = times(out)
     assert grade(grader, work, out) == {} and scores(out) == wanted
     told = (out / "changes.csv").read_text()
-    assert "ada,x1_gather/value,0,1,1,broken -> passed; the grader itself had failed there" in told
+    assert "ada,x1_gather/value,0,1,1,broken -> passed; the grader itself had failed before" in told
     assert times(out)["cy.json"] == before["cy.json"]
 
 

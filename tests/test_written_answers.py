@@ -133,7 +133,7 @@ def test_a_terminal_and_a_comment_say_that_it_is_pending(
     assert (
         "a person reads this answer" in shown
         and "1 point: every" not in shown
-        and "2 points are pending: a person will look" in shown
+        and "2 points are pending review by the staff" in shown
     )
     assert "a person reads this answer" in (comment(report.exercises[0], "why_it_waits") or "")
 

@@ -1,8 +1,8 @@
 """# A1 The shape that one device holds
 
-A sharding cuts an array into equal blocks, and each device of the mesh holds one block. In `A[I_X, J]` the subscript says
-that mesh axis `x` cuts the rows; no axis cuts the columns. JAX writes this sharding as `P("x", None)`, with one entry for
-each dimension.
+A sharding cuts an array into equal blocks, and each device of the mesh holds one block. In `A[I_X, J]` the subscript
+says that mesh axis `x` cuts the rows; no axis cuts the columns. JAX writes this sharding as `P("x", None)`, with one
+entry for each dimension.
 
 ```
     A[I_X, J] with 8 rows         y=0          y=1          y=2

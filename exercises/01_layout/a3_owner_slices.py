@@ -1,7 +1,8 @@
 """# A3 Who holds what
 
-A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In a
-tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different devices.
+A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
+a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
+devices.
 
 ```
    24 rows on the mesh x=2, y=3
@@ -20,8 +21,8 @@ tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal bl
 | `mesh_shape` | dict | size of each mesh axis, in the order of the mesh |
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
-Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis counts
-slowest. Write both numbers of a slice, also where no axis cuts the dimension.
+Devices are numbered row by row: the last mesh axis counts fastest. Block 0 comes first. In a tuple the first axis
+counts slowest. Write both numbers of a slice, also where no axis cuts the dimension.
 
 **What is checked**
 
@@ -33,8 +34,8 @@ slowest. Write both numbers of a slice, also where no axis cuts the dimension.
 
 **Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
 
-**Small case.** The mesh above is x=2, y=3; device 4 is (x=1, y=1). In `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows 12:16.
-In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
+**Small case.** The mesh above is x=2, y=3; device 4 is (x=1, y=1). In `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows
+12:16. In `A[I_XY, J]` it holds block 1·3 + 1 = 4, rows 16:20.
 
 Check your work: shardlings check a3_owner_slices
 For all exercises of this module: README.md, or shardlings show 01_layout

@@ -1,6 +1,7 @@
 """# A6 Auto, Explicit, Manual
 
-JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the collective.
+JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the
+collective.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
@@ -31,14 +32,14 @@ JAX has three modes that say where arrays live. You write the same matmul in eac
 | Auto, Explicit: the compiler puts the all-gather in, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
-In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the compiler
-gathers `B`. So constrain the product to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto axes they
-have no sharding in their types.
+In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
+compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
+axes they have no sharding in their types.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
-**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B` sends a
-block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A block of `C[I_X, K_Y]` is [6, 20]: 480 bytes. A gather of `B`
+sends a block [32, 20], 2560 bytes, and every device then spends 15,360 FLOPs.
 
 Check your work: shardlings check a6_three_modes
 For all exercises of this module: README.md, or shardlings show 01_layout
@@ -105,13 +106,13 @@ flops_of_one_constraint = None  # TODO: your answer
 
 # ## Going further
 #
-# **JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you get
-# an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a dimension
-# that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
+# **JAX.** In Explicit mode the type of each result follows from the types of the operands. Where it does not follow, you
+# get an error at that line. A collective also appears where you pass `out_sharding`, or where a matmul sums over a
+# dimension that one operand alone cuts. The grader reads the compiled program, which has no Explicit types any more.
 # `jax.typeof(c)` shows you whether yours has.
 #
-# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive, Manual
-# for kernels.
+# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where a surprise is expensive,
+# Manual for kernels.
 #
 # **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
 # parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".

@@ -1,7 +1,7 @@
 """# B2 From one layout to another
 
-Devices change an array's layout by a short program of collectives. Several programs end in one layout, and send different
-amounts: a step costs more when the block is larger.
+Devices change an array's layout by a short program of collectives. Several programs end in one layout, but a step costs
+more when the block is larger.
 
 ```
     A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first
@@ -19,8 +19,8 @@ amounts: a step costs more when the block is larger.
 | `("reduce_scatter", axis, dim)` | unreduced over `axis` | `axis` cuts `dim` | block · (n − 1) / n |
 | `("all_reduce", axis)` | unreduced over `axis` | whole along `axis` | 2 · block · (n − 1) / n |
 
-`src` and `dst` are tuples with one axis or `None` per dimension. `unreduced` is a tuple of axes. `mesh_shape` is a dict.
-All dimensions divide evenly.
+`src` and `dst` are tuples with one axis or `None` per dimension. `unreduced` is a tuple of axes. `mesh_shape` is a
+dict. All dimensions divide evenly.
 
 **What is checked**
 
@@ -29,11 +29,11 @@ All dimensions divide evenly.
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
 | an axis that leaves a dimension; an axis that comes to a dimension, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
 
-Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a plan's
-layout at the end and its bytes.
+Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a
+plan's layout at the end and its bytes.
 
-**Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes of
-the axes. `{U_X}`: partial sums over x, called unreduced.
+**Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
+of the axes. `{U_X}`: partial sums over x, called unreduced.
 
 **Small case.** `A[I_X, J] → A[I, J_X]` of 1 MB on x=4. A block has 0.25 MB. An all-to-all sends 3/4 of it, 0.19 MB. An
 all-gather and a slice send 0.75 MB.

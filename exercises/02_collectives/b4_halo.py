@@ -28,11 +28,11 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | `stencil` | five unequal weights | |
 | `stencil` | sharded `P("x")`, two permutes over x, w elements each way | 8 bytes |
 
-The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute` names
-as a target receives zeros, without an error.
+The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute`
+names as a target receives zeros, without an error.
 
-**Symbols.** N: elements of the array. n: elements of a block. w: reach of the stencil. X: devices on the ring. D: columns
-of a grid.
+**Symbols.** N: elements of the array. n: elements of a block. w: reach of the stencil. X: devices on the ring. D:
+columns of a grid.
 
 **Small case.** The weights are (-1, 0, 1) on the array above. Element 4, the first of x1, becomes 5 - 3 = 2 with the 3
 from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11 it would be 1.

@@ -1,7 +1,7 @@
 """# D3 Latency or bandwidth?
 
-A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the time;
-for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
+A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
+time; for large arrays the bytes do. Hops carry bytes while they wait, so the two times do not add up.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -41,10 +41,11 @@ for large arrays the bytes do. Hops carry bytes while they wait, so the two time
 **Symbols.** V: bytes of the full array over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth of a link.
 W = 2·W1: both-way bandwidth.
 
-**Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3 µs.
-Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
+**Small case** (ideal times). bfloat16[256, 256], V = 131 kB, over a v5e line of 4 with W1 = 4.5e10. Latency: 3 hops, 3
+µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So 3 µs, not the sum, 5.2. With 2048 rows it is 3/4 · 1.05 MB / W1 = 17.5 µs.
 
 Check your work: shardlings check d3_latency
+For all exercises of this module: README.md, or shardlings show 04_comm_times
 Going further: below the code
 """
 
@@ -108,9 +109,10 @@ latency_bound_below = None  # TODO: your answer
 
 # ## Going further
 #
-# **Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB, needs
-# 0.73 µs of its link, less than a hop.
+# **Rule of thumb.** A shard of less than W1 · 1 µs is bound by latency: 45 kB on v5e. A shard of the small case, 33 kB,
+# needs 0.73 µs of its link, less than a hop.
 #
-# **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops grow.
+# **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the hops
+# grow.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.

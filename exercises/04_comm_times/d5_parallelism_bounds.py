@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
 Arithmetic and communication of a training step overlap, so the step takes the longer of the two. Their quotient gives
-*bounds*: how small a batch may be, and how many tensor-parallel chips you may use, before the links set the pace. The layer is
+*bounds*: how small a batch and how many tensor-parallel chips are possible before the links set the pace. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -31,14 +31,15 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
 | `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; the slower of weights (FSDP) and activations in the forward pass is fastest |
 
-**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and y
-(cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a link
-(`bandwidth`). V: bytes gathered. α = C/W.
+**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
+y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
+link (`bandwidth`). V: bytes gathered. α = C/W.
 
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone: B/X > α/MX, 2550 tokens per chip on one torus axis, 850 on
 three. TP alone: Y < MY · F/α = 12.8 on one axis.
 
 Check your work: shardlings check d5_parallelism_bounds
+For all exercises of this module: README.md, or shardlings show 04_comm_times
 Going further: below the code
 """
 
@@ -138,14 +139,14 @@ dcn_least_batch = None  # TODO: your answer
 #
 # **Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two. The backward pass has twice the
 # arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass it
-# gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations in
-# front of the layer and reduce-scatters them behind it.
+# gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers activations
+# in front of the layer and reduce-scatters them behind it.
 #
 # **Bounds.** Set arithmetic equal to communication.
 #
 # - DP or FSDP alone: overlapped if B/X > α / MX. TP alone: if Y < MY · F/α.
-# - FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With the
-#   numbers of the small case, on two axes and one: 99 tokens per chip.
+# - FSDP and TP together, each overlapped on its own axes: at best B/N > α² / (MX·MY·F), with X = √(B·N·MX / (F·MY)). With
+#   the numbers of the small case, on two axes and one: 99 tokens per chip.
 # - DP between slices over the data-centre network: B per *slice* > C / W_dcn, where C and W_dcn are per chip.
 #
 # **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two

@@ -1,7 +1,7 @@
 """# E2 A reduce-scatter from hops
 
-Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`. A
-*running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
+Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
+A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
 backwards.
 
 ```
@@ -14,7 +14,8 @@ backwards.
    hop 3     0 (4)   1 (4)   2 (4)   3 (4)    N - 1 hops later it is on x0
 ```
 
-**Write** `ring_reduce_scatter(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with `check_vma=False`.
+**Write** `ring_reduce_scatter(a)`, a body. The grader wraps it in `shard_map` over mesh axis `x`, with
+`check_vma=False`.
 
 | | shape | meaning |
 |---|---|---|
@@ -31,11 +32,11 @@ backwards.
 
 Either direction round the ring is right.
 
-**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1: one-way
-bandwidth of a link. `{U_X}`: partial sums over x.
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
+one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
-**Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them: 17,280
-bytes, as many as in the all-gather.
+**Small case.** A float32 block of [120, 48] on x=4. A chunk is [30, 48], 5760 bytes. Each device sends three of them:
+17,280 bytes, as many as in the all-gather.
 
 Check your work: shardlings check e2_ring_reduce_scatter
 For all exercises of this module: README.md, or shardlings show 05_rings

@@ -30,14 +30,14 @@ chunks to every device.
 | to neighbours, from each device | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
 | to neighbours, in total | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
-Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they are
-finished.
+Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
+are finished.
 
-**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1: one-way
-bandwidth of a link. `{U_X}`: partial sums over x.
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
+one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
-**Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560 in all.
-The four devices send 138,240.
+**Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
+in all. The four devices send 138,240.
 
 Check your work: shardlings check e3_ring_all_reduce
 For all exercises of this module: README.md, or shardlings show 05_rings
@@ -79,8 +79,8 @@ ring_reduce_one_way_time = None  # TODO: your answer
 # ## Going further
 #
 # **Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
-# 3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to 2·V, and
-# those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
+# 3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to
+# 2·V, and those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
 #
 # **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
 # is work of the core and `P` is a hop, times are in us.

@@ -1,7 +1,7 @@
 """# E4 Both ways round
 
-A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel both
-ways. Then each shard comes to you along the shorter side, after at most half a turn.
+A wire carries data in both directions at once, and a one-way ring leaves one direction idle. Let every shard travel
+both ways. Then each shard comes to you along the shorter side, after at most half a turn.
 
 ```
     what x0 holds      ring of 5                  ring of 4
@@ -28,14 +28,14 @@ ways. Then each shard comes to you along the shorter side, after at most half a 
 | only `ppermute`s, and no shard comes twice | at most (N − 1)·V/N bytes | 1800 bytes |
 | at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours | | 2 each way |
 
-N may be odd or even. With an even N the shard of the device opposite is equally far on both sides. Send it one way, or half
-of it each way. Do not send it twice.
+N may be odd or even. With an even N the shard of the device opposite is equally far on both sides. Send it one way, or
+half of it each way. Do not send it twice.
 
-**Symbols.** N (X in the questions): devices of the ring. I, J (L): rows and columns. V: bytes of the whole `A`. W1: one-way
-bandwidth of a link.
+**Symbols.** N (X in the questions): devices of the ring. I, J (L): rows and columns. V: bytes of the whole `A`. W1:
+one-way bandwidth of a link.
 
-**Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead of
-three. On x=5: two and two of 480 bytes, in two rounds instead of four.
+**Small case.** float32[120, 5] on x=4: three permutes of 600 bytes (two forwards, one backwards), in two rounds instead
+of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 
 Check your work: shardlings check e4_bidirectional
 For all exercises of this module: README.md, or shardlings show 05_rings
@@ -80,9 +80,9 @@ bidi_time_saved = None  # TODO: your answer
 
 # ## Going further
 #
-# **Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds counts.
-# Another scheme halves each shard and sends the halves all the way round, one each way. It sends as many bytes, but in
-# N − 1 rounds.
+# **Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds
+# counts. Another scheme halves each shard and sends the halves all the way round, one each way. It sends as many bytes,
+# but in N − 1 rounds.
 #
 # **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
 # the core and `P` is a hop, times are in us.
@@ -100,7 +100,7 @@ bidi_time_saved = None  # TODO: your answer
 # link x-   permute··permute···permute··
 # ```
 #
-# **In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with
-# a whole shard each way.
+# **In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* this algorithm: ⌊N/2⌋ rounds, each
+# with a whole shard each way.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -1,7 +1,7 @@
 """# F1 Overlap a gather with its matmul
 
-`A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` sums over D, and y cuts D in `A`. So a device needs all shards of its rows of `A`. But
-`C` is a sum, and each term needs one shard: multiply one shard while the next one travels.
+`A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` sums over D, and y cuts D in `A`. So a device needs all shards of its rows of
+`A`. But `C` is a sum, and each term needs one shard: multiply one shard while the next one travels.
 
 ```
    y = 4, on device y1; W_j are the rows of W that belong to shard A_j
@@ -13,7 +13,7 @@
    round 3     C += A_2 · W_2     nothing: the last shard goes nowhere
 ```
 
-**Write** `ag_matmul(a, w)`, a body. The grader wraps it in `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
+**Write** `ag_matmul(a, w)`, a body for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
 
 | | shape of the block | whole array |
 |---|---|---|
@@ -34,13 +34,11 @@ All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
 | in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.2 · matmuls | |
 | at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
 
-A loop is right if hop and matmul *of one round* do not need each other.
+**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
+W1: one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`. W1:
-one-way bandwidth of a link. C: FLOP/s of a chip.
-
-**Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes: three hops, 900 bytes. Four matmuls
-[5, 15] · [15, 21].
+**Small case.** float32[10, 60] · [60, 84] on x=2, y=4. A shard is [5, 15], 300 bytes: three hops, 900 bytes. Four
+matmuls [5, 15] · [15, 21].
 
 Check your work: shardlings check f1_ag_matmul
 For all exercises of this module: README.md, or shardlings show 06_overlap
@@ -115,17 +113,17 @@ ag_matmul_time = None  # TODO: your answer
 # link y+      P···     P···     ………P···
 # ```
 #
-# **The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard that it
-# sends. The third is a `fori_loop`: receive, then multiply.
+# **The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard
+# that it sends. The third is a `fori_loop`: receive, then multiply.
 #
-# **Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop can
-# run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
-# operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu 0.0.42.1, on
-# v5e, v6e, v5p and 7x). So a loop that receives, then multiplies gives right values and traffic, and all its hops are exposed.
-# `unroll=True` writes it out.
+# **Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop
+# can run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
+# operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu
+# 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. One that
+# receives, then multiplies gives right values and traffic, and all its hops are exposed. `unroll=True` writes it out.
 #
-# **When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice as long
-# as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+# **When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice
+# as long as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
 #
 # **In real systems.** "Collective matmul", or "windowed einsum" in XLA, which can write such rings itself. An exercise of
 # HighPerfLLMs2024 (session 4) has this scheme, columns of activations times columns of weights, and asks for an order.

@@ -1,8 +1,8 @@
 """# F2 Overlap a reduce-scatter with its matmul
 
-`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all columns of `Out`,
-and needs the whole sum of its own. The running sum of E2 needs one block of columns at a time: compute the next block while
-the sum travels.
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all columns of
+`Out`, and needs the whole sum of its own. The running sum of E2 needs one block of columns at a time: compute the next
+block while the sum travels.
 
 ```
    y = 4, on device y1; P_j = T · W_j is its part of block j
@@ -14,7 +14,7 @@ the sum travels.
    round 3     P_1, S += P_1   S leaves for y2, the sum for block 1 comes
 ```
 
-**Write** `matmul_rs(t, w)`, a body. The grader wraps it in `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
+**Write** `matmul_rs(t, w)`, a body for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
 
 | | shape of the block | whole array |
 |---|---|---|
@@ -37,11 +37,11 @@ All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
 
-**Symbols.** N (Y in the questions): devices of the ring. B, F, D, G: dimensions. V: bytes of `Out`'s rows on a device. W1:
-one-way bandwidth of a link. W = 2·W1: both-way bandwidth. C: FLOP/s of a chip.
+**Symbols.** N (Y in the questions): devices of the ring. B, F, D, G: dimensions. V: bytes of a device's rows of `Out`.
+W1, W: one-way, both-way bandwidth of a link. C: FLOP/s.
 
-**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes: three hops, 900 bytes. Four matmuls
-[5, 21] · [21, 15].
+**Small case.** float32[10, 84] · [84, 60] on x=2, y=4. A block is [5, 15], 300 bytes: three hops, 900 bytes. Four
+matmuls [5, 21] · [21, 15].
 
 Check your work: shardlings check f2_matmul_rs
 For all exercises of this module: README.md, or shardlings show 06_overlap
@@ -118,12 +118,12 @@ matmul_rs_time_saved = None  # TODO: your answer
 # link y+                                             P·· P· P··P·· P··P·· P··
 # ```
 #
-# **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a matmul"
-# overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not overlap: there
-# the hop needs the matmul. Written out, both make the first picture.
+# **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a
+# matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
+# overlap: there the hop needs the matmul. Written out, both make the first picture.
 #
-# **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as right
-# here.
+# **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as
+# right here.
 #
 # **In real systems.** The second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
 #

@@ -17,8 +17,7 @@ because dy is whole. The gradient of x is a sum over all devices' units.
                                                      +-------+
 ```
 
-**Write** two bodies and a function; docstrings have shapes. The grader wraps bodies in `jax.shard_map` with
-`check_vma=False`.
+**Write** two bodies and a function; docstrings have shapes.
 
 | | returns |
 |---|---|
@@ -32,13 +31,13 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 
 | check | rule | small case |
 |---|---|---|
-| `gated_forward`, `gated_weights`, `gated_dx` | y and gradients of one device; those of x and b are whole | |
-| `gated_traffic` | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
-| `init_spread` | each device draws its part, variance as above, nothing is sent | |
-| `init_independent` | devices, weights and seeds share no numbers | |
-| `fused_order` | the order; `ValueError` where N does not divide F | |
+| `gated_mlp`: value | y and gradients of one device; those of x and b are whole | |
+| `gated_mlp`: what is sent | one all-reduce of [B, D] each way, or a reduce-scatter and an all-gather | 720 bytes |
+| `init`: spread | each device draws its part, variance as above, nothing is sent | |
+| `init`: independence | devices, weights and seeds share no numbers | |
+| `fused_columns` | the order; `ValueError` where N does not divide F | |
 
-**Symbols.** B rows, D width, F hidden units, N devices along tp, V bytes of y, W both-way bandwidth of a link.
+**Symbols.** B rows, D width, F hidden units, N devices along tp.
 
 **Small case.** B=5, D=12, F=36, float32, tp=4: 9 hidden units on a device. y has 240 bytes; an all-reduce sends 2 ·
 3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.

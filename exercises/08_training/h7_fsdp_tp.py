@@ -29,16 +29,16 @@ gradients with `jax.grad`.
 
 | check | rule, per chip | small case |
 |---|---|---|
-| `mlp_value`, `mlp_gradients` | right numbers in `shard_map`; gradients laid out as their arrays | |
-| `mlp_weights` | forward over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
-| `mlp_activations` | forward over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
-| `mlp_backward` | backward: at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
+| value, gradients | right numbers in `shard_map`; gradients laid out as their arrays | |
+| weights | forward over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
+| activations | forward over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
+| backward pass | backward: at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
 | | both passes: at most 16BDF/(XY) FLOPs, so nothing is computed twice | |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 
-**Symbols.** B rows, D width, F hidden units; X, Y sizes of the mesh axes; V bytes of a gathered array, W both-way
-bandwidth of a link. `{U_Y}`: unreduced, a partial sum on each chip along y.
+**Symbols.** B rows, D width, F hidden units; X, Y sizes of the mesh axes. `{U_Y}`: unreduced, a partial sum on each
+chip along y.
 
 **Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
 bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Weights are larger here, so more chips

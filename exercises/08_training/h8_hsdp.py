@@ -27,9 +27,9 @@ columns.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `hsdp_value` | the gradient of all rows, and its norm, laid out as above | |
-| `hsdp_far` | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
-| `hsdp_near` | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
+| value | the gradient of all rows, and its norm, laid out as above | |
+| far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
 
 So all M micro-batches must be summed before anything is sent.
 
@@ -76,7 +76,7 @@ hsdp_far_bytes = None  # TODO: your answer
 # Question hsdp_time [ms]
 # 2 nodes of 8 B200 sum 13 billion bfloat16 gradients, sharded within a node. First comes the
 # reduce-scatter in the node, then the all-reduce between nodes; bandwidth bounds both. How long
-# do the two take?
+# do the two collectives take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth

@@ -35,14 +35,14 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 
 | check | rule, per device |
 |---|---|
-| `batch_value`, `columns_value`, `both_value` | the result, laid out as A |
-| `batch_budget`, `columns_budget`, `both_budget` | sends (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
+| `stack`: value | the result, laid out as A |
+| `stack`: what is sent | sends (X−1)/X or (Y−1)/Y of the arrays above, nothing else |
 | | no matmul twice; in 2, 3 and 7 no gather of W waits for a matmul |
-| `hidden_places` | the list, also for other axis names and mixtures |
+| `hides_behind` | the list, also for other axis names and mixtures |
 
 Allowed: permutes in place of a collective.
 
-**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes; V bytes, W both-way bandwidth of a link (in times).
+**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times W is the both-way bandwidth of a link.
 
 **Small case.** float32, B=8, E=24, x=4, y=2. Bytes per layer: in 2, 3/4 of W: 1728. In 5 and 6, 3/4 of [8, 24]:
 576. In 7, 3/4 of W[12, 24] and 1/2 of C[2, 24]: 864 + 96.
@@ -108,8 +108,8 @@ exchange_layer_time = None  # TODO: your answer
 
 # Question mixed_layer_time [ms]
 # Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of a 4x4x8 slice of v4p: x
-# and y wrap around. How long does a layer in the middle of a deep stack take with a batch of 6144
-# rows, and with a batch of 57344 rows? Add the two times.
+# and y wrap around. Take a layer in the middle of a deep stack. How long do a batch of 6144 rows
+# and a batch of 57344 rows take in it, one after the other?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings along x and y with links of their own; W is gathered ahead; V bytes take V / W, W

@@ -14,8 +14,7 @@ different micro-batch, and sends its result to the next device.
 
 The dots are the *bubble*. All devices run one program, so in the bubble they compute on junk.
 
-**Write** the body `gpipe_forward(ws, x)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage(ws,
-a)`, the layers of one device, is given.
+**Write** the body `gpipe_forward(ws, x)`. `stage(ws, a)`, the layers of one device, is given.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -27,17 +26,16 @@ a)`, the layers of one device, is given.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `forward_value` | the last device has the outputs, the others zeros | |
-| `forward_gradients` | gradients of `ws` and `x` through your ticks, by JAX, are those of one device | |
-| `forward_permutes` | permutes and no other collective | |
-| `forward_bubble` | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
+| outputs | the last device has the outputs, the others zeros | |
+| gradients | gradients of `ws` and `x` through your ticks, by JAX, are those of one device | |
+| collectives | permutes and no other collective | |
+| ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
 
 Mind the junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
 row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 ·
 NaN is NaN.
 
-**Symbols.** P stages, M micro-batches of b rows (in the questions T tokens), L layers, D width, d time of a stage,
-h time of a hop, W1 one-way bandwidth of a link.
+**Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
 **Small case.** P=4, M=5: 8 ticks. Each device is useful in 5, so the bubble is 3/8. With M=27 it is 3/30.
 

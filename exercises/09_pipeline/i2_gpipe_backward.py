@@ -13,8 +13,8 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
 
 In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. The grader wraps it in `jax.shard_map` with
-`check_vma=False`. `stage` is given. The loss is the mean of `(output − y)²` over all M micro-batches together.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. `stage` is given. The loss is the mean of
+`(output − y)²` over all M micro-batches together.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -27,15 +27,14 @@ In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`:
 
 | check | rule, per device | small case |
 |---|---|---|
-| `step_loss`, `step_weights` | those of one device, in each of three steps; all micro-batches see the same weights | |
-| `step_budget` | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
-| `step_memory` | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
+| loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
+| ticks | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
+| memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
 Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
 follow the memory of a program of more than 5,000 operations.
 
-**Symbols.** P stages, M micro-batches of b rows (in the questions T tokens), L layers (in `gpipe_stash` layers of a
-stage), D width.
+**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash` of a stage), D width.
 
 **Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
 and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:
@@ -82,7 +81,8 @@ gpipe_stash = None  # TODO: your answer
 # layers whose `w` is bfloat16[6144, 6144]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: arithmetic at the peak rate and nothing else; the way back computes each stage again.
+# Model: arithmetic at the peak rate and nothing else; the backward pass computes each stage
+# again.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.

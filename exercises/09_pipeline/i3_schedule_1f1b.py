@@ -27,10 +27,10 @@ forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
 
 | check | rule | P=4, M=8 |
 |---|---|---|
-| `schedule_complete` | every device has F and B of every micro-batch once, one in a tick | 16 cells |
-| `schedule_order` | every cell comes in a later tick than the cell that it needs | |
-| `schedule_makespan` | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
-| `schedule_in_flight` | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
+| complete | every device has F and B of every micro-batch once, one in a tick | 16 cells |
+| order | every cell comes in a later tick than the cell that it needs | |
+| ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
+| in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
 
 `F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
 device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere, and of
@@ -62,8 +62,8 @@ def schedule_1f1b(P, M):
 
 # Question in_flight_memory [MiB]
 # 12 devices run 1F1B with only 6 micro-batches of 2048 tokens. Each device sends bfloat16[2048,
-# 7168] to the next. Take the most inputs that each device ever keeps, and add these up over all
-# devices. How many MiB is that?
+# 7168] to the next. At its worst moment a device keeps the most inputs. How many MiB do the
+# devices' worst moments add up to?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: bfloat16; one input of its stage for each micro-batch in flight, at the worst moment; 1

@@ -13,9 +13,9 @@ the result back.
    c's second choice finds no room: dropped
 ```
 
-**Write** the body `moe(x, route, w, *, k, cap)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. A
-token's gates are the softmax of its row of `route` over all E experts. It chooses the k experts with the largest
-gates. Its result is the sum over these choices of gate · tanh(token · W of the expert).
+**Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
+experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
+tanh(token · W of the expert).
 
 **Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
 on, each in the order of tokens. A choice without a slot is dropped: it adds nothing, and the other gates do not
@@ -31,13 +31,12 @@ change.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `moe_value` | the sum over each token's choices that have a slot | |
-| `moe_gradients`, `moe_router` | gradients of `x`, `w` and `route`, by JAX | |
-| `moe_traffic` | over ep only all-to-alls, in each pass (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
+| value | the sum over each token's choices that have a slot | |
+| gradients | gradients of `x`, `w` and `route`, by JAX | |
+| what is sent | over ep only all-to-alls, in each pass (N−1)/N · E · cap · (D + F + 2) numbers | 528 bytes |
 | | forward pass: nothing over dp | |
 
-**Symbols.** S tokens, D and F widths, N devices along ep; V bytes that all devices send together, W both-way
-bandwidth of a link, C a chip's FLOP/s.
+**Symbols.** S tokens, D and F widths, N devices along ep.
 
 **Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16
 slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes there, 12 · 4 · 4 =

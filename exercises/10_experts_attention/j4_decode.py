@@ -12,9 +12,8 @@ over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-**Write** the body `decode(q, k, v, length)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. For
-each sequence and head: the softmax of q · k over the first `length` positions, and the mean of the rows of v with
-these weights. `q` is scaled already.
+**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
+`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
 
 | | whole shape | layout |
 |---|---|---|
@@ -26,15 +25,15 @@ these weights. `q` is scaled already.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `decode_value` | the mean of v over the filled positions, weighted by the softmax | |
-| `decode_traffic` | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| value | the mean of v over the filled positions, weighted by the softmax | |
+| what is sent | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
 | | over y and z nothing | |
 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
 from all scores of a head the largest score on any device.
 
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
-max); V bytes, W both-way bandwidth of a link.
+max).
 
 **Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
 alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·

@@ -33,10 +33,10 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 
 | check | rule |
 |---|---|
-| `of_shards`, `of_graphs` | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
-| `of_sums`, `no_sum` | partial sums, and `ValueError` where an einsum does not pass them on |
-| `no_fit` | `ValueError` when parts do not fit |
-| `elementwise_exact`, `elementwise_sums` | the four operations |
+| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
+| `einsum_rule`: sums | partial sums, and `ValueError` where an einsum does not pass them on |
+| `einsum_rule`: no fit | `ValueError` when parts do not fit |
+| `elementwise_rule` | the four operations |
 
 **Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
 
@@ -45,6 +45,7 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 many.
 
 Check your work: shardlings check k1_einsum_rule
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
 Going further: below the code
 """
 

@@ -26,12 +26,12 @@ as it is.
 
 | check | rule |
 |---|---|
-| `by_name` | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
-| `each_axis_once` | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
-| `rules_in_order` | the rules are tried from first to last, in whatever order the dimensions are |
-| `axes_of_the_mesh` | a rule with an axis that the mesh lacks is skipped as a whole |
-| `none_serves` | a rule with None applies, too: the dimension stays whole, whatever rules follow |
-| `no_rule` | `ValueError` for a name that no rule has |
+| names | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
+| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
+| order | the rules are tried from first to last, in whatever order the dimensions are |
+| missing axes | a rule with an axis that the mesh lacks is skipped as a whole |
+| None | a rule with None applies, too: the dimension stays whole, whatever rules follow |
+| no rule | `ValueError` for a name that no rule has |
 
 After a skipped rule a later rule for the same name may still apply.
 
@@ -43,6 +43,7 @@ With the rule for seq in front of that for heads, all three names give `P("dp", 
 *rules* decides, not that of the dimensions.
 
 Check your work: shardlings check k5_logical_names
+For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
 Going further: below the code
 """
 
@@ -70,7 +71,7 @@ def spec_of(names, rules, mesh):
 # Question bytes_by_rules [MB]
 # The rules are, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has
 # dp=2, fsdp=4, tp=8. `x` is bfloat16[48, 768, 3072], named (batch, seq, embed), and `w`
-# bfloat16[3072, 49152], named (embed, mlp). How many MB of the two does one device hold?
+# bfloat16[3072, 49152], named (embed, mlp). How many MB of the two arrays does one device hold?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: bfloat16, 2 bytes; 1 MB is 10^6 bytes.

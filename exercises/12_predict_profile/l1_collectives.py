@@ -34,11 +34,11 @@ a loop of three rounds.
 
 | check | texts |
 |---|---|
-| `groups_read` | lists, and grids transposed and cut |
-| `straight_programs` | CPU, no loops, several operands; equal lines count twice |
-| `loops` | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
-| `starts_and_dones` | starts and dones |
-| `wrappers` | computations that a `fusion` calls (`calls=%...`) |
+| `device_groups` | lists, and grids transposed and cut |
+| `collectives`: straight | CPU, no loops, several operands; equal lines count twice |
+| `collectives`: loops | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
+| `collectives`: transfers | started on one line and done on another |
+| `collectives`: fusions | computations that a `fusion` calls (`calls=%...`) |
 
 TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is one gather: count it where
 `AsyncCollectiveStart` is.
@@ -49,6 +49,7 @@ TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is 
 [2, 6], [3, 7]], 21)`.
 
 Check your work: shardlings check l1_collectives
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
 Going further: below the code
 """
 
@@ -103,7 +104,7 @@ def collectives(hlo):
 # The body of a loop of 12 rounds, inside a loop of 2 rounds, has the line `%all-gather-start.1 =
 # (bf16[384,1024], bf16[3072,1024]) all-gather-start(%w), replica_groups=[4,8]<=[8,4]T(1,0),
 # dimensions={0}`, and further down its `all-gather-done`. How many bytes does one device send for
-# it while the program runs?
+# this gather while the program runs?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: each chunk is passed on until all have it; what one device sends; 1 MB is 10^6 bytes.

@@ -29,10 +29,10 @@ An all-gather one way round a ring takes
 
 | check | rule |
 |---|---|
-| `timed_after_compiling` | the first call with a new pair of `bytes` and `cut` compiles: leave it out |
-| `timed_alone` | a device runs calls one after the other: leave out a call made before the previous one was ready |
-| `timed_while_moving` | an array that is whole already moves nothing: leave out calls with `cut` False |
-| `fitted` | least squares over all sizes, within 5 % |
+| `durations`: compiling | the first call with a new pair of `bytes` and `cut` compiles: leave it out |
+| `durations`: queued calls | a device runs calls one after the other: leave out a call made before the previous one was ready |
+| `durations`: whole inputs | an array that is whole already moves nothing: leave out calls with `cut` False |
+| `fit` | least squares over all sizes, within 5 % |
 | | some calls take several times as long: use the median or the minimum of a size |
 
 **Symbols.** N devices, V bytes of the whole array, α seconds per hop, β bytes/s of a link one way.
@@ -42,6 +42,7 @@ MB take 1.3 ms and 8 MB take 2.3 ms. 3 MB more cross a link in 1 ms, so β = 3 G
 100 µs.
 
 Check your work: shardlings check l2_predict_profile
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
 Going further: below the code
 """
 
@@ -73,8 +74,8 @@ def fit(measured, devices):
 
 # Question time_without_compiling [ms]
 # A notebook times a jitted function without calling it first, in 5 runs of 4 calls, and prints
-# 31.4 ms ± 45.8 ms per call (mean ± spread of 5 runs). Every call but the first, which compiles,
-# takes equally long. How long?
+# 31.4 ms ± 45.8 ms per call (mean ± spread of 5 runs). The first call compiles. All other calls
+# take the same time. How long does each of them take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: the spread is the standard deviation of the runs' means, divided by the number of runs
@@ -93,8 +94,8 @@ all_reduce_predicted = None  # TODO: your answer
 
 
 # Question latency_small_from [kB]
-# The same line, with α = 3.4 µs and β = 23 GB/s, for an all-gather over 8 devices: from which
-# size of the *whole* array on are its hops 5 % of its time or less?
+# An all-gather over 8 devices takes the time of the line above, with α = 3.4 µs and β = 23 GB/s.
+# From which size of the *whole* array on are its hops 5 % of its time or less?
 #
 # Answer in kB (a bare number), or with a unit.
 # Model: the line above: hops and bytes add up.

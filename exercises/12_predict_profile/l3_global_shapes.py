@@ -30,9 +30,9 @@ in two.
 
 | check | rule |
 |---|---|
-| `axes_of_groups` | groups over one axis or several; groups of one device: `[]` |
-| `shapes_on_unequal_axes` | programs on two axes of unequal sizes |
-| `shapes_on_equal_axes` | three axes of one size: only their strides differ |
+| `axes` | groups over one axis or several; groups of one device: `[]` |
+| `global_shapes`: unequal axes | programs on two axes of unequal sizes |
+| `global_shapes`: equal axes | three axes of one size: only their strides differ |
 
 **Symbols.** X, Y, Z sizes of mesh axes; B, K, F local or whole sizes as the question says.
 
@@ -41,6 +41,7 @@ give `[]`: they send nothing. Above, `h` is [144, 512], rows cut by x. `v` is [2
 by x.
 
 Check your work: shardlings check l3_global_shapes
+For all exercises of this module: README.md, or shardlings show 12_predict_profile
 Going further: below the code
 """
 

@@ -13,8 +13,7 @@ One mesh has three axes: dp cuts the batch, sp the positions of each text, tp th
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** two functions of global arrays, each one `jax.shard_map`. `norm`, `ROWS`, `PARAMS`, `RATE`, `LIMIT` are
-given.
+**Write** two functions of global arrays, each one `jax.shard_map`. Names in capitals and `norm` are given.
 
 | | returns |
 |---|---|
@@ -30,15 +29,15 @@ numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once
 
 | check | rule |
 |---|---|
-| `block_value`, `block_gradients`, `block_long`, | those of one device, |
-| `step_value`, `step_slab`, `step_narrow` | also in bfloat16 |
-| `block_forward` | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
-| `block_backward` | tp: as much, and the scales' gradients; sp: twice as much |
+| `block` | result and gradients of one device |
+| `train_step` | parameters, loss and norm of one device, also in bfloat16 |
+| `block`: sent, forward | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
+| `block`: sent, backward | tp: as much, and the scales' gradients; sp: twice as much |
 | | dp and sp: one all-reduce of a device's parameters over both |
-| `step_traffic` | both together |
-| `step_same` | the same program at real sizes; at most one more forward pass of matmuls |
-| `step_memory` | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
-| `step_time` | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
+| sent by `train_step` | both together |
+| its work | the same program at real sizes; at most one more forward pass of matmuls |
+| its memory | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
+| its time | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
 
 So you may gather K and V again in the backward pass.
 
@@ -106,10 +105,10 @@ def train_step(params, x, y, *, mesh):
 
 
 # Question block_times [products, rows, keys, gradients]
-# How long does each part of a block take on v5p with dp=8, sp=4, tp=4, b=1, T=40960, D=8192, in
-# the forward and backward pass together? `products`: a chip's matmuls. `rows`: the all-reduces
-# over tp. `keys`: K and V, each gathered once over sp, and their gradients. `gradients`: the
-# parameters' gradients over dp and sp.
+# A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K
+# and V, each gathered once over sp, and their gradients. `gradients`: the parameters' gradients
+# over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4, b=1, T=40960, D=8192,
+# in the forward and backward pass together?
 #
 # Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}: products in ms, rows
 # in ms, keys in ms, gradients in ms (bare numbers), or with units.
@@ -123,10 +122,10 @@ block_times = None  # TODO: your answer
 
 
 # Question block_step [ms]
-# How long does a block take on v5p, forward and backward pass together, with dp=8, sp=16, tp=4,
-# b=1, T=16384, D=8192? Matmuls wait for rows, K and V, and these wait for matmuls. Only the all-
-# reduce of the parameters' gradients overlaps the backward pass's matmuls. K and V are gathered
-# once.
+# In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered
+# once. Only the all-reduce of the parameters' gradients overlaps the matmuls of the backward
+# pass. How long does a block take on v5p, forward and backward pass together, with dp=8, sp=16,
+# tp=4, b=1, T=16384, D=8192?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
@@ -140,9 +139,8 @@ block_step = None  # TODO: your answer
 
 
 # Question block_bottleneck [one of A, B, C, D]
-# What is the bottleneck on v5p with dp=4, sp=4, tp=8, b=1, T=40960, D=8192, if all four parts
-# overlap completely? That is, which of them takes the longest, so that the step is faster only if
-# it is faster?
+# All four parts of a block overlap completely, on v5p with dp=4, sp=4, tp=8, b=1, T=40960,
+# D=8192. Which part is the bottleneck?
 #
 # - A: K and V and their gradients over sp
 # - B: the parameters' gradients over dp and sp

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from grader.common.budget import Budget, BudgetUse
 from grader.common.layout import show_device
@@ -18,6 +17,7 @@ from grader.common.observation import Observation, Seen
 from grader.exercise import Check, Exercise
 from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
+from grader.judging.plan import Ask
 from grader.judging.seen import Answered
 
 ROOM = 1.1
@@ -37,6 +37,40 @@ MENDED = {
     "j4_decode",
     "j2_ring_attention",
     "m1_block",
+    "a1_local_shape",
+    "a2_memory",
+    "a3_owner_slices",
+    "a4_shard_mean",
+    "a5_classify",
+    "b4_halo",
+    "b5_rooted",
+    "b6_vmap",
+    "c1_no_communication",
+    "c3_contracting",
+    "e1_ring_all_gather",
+    "e2_ring_reduce_scatter",
+    "e3_ring_all_reduce",
+    "e4_bidirectional",
+    "e5_ring_all_to_all",
+    "f1_ag_matmul",
+    "f2_matmul_rs",
+    "f3_both_ways",
+    "g1_repair",
+    "g4_accumulation",
+    "g5_batch_norm",
+    "a6_three_modes",
+    "g2_megatron",
+    "b1_collectives",
+    "b3_transposes",
+    "c2_one_operand",
+    "c4_same_axis_twice",
+    "g3_inner_grad",
+    "h1_ddp",
+    "h2_buckets",
+    "h3_zero1",
+    "h5_tensor_parallel",
+    "h8_hsdp",
+    "h10_gather_tp",
 }
 """Exercises that are held to the rules for plain numbers."""
 SHOWN: Mapping[str, Callable[[float], str]] = {
@@ -53,8 +87,9 @@ Uses = Mapping[str, BudgetUse]
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget of a check: how many budgets for the same thing came before it in the check."""
+    """One budget of a check: how many budgets for the same thing came before it. Calls of a task share budgets."""
 
+    task: str
     word: str
     what: str
     number: int
@@ -76,7 +111,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     A plain number: it is what right programs need, so on every mesh with every size at least one of them must come
     within the margin of it. At least one misconception must exceed it by the margin on some mesh with some sizes, or
     differ from it if the number is exact. Here misconceptions that name an earlier check count too, as the later
-    check never judges them.
+    check never judges them; and so do those that exceed an earlier budget of the check.
 
     Args:
         right: findings of the reference and the alternatives, by the name that problems use.
@@ -93,7 +128,8 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
                 found = _problems(uses, named.get(key, {}).get(sizes, {}))
                 yield from (f"{check.name} {sizes}: {problem}" for problem in found)
         if plain and exercise.id in MENDED:
-            known = _by_budget(check, _failing(exercise, wrong, {check.name, *_before(exercise, check)}))
+            failing = _failing(exercise, wrong, {check.name, *_before(exercise, check)})
+            known = _by_budget(check, failing, measuring=True)
             for key, places in plain.items():
                 found = [*_loose(key, places), *_never_exceeded(key, places, known.get(key, {}))]
                 yield from (f"{check.name} {problem}" for problem in found)
@@ -118,10 +154,10 @@ def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 
-def _by_budget(check: Check, amounts: Amounts) -> dict[BudgetKey, dict[str, dict[str, BudgetUse]]]:
+def _by_budget(check: Check, amounts: Amounts, measuring: bool = False) -> Mapping[BudgetKey, Places]:
     found: dict[BudgetKey, dict[str, dict[str, BudgetUse]]] = {}
     for who, answered in amounts.items():
-        for sizes, key, use in uses_of(check, answered):
+        for sizes, key, use in uses_of(check, answered, measuring):
             found.setdefault(key, {}).setdefault(sizes, {})[who] = use
     return found
 
@@ -216,33 +252,42 @@ def _shown(word: str) -> Callable[[float], str]:
     return SHOWN.get(word, lambda n: f"{n:g}")
 
 
-def uses_of(check: Check, answered: Sequence[Answered]) -> Iterator[tuple[str, BudgetKey, BudgetUse]]:
-    """Yield what each budget of this check was compared with, and with which mesh and sizes."""
+def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iterator[tuple[str, BudgetKey, BudgetUse]]:
+    """Yield what each budget of this check was compared with, and with which mesh and sizes.
+
+    Args:
+        measuring: go on after a budget that is exceeded, to what is compared next.
+    """
     for group in together(check, list(answered)):
         if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
             continue
-        before: Counter[tuple[str, str]] = Counter()
-        for use in _uses_in(group):
-            yield _sizes(group), BudgetKey(use.word, use.what, before[use.word, use.what]), use
-            before[use.word, use.what] += 1
+        before: Counter[tuple[str, ...]] = Counter()
+        for ask, seen in _compared(group, measuring):
+            sizes = _sizes(ask)
+            for use in seen.spent:
+                place = (sizes, ask.task, use.word, use.what)
+                yield sizes, BudgetKey(*place[1:], before[place]), use
+                before[place] += 1
 
 
-def _uses_in(group: Together) -> list[BudgetUse]:
-    """Return what the check compares in its first run, as all runs share one program."""
-    given = next(iter(group.seen(public=False)))
+def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
+    """Return what the check saw in its first run, as all runs share one program."""
+    given = tuple(
+        replace(of_call, measuring=measuring)
+        if isinstance(of_call, Seen)
+        else [replace(seen, measuring=measuring) for seen in of_call]
+        for of_call in next(iter(group.seen(public=False)))
+    )
     with suppress(Exception):  # amounts compared before an error count; another proof reports the error
         group.judged(given)
-    return [use for seen in _seens(given) for use in seen.spent]
+    return [
+        (answer.ask, seen)
+        for answers, of_call in zip(group.answers, given, strict=True)
+        for answer, seen in zip(answers, [of_call] if isinstance(of_call, Seen) else of_call, strict=True)
+    ]
 
 
-def _seens(given: Any) -> Iterator[Seen]:
-    if isinstance(given, Seen):
-        yield given
-    else:
-        for one in given:
-            yield from _seens(one)
-
-
-def _sizes(group: Together) -> str:
-    mesh = show_device(group.ask.mesh) if group.ask.mesh else ""
-    return f"on {mesh} with {', '.join(f'{d}={n}' for d, n in group.ask.dims.items())}"
+def _sizes(ask: Ask) -> str:
+    mesh = show_device(ask.mesh) if ask.mesh else ""
+    sizes = ", ".join(f"{d}={n}" for d, n in ask.dims.items())
+    return f"on {mesh} with {sizes}" if sizes else f"on {mesh}"

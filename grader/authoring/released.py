@@ -13,6 +13,7 @@ from grader.course.loading import Course
 from grader.course.public import public_source
 from grader.exercise import Exercise
 from grader.intake.submission import Submission
+from grader.sandbox.temporary import home
 
 
 def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
@@ -36,7 +37,7 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
 
 def _released(course: Course, exercise: Exercise) -> Course:
     """Return a course that holds this exercise as learners have it."""
-    with tempfile.TemporaryDirectory(prefix="shardlings-") as folder:
+    with tempfile.TemporaryDirectory(dir=home()) as folder:
         released = Course(Path(folder), course.config)
         path = released.path_of(exercise.id)
         path.parent.mkdir(parents=True)

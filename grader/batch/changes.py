@@ -24,16 +24,16 @@ TOTAL = "score"
 BONUS = "bonus"
 SUMS = (TOTAL, BONUS)
 SAID = {
-    "submission": "another submission",
-    "course": "another course (exercise, checks or course.yaml)",
-    "grader": "another grader",
-    "isolation": "another isolation",
-    "backend": "other devices",
+    "submission": "the submission changed",
+    "course": "the course changed (exercise, checks or course.yaml)",
+    "grader": "the grader changed",
+    "isolation": "the isolation changed",
+    "backend": "the devices changed",
 }
-NOT_SAID = "the report on file does not say what it was graded with"
-FAILED_BEFORE = "the grader itself had failed there"
-FAILS_NOW = "the grader itself failed"
-NOTHING = "the same submission, course and versions: a person should look (--why)"
+NOT_SAID = "no known cause: the report on file does not record what it was graded with"
+FAILED_BEFORE = "the grader itself had failed before"
+FAILS_NOW = "the grader itself failed now"
+NOTHING = "no known cause: submission, course and versions are unchanged; review it with --why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Change:
 
     @property
     def line(self) -> str:
-        """Return ``alice: c3/value 2 -> 0 of 2: another submission``."""
+        """Return ``alice: c3/value 2 -> 0 of 2: the submission changed``."""
         return f"{self.student}: {self.what} {tidy(self.before)} -> {tidy(self.after)} of {tidy(self.of)}: {self.why}"
 
 
@@ -76,7 +76,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
             parts += _of_exercise(new.student, before[name], exercise)
     for name, exercise in before.items():
         if name not in after:
-            parts.append(Change(new.student, name, exercise.earned, 0, 0, "the course has this exercise no more"))
+            parts.append(Change(new.student, name, exercise.earned, 0, 0, "the course no longer has this exercise"))
     parts += [*_of_bonuses(old, new), *_of_hand_ins(old, new)]
     was = _as_it_stood(old, new)
     if not parts and abs(was.earned - new.earned) < 1e-6:
@@ -134,7 +134,7 @@ def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
     before = {e.exercise: e.extension for e in old.exercises}
     for e in new.exercises:
         if before.get(e.exercise, e.extension) != e.extension:
-            text = "counts as a bonus now" if e.extension else "counts as a bonus no more"
+            text = "now counts as a bonus" if e.extension else "no longer counts as a bonus"
             yield Change(new.student, e.exercise, e.earned, e.earned, e.points, text)
 
 
@@ -146,7 +146,7 @@ def _differ(was: Result | None, now: Result | None) -> bool:
 
 def _of_result(was: Result | None, now: Result | None, why: str) -> str:
     if was is None or now is None:
-        return f"{'new' if was is None else 'no more there'}; {why}"
+        return f"{'new' if was is None else 'removed'}; {why}"
     if hand := _hand(was, now):
         return hand
     if "broken" in (was.status, now.status):
@@ -177,7 +177,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
-        said.append(f"other versions ({before.basis.get('versions', 'unknown')} -> {after.basis['versions']})")
+        said.append(f"versions changed ({before.basis.get('versions', 'unknown')} -> {after.basis['versions']})")
     return ", ".join(said) or NOTHING
 
 

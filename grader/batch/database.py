@@ -6,6 +6,7 @@ Tables:
     change   the history of changed scores
     run      runs that ended and changed something: time, summary, integrity, students without a report
     roster   the last roster that a command named
+    person   names and sections of students, from the roster; ``shown`` is 1 once the pages have them
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
 process leaves at most a journal beside it. The next process that opens the database rolls it back.
@@ -27,13 +28,17 @@ from pydantic import ValidationError
 
 from grader.common.result import Report
 from grader.course.config import CourseError
+from grader.reports.people import UNKNOWN, People, Person
 
 FILE = "grades.sqlite"
-SCHEMA = 1
+SCHEMA = 2
 APPLICATION = 0x53484152  # "SHAR"
 PATIENCE = 60.0
 """Seconds to wait while another program reads or writes the database."""
 
+_PERSON = (
+    "CREATE TABLE person (student TEXT PRIMARY KEY, name TEXT NOT NULL, section TEXT NOT NULL, shown INTEGER NOT NULL)"
+)
 _TABLES = (
     "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
     "CREATE TABLE made (student TEXT PRIMARY KEY, graded BLOB NOT NULL)",
@@ -42,6 +47,7 @@ _TABLES = (
     "CREATE TABLE run (id INTEGER PRIMARY KEY, time TEXT NOT NULL, summary TEXT NOT NULL, integrity TEXT NOT NULL, "
     "absent TEXT NOT NULL)",
     "CREATE TABLE roster (id INTEGER PRIMARY KEY CHECK (id = 1), file BLOB NOT NULL)",
+    _PERSON,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
 )
@@ -127,6 +133,11 @@ class Database:
                 "install that version"
             )
         if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:
+            return
+        if version == 1 and self._one("PRAGMA application_id")[0] == APPLICATION:
+            with self.transaction():
+                self._do(_PERSON)
+                self._do(f"PRAGMA user_version = {SCHEMA}")
             return
         if version or self._one("SELECT count(*) FROM sqlite_schema")[0]:
             raise CourseError(f"{self.path} is damaged, or is not a database of grades; {_DAMAGED}")
@@ -226,6 +237,7 @@ class Database:
     def drop(self, student: str) -> None:
         self._do("DELETE FROM report WHERE student = ?", student)
         self.forget_made(student)
+        self._do("DELETE FROM person WHERE student = ?", student)
 
     # -- changes, runs, the roster
 
@@ -258,6 +270,31 @@ class Database:
 
     def keep_roster(self, file: bytes) -> None:
         self._do("INSERT OR REPLACE INTO roster VALUES (1, ?)", file)
+
+    # -- names
+
+    def people(self) -> dict[str, Person]:
+        """Return name and section by student, for the students that the last roster named."""
+        rows = self._all("SELECT student, name, section FROM person WHERE name <> '' OR section <> '' ORDER BY student")
+        return {student: Person(name, section) for student, name, section in rows}
+
+    def set_people(self, people: People) -> None:
+        """Replace all names and sections. A student who left the roster keeps an empty row until the pages are written."""
+        for student, person in (dict.fromkeys(self.people(), UNKNOWN) | {**people}).items():
+            self._do(
+                "INSERT INTO person VALUES (?, ?, ?, 0) ON CONFLICT (student) DO UPDATE SET name = excluded.name, "
+                "section = excluded.section, shown = 0 WHERE (name, section) <> (excluded.name, excluded.section)",
+                student, person.name, person.section,
+            )  # fmt: skip
+
+    def not_shown(self) -> set[str]:
+        """Return the students whose names or sections changed since their pages were written."""
+        return {student for (student,) in self._all("SELECT student FROM person WHERE shown = 0")}
+
+    def all_shown(self) -> None:
+        """Remember that all pages have the names and sections."""
+        if self.not_shown():
+            self._do("UPDATE person SET shown = 1 WHERE shown = 0")
 
     # -- rows
 

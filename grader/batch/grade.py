@@ -96,7 +96,7 @@ class Grader:
         return self.judge.checked(exercise, run(workers, traced, asks, cost), workers, public)
 
     def _key_of_checks(self, name: str, public: bool, asks: list[Ask], traced: Trace) -> bytes:
-        about = [name, self.basis.digest([name]), public, self.course.solved]
+        about = [name, self.course.digest_of_checks(name), public, self.course.solved]
         return self.store.keys.checks(about, traced.files, {ask: traced.replies[ask] for ask in asks})
 
     def graded_and_public(

@@ -20,6 +20,7 @@ from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.reports.summary import Summary
 from grader.reports.tables import NOTHING
+from grader.sandbox.temporary import home
 
 ROSTER = "roster.csv"
 
@@ -95,7 +96,7 @@ def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
         nonlocal taken
         taken = take_over(made, folder)
 
-    with tempfile.TemporaryDirectory(prefix="shardlings-") as place:
+    with tempfile.TemporaryDirectory(dir=home()) as place:
         _copy(folder, Path(place))
         database = Database(Path(place) / FILE, fill)
         try:

@@ -46,6 +46,7 @@ from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
+from grader.reports.people import People
 from grader.reports.summary import Summary
 
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
@@ -182,11 +183,12 @@ class Folder:
         if due:
             self.database.forget_made(student)
 
-    def finish(self, summary: Summary, absent: Sequence[str] = ()) -> None:
+    def finish(self, summary: Summary, absent: Sequence[str] = (), people: People | None = None) -> None:
         """End the run: commit what ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
             absent: students of the class without a submission.
+            people: names and sections from the roster; None keeps those of the last run.
         """
         if self.dry:
             self.database.roll_back()
@@ -195,6 +197,8 @@ class Folder:
         run = (text, json.dumps(self.suspicions, indent=2) + "\n", json.dumps([*absent]))
         if self.database.last_run() != run:
             self.database.add_run(self.when, *run)
+        if people is not None:
+            self.database.set_people(people)
         self.database.commit()
         write_files(self.path, self.database)
 

@@ -13,6 +13,7 @@ from grader.common.files import file_name, write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.reports.pages import page_name, render_html, render_pieces, summary_html
+from grader.reports.people import UNKNOWN, Person
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
 from grader.reports.whole_class import WholeClass
@@ -30,12 +31,14 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
     with resumable():
         for name in ("reports", "students"):
             (folder / name).mkdir(exist_ok=True)
-        whole = WholeClass()
+        people, renamed = database.people(), database.not_shown()
+        whole = WholeClass(people=people)
         for student in database.students():
             text = database.text(student)
             report = Report.loads(text)
             whole.add(report)
-            _write_student(folder, report, text, anew)
+            person = people.get(student, UNKNOWN)
+            _write_student(folder, report, text, person, anew=anew or student in renamed)
         _write_history(folder, database)
         if (roster := database.roster()) is not None:
             _write_if_other(folder / ROSTER, roster)
@@ -44,9 +47,10 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
         write_atomic(folder / "summary.json", summary)
         page = summary_html(Summary.model_validate_json(summary), whole, database.reports())
         write_atomic(folder / "index.html", page)
+        database.all_shown()
 
 
-def _write_student(folder: Path, report: Report, text: str, anew: bool) -> None:
+def _write_student(folder: Path, report: Report, text: str, person: Person, *, anew: bool) -> None:
     """Write the pages first and the report last. If the report's file is up to date, so are its pages."""
     path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
@@ -55,7 +59,7 @@ def _write_student(folder: Path, report: Report, text: str, anew: bool) -> None:
         old = None if current or anew or not whole else report_in(path)
         if old is None or not shows_the_same(report, old):
             for page, audience in zip(pages, AUDIENCES, strict=True):
-                write_atomic(page, render_html(report, audience=audience), lasting=False)
+                write_atomic(page, render_html(report, audience=audience, person=person), lasting=False)
     if not current:
         write_atomic(path, text, lasting=False)
 
@@ -64,7 +68,10 @@ def _write_history(folder: Path, database: Database) -> None:
     if database.regrades():
         write_atomic(folder / CHANGES, history_csv(map(Told.of, database.history())))
         newest_first = map(Told.of, database.history(newest_first=True))
-        write_atomic(folder / "changes.html", render_pieces("changes.html.j2", regrades=by_regrade(newest_first)))
+        write_atomic(
+            folder / "changes.html",
+            render_pieces("changes.html.j2", regrades=by_regrade(newest_first), people=database.people()),
+        )
 
 
 def _write_if_other(path: Path, data: bytes) -> None:

@@ -45,6 +45,7 @@ def pages(
             tell("note", text)
         if anonymous:
             others = [text for row in known.rows for text in row.values()] if known else []
+            others += [person.name for person in opened.database.people().values()]
             write_anonymous(folder, target, opened.database, others)
         else:
             write_files(folder, opened.database, anew=True)

@@ -17,6 +17,7 @@ from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import a_few, composed
 from grader.course.loading import Course
+from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
@@ -75,18 +76,18 @@ def keep_roster(folder: Folder, plain: Roster | None) -> None:
 
 def adjustments(
     course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
-    known: Rosters, names: Sequence[str],
+    known: Rosters, names: Sequence[str], parsers: Parsers | None = None,
 ) -> Adjustments:  # fmt: skip
     """Return overrides, extensions, and submission times of exercises ``names``; print notes. Raises CourseError."""
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
     stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
-    times, notes = times_of(course, places, submissions, stated, {course.module_of[name] for name in names})
+    times, notes = times_of(course, places, submissions, stated, {course.module_of[name] for name in names}, parsers)
     for note in notes:
         tell("note", note)
     extension = known.plain.extensions(modules) if known.plain else none
     if known.plain and known.plain.has_extensions and course.config.late is None:
-        tell("note", "the roster has extensions, and course.yaml has no late policy: they change nothing")
+        tell("note", "the roster has extensions, but course.yaml has no late policy: they change nothing")
     return Adjustments(course.config, read_overrides(to), extension, times)
 
 
@@ -103,36 +104,46 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
 def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     """Print which scores change, by how much and why, before any report is replaced."""
     if folder.unread:
-        tell("warning", f"no change can be told where the report on file could not be read: {a_few(folder.unread)}")
+        tell("warning", f"changes are unknown where the report on file is unreadable: {a_few(folder.unread)}")
     if folder.uncounted:
         tell(
             "warning",
-            f"not in {folder.database.path.name}, so it counts for nobody: {a_few(folder.uncounted)} in "
-            f"{folder.path}/reports; grade that student again, or move the file elsewhere",
+            f"{folder.path}/reports has reports that are not in {folder.database.path.name} and do not count: "
+            f"{a_few(folder.uncounted)}; grade these students again, or move the files elsewhere",
         )
     if quiet:
         return
     if folder.dry and not changes:
         say("no score on file would change")
     if changes:
-        say_changes(by_student(changes), "would change" if folder.dry else "changes")
+        say_changes(by_student(changes), dry=folder.dry)
     if changes and not folder.dry:
-        say(f"{folder.path}/changes.html and changes.csv keep this; reports are replaced now")
+        say(f"{folder.path}/changes.html and changes.csv record these changes; the new reports count now")
 
 
-def say_changes(groups: Mapping[str, Sequence[Change]], what: str) -> None:
+def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
     """Print which students' scores change, and in which exercises, for the first ``MOST_TOLD`` students."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
-    say(f"what {what} on file: the scores of {counted(fallen, 'student')} fall, of {risen} rise, of {kept} stay")
+    say(f"changes on file: {effects(fallen, risen, kept, dry=dry)}")
     for student, own in list(groups.items())[:MOST_TOLD]:
         say(f"  {clean(student, 100)}: {sums_text(own)}")
         for change in (one for one in own if one.what not in SUMS):
             points = f"{tidy(change.before)} -> {tidy(change.after)}"
             say(f"    {clean(change.what, 200)}: {points}; {clean(change.why, 600)}")
     if len(groups) > MOST_TOLD:
-        say(f"  and {len(groups) - MOST_TOLD} more")
+        say(f"  and {counted(len(groups) - MOST_TOLD, 'more student')}")
+
+
+def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:
+    """Return ``1 student's score falls, 2 students' scores rise``, without parts that concern no student."""
+    parts = []
+    for number, verb in ((fallen, "fall"), (risen, "rise"), (kept, "stay")):
+        whose = f"{number} student's score" if number == 1 else f"{number} students' scores"
+        does = f"would {verb}" if dry else verb + "s" * (number == 1)
+        parts += [f"{whose} {does}"] if number else []
+    return ", ".join(parts)
 
 
 def sums_text(changes: Sequence[Change]) -> str:
@@ -183,10 +194,10 @@ class StaffNotes:
             problems: (student, problem) of each override.
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
-        yield from ((student, "handed in, and is not in the roster") for student in self._strangers)
+        yield from ((student, "handed in, but is not on the roster") for student in self._strangers)
         for module, points in self._points.items():
             lacking = [student for student, modules in self._in_roster if module not in modules]
-            worth = f"{counted(points, 'point')}, which are not in the score's maximum here"
+            worth = f"{counted(points, 'point')}, not in the maximum of the score here"
             if len(lacking) == 1:
                 yield lacking[0], f"has not handed in {module}: {worth}"
             elif lacking:
@@ -195,5 +206,5 @@ class StaffNotes:
 
     def untimed(self) -> str:
         """Return a line on students without a submission time, if times count; '' if there are none."""
-        what = "no time of handing in is on file, so nothing is taken off"
+        what = "no submission time is on file, so there is no late penalty"
         return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""

@@ -291,12 +291,18 @@ class Seen:
     chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if one was asked
     poison: Poison | None = field(default=None, compare=False, repr=False)  # for a timing call, its value call's
     spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets; copies of this Seen share the list
+    measuring: bool = False  # record every comparison with a budget, and let none fail
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
             if name in table:
                 return table[name]
         raise AttributeError(f"this check's call has no argument {name!r}")
+
+    def keeps(self, use: BudgetUse) -> bool:
+        """Record this comparison with a budget. Return True if the program needs no more than the budget."""
+        self.spent.append(use)
+        return self.measuring or use.amount <= use.budget
 
     def only(
         self,

@@ -9,13 +9,15 @@ from grader.wire.text import closest
 
 MAX_NOTES = 100
 A_LINK = "is a link and was not followed"
+LONGEST_NAME = 1000
+"""Characters of a shown name or path. A file's name has at most 255 bytes; a member of a zip may have any length."""
 PASSED_OVER = "is not graded for"
 
 
 def printable(name: str) -> str:
     """Return a name that is safe to print: learners choose names, and terminals obey control characters."""
-    shown = "".join(c if c.isprintable() else "?" for c in name)
-    return shown if len(shown) <= 100 else shown[:97] + "..."
+    shown = "".join(c if c.isprintable() else "?" for c in name[: LONGEST_NAME + 1])
+    return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
 
 
 def composed(text: str) -> str:

@@ -186,6 +186,15 @@ class Course:
         text = config + "".join(self.exercise(e).digest for e in exercises)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    def digest_of_checks(self, name: str) -> str:
+        """Return a digest of everything in the course that the results of an exercise's checks depend on.
+
+        Of ``course.yaml``, checks depend on the devices and limits, which key every remembered value, and on the seed,
+        which the inputs show. The rest concerns questions, points and other exercises.
+        """
+        exercise = self.exercise(name)
+        return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()
+
 
 def load_course(path: Path) -> Course:
     """Load a course. Raises CourseError naming the file, the line and the field."""

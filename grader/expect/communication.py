@@ -23,12 +23,14 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     Keys are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to a count, with loops multiplied
     out, on every path. Axes of size 1 move nothing and are ignored on both sides. All collectives that run count
     against the limit; only those that matter (``mattering``) count as done. Each group must hold all devices along its
-    axes: groups of some of them, such as pairs, are another collective.
+    axes: smaller groups of devices, such as pairs, count as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
     if not wanted:
         seen.spent.append(BudgetUse("expect_collectives", sum(n.most for n in found.values()), 0))
+    if seen.measuring:
+        return
     _no_more(seen, want, found)
     for key, count in want.items():
         if not found.get(key, NOTHING).least >= count:
@@ -49,7 +51,8 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
-    _no_more(seen, {key: int(count) for key, count in want.items()}, found)
+    if not seen.measuring:
+        _no_more(seen, {key: int(count) for key, count in want.items()}, found)
 
 
 def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]]) -> dict[Key, Count]:
@@ -152,8 +155,7 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
     if not sent.known:
         raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
     along = f" over {axis}" if axis else ""
-    seen.spent.append(BudgetUse("expect_traffic", sent.most, at_most, f"{along}{_part(seen)}".strip()))
-    if not sent.most <= at_most:
+    if not seen.keeps(BudgetUse("expect_traffic", sent.most, at_most, f"{along}{_part(seen)}".strip())):
         worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
         who = "each device sends" if sent.exact else "a device sends up to"
         most, budget = told_apart(show_bytes, sent.most, at_most)

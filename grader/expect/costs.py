@@ -33,14 +33,12 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     if by != "compiler":
         memory = seen.timeline.memory if by == "clock" else memory_of(seen)
         needed = memory.peak - (0 if arguments else memory.arguments)
-        seen.spent.append(BudgetUse("expect_memory", needed, at_most))
-        if not needed <= at_most:
+        if not seen.keeps(BudgetUse("expect_memory", needed, at_most)):
             raise _held_too_much(memory, needed, at_most, arguments)
         return
     if seen.timing is not None:
         raise ValueError('a timing call is never compiled: say by="clock" or by="program"')
-    seen.spent.append(BudgetUse("expect_memory", seen.memory, at_most))
-    if not seen.memory <= at_most:
+    if not seen.keeps(BudgetUse("expect_memory", seen.memory, at_most)):
         raise Failure(
             "the program needs {} of temporary memory per device, the budget is {}".format(
                 *told_apart(show_bytes, seen.memory, at_most)
@@ -97,13 +95,15 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
         _expect_mattering(seen, at_least)
     if at_most is None:
         return
-    seen.spent.append(BudgetUse("expect_flops", seen.dot_flops.most, at_most))
-    _expect_at_most(seen.dot_flops.most, at_most, "on matrix products")
+    if not seen.keeps(BudgetUse("expect_flops", seen.dot_flops.most, at_most)):
+        _expect_at_most(seen.dot_flops.most, at_most, "on matrix products")
     expect_other_flops(seen, at_most=at_most)
 
 
 def expect_other_flops(seen: Seen, *, at_most: float) -> None:
     """Check that arithmetic besides matmuls costs at most this many FLOPs per device, on any path."""
+    if seen.measuring:
+        return
     flops, dots = seen.flops.most, seen.dot_flops.most
     _expect_at_most(math.inf if flops == math.inf else max(0, flops - dots), at_most, "besides matrix products")
 

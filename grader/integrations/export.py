@@ -84,15 +84,19 @@ def write_canvas(
     Canvas identifies a student by its own ID, and an assignment by the number in its column's name. Both come from the
     roster. Without one, students are identified by their login, and columns become new assignments.
 
+    A module with extensions beside other exercises has a second column, ``MODULE bonus``, with 0 points possible: Canvas
+    counts all points of such an assignment as extra credit.
+
     Args:
         extensions: exercises that count as extra credit.
     """
-    possible: dict[str, float] = {}  # points, by module
+    possible: dict[str, float] = {}  # points, by column
     earned: dict[str, dict[str, float]] = {}
     for report in reports:
-        for m in dict.fromkeys(e.module for e in report.exercises):
-            possible[m] = max(possible.get(m, 0), _possible_in(report, m, extensions))
-        earned[report.student] = {e.module: _earned_in(report, e.module) for e in report.exercises}
+        of = earned[report.student] = {}
+        for column, points, got in _columns_of(report, extensions):
+            possible[column] = max(possible.get(column, 0), points)
+            of[column] = got
     known, columns, worth = list(CANVAS), list(possible), list[float | str](possible.values())
     if roster:
         known = [name for name in roster.header if name in CANVAS_OWN]
@@ -114,14 +118,23 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
     return roster.row_of(student) if roster else {"Student": student, "SIS Login ID": student}
 
 
-def _possible_in(report: Report, module: str, extensions: frozenset[str]) -> float:
-    return sum(e.points for e in report.exercises if e.module == module and e.exercise not in extensions)
+def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
+    """Yield (column, points possible, points earned less the late penalty) of each module, then of its bonus.
 
-
-def _earned_in(report: Report, module: str) -> float:
-    """Return the points earned in a module, less its late penalty."""
-    earned = sum(e.earned for e in report.exercises if e.module == module)
-    return round(earned - sum(one.penalty for one in report.hand_ins if one.module == module), 6)
+    Both lose an equal share by a late penalty. A module of extensions alone has one column.
+    """
+    for module in dict.fromkeys(e.module for e in report.exercises):
+        parts = [e for e in report.exercises if e.module == module]
+        bonus = [e for e in parts if e.exercise in extensions]
+        earned, extra = (sum(e.earned for e in of) for of in (parts, bonus))
+        kept = earned - sum(one.penalty for one in report.hand_ins if one.module == module)
+        if 0 < len(bonus) < len(parts):
+            kept_extra = kept * extra / earned if earned > 0 else 0.0
+            required = sum(e.points for e in parts) - sum(e.points for e in bonus)
+            yield module, round(required, 6), round(kept - kept_extra, 6)
+            yield f"{module} bonus", 0.0, round(kept_extra, 6)
+        else:
+            yield module, 0.0 if bonus else sum(e.points for e in parts), round(kept, 6)
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:

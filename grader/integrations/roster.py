@@ -11,6 +11,7 @@ from pathlib import Path
 from grader.batch.late import Extension, extension_of
 from grader.common.text import composed
 from grader.course.config import CourseError
+from grader.reports.people import Person
 
 PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain roster; only id is required
 
@@ -109,6 +110,18 @@ class Roster:
         """Return the name to grade a student under; an unknown name is returned unchanged."""
         row = self.row_of(student) or {}
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
+
+    def person(self, student: str) -> Person | None:
+        """Return the student's name and section; None for an unknown student. A name that is only the login is left out."""
+        row = self.row_of(student)
+        if row is None:
+            return None
+        name = row["Student"].strip()
+        return Person("" if name.lower() in _names_of(row) else name, row.get("Section", "").strip())
+
+    def people(self, students: Iterable[str]) -> dict[str, Person]:
+        """Return the name and section of each student who is in the roster."""
+        return {student: person for student in students if (person := self.person(student))}
 
     def column(self, module: str) -> str:
         """Return Canvas's own name of a module's column if the assignment exists, else the module's id."""

@@ -280,7 +280,7 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
         return None
     sent = sum(of_axes.most for of_axes in Seen(ask.mesh, collectives=seen.collectives).traffic.values())
     known = {"sent": sent} if sent < math.inf else {}
-    return {"title": "actual timeline", "timeline": asdict(timeline)} | known
+    return {"title": "actual timeline", "timeline": _plain(asdict(timeline))} | known
 
 
 def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
@@ -290,7 +290,7 @@ def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
     found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
-    return [{"title": "actual rounds", "mesh": mesh, "rounds": asdict(route)} for route in found[:MAX_ROUTES]]
+    return [{"title": "actual rounds", "mesh": mesh, "rounds": _plain(asdict(route))} for route in found[:MAX_ROUTES]]
 
 
 def _plain(value: Any) -> Any:

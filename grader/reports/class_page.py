@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.common.result import Report
 from grader.reports.answers import Answers
+from grader.reports.people import People
 from grader.reports.rates import CheckRate, ExerciseRate
 from grader.reports.summary import Summary
 from grader.reports.whole_class import WholeClass
@@ -14,6 +16,15 @@ from grader.reports.whole_class import WholeClass
 SHOWN = 8
 """The number of misconceptions and checks that are shown unfolded."""
 Detail = tuple[ExerciseRate, list[CheckRate], list[Answers]]
+
+
+@dataclass(frozen=True)
+class SectionRate:
+    """A section's results: students with points to earn, and the mean of their percentages."""
+
+    section: str
+    students: int
+    mean: float
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,9 @@ class ClassPage:
         percents: each student's percentage of the points.
         late: whether any report has a submission time.
         kinds: student -> the kinds of review that the student's case needs.
+        people: names and sections.
+        sections: each section's results; empty if the roster has no sections.
+        section_ids: a number for each section, which a choice on the page filters by.
         hardest: the checks and questions that most students failed.
         modules: each module's exercises, with their checks and the answers to their questions.
     """
@@ -38,6 +52,9 @@ class ClassPage:
     percents: Sequence[float]
     late: bool
     kinds: dict[str, str]
+    people: People
+    sections: list[SectionRate]
+    section_ids: dict[str, int]
     hardest: list[CheckRate]
     modules: list[tuple[str, list[Detail]]]
     shown: int = SHOWN
@@ -55,9 +72,26 @@ def class_page(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -
         percents=whole.percents,
         late=whole.late,
         kinds={student: ", ".join(of) for student, of in kinds.items()},
+        people=whole.people,
+        sections=_sections(whole),
+        section_ids=_section_ids(whole),
         hardest=summary.hardest[:SHOWN],
         modules=_modules(summary, whole),
     )
+
+
+def _sections(whole: WholeClass) -> list[SectionRate]:
+    return [
+        SectionRate(section, len(percents), round(statistics.fmean(percents), 2))
+        for section, percents in sorted(whole.sections.items())
+    ]
+
+
+def _section_ids(whole: WholeClass) -> dict[str, int]:
+    """Return a number for each section, and for students without one. Empty if no section is known."""
+    if not whole.sections:
+        return {}
+    return {name: number for number, name in enumerate(sorted({"", *(p.section for p in whole.people.values())}))}
 
 
 def _modules(summary: Summary, whole: WholeClass) -> list[tuple[str, list[Detail]]]:

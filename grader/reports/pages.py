@@ -26,6 +26,7 @@ from grader.reports.explained_text import collective_text
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.loglog import MeasuredPoint, draw_plot
+from grader.reports.people import UNKNOWN, Person, with_name
 from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.programs import rings_of, rooflines_of, timelines_of
@@ -54,10 +55,10 @@ from grader.reports.wording import (
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_html(report: Report, *, audience: Audience = "student") -> str:
+def render_html(report: Report, *, audience: Audience = "student", person: Person = UNKNOWN) -> str:
     """Return one self-contained page: no scripts, no fonts, no images to fetch."""
     template = _environment().get_template("report.html.j2")
-    return template.render(report=seen_by(audience, report), audience=audience, look=class_of, heading=2)
+    return template.render(report=seen_by(audience, report), person=person, audience=audience, look=class_of, heading=2)
 
 
 def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student") -> str:
@@ -189,7 +190,7 @@ def _environment() -> Environment:
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
-    environment.globals.update(several=SEVERAL)
+    environment.globals.update(several=SEVERAL, with_name=with_name)
     environment.filters.update(prose=_prose, tidy=tidy, clean=clean)
     for name in environment.list_templates(extensions=["j2", "css"]):
         environment.get_template(name)

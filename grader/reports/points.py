@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-PENDING = "{} pending: a person will look"
-UNJUDGED = "{} not judged: right on simulated devices, and there are not the devices here to see more"
+PENDING = "{} pending review by the staff"
+UNJUDGED = "{} not judged: right on simulated devices, and this machine lacks the other devices"
 
 
 def tidy(number: float) -> int | float:

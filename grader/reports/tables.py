@@ -11,6 +11,7 @@ from itertools import chain
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
+from grader.reports.people import UNKNOWN, People
 from grader.reports.points import tidy
 from grader.reports.untrusted import clean
 from grader.reports.whole_class import WholeClass
@@ -31,6 +32,7 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
 
 
 NOTHING = "nothing handed in"
+ABOUT = ("name", "section")
 
 
 def write_grades_csv(
@@ -39,19 +41,37 @@ def write_grades_csv(
     """Write one line per submission, in the order of the reports, and one column per exercise, in course order.
 
     ``earned`` excludes the ``bonus``, which extensions give. ``percent`` is empty if all points are bonus points. A
-    cell is empty if the report lacks the exercise. ``remarks``: late penalties, and points given by hand.
+    cell is empty if the report lacks the exercise. ``remarks``: late penalties, and points given by hand. If the roster
+    names students, the last columns are ``name`` and ``section``.
 
     Args:
         whole: counted over all of ``reports``, which are read once.
         absent: students on the roster who handed in nothing; they get 0 of the points.
     """
     names = list(whole.module_of)
-    header = ["student", *names, "earned", "points", "percent", "bonus", "pending", "notes", "remarks"]
+    header = [
+        "student",
+        *names,
+        "earned",
+        "points",
+        "percent",
+        "bonus",
+        "pending",
+        "notes",
+        "remarks",
+        *(ABOUT if whole.people else ()),
+    ]
     percent = 0.0 if whole.points or not whole.students else ""
     nothing = [*(0 for _ in names), 0, whole.points, percent, 0, 0, 0, NOTHING]
-    without = ([student, *nothing] for student in sorted(absent))
-    rows = chain([header], (_grades(report, names) for report in reports), without)
+    without = ([student, *nothing, *_about(student, whole.people)] for student in sorted(absent))
+    graded = ([*_grades(report, names), *_about(report.student, whole.people)] for report in reports)
+    rows = chain([header], graded, without)
     write_atomic(path, csv_lines([csv_cell(value) for value in row] for row in rows))
+
+
+def _about(student: str, people: People) -> list[str]:
+    person = people.get(student, UNKNOWN)
+    return [person.name, person.section] if people else []
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:

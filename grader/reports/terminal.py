@@ -150,11 +150,11 @@ def print_summary(summary: Summary, console: Console) -> None:
     parts = [
         [a.module, f"{a.handed_in} of {a.submissions}", show_percent(a.mean), str(a.full)] for a in summary.assignments
     ]
-    paper.table("Assignments", ["assignment", "handed in", "mean of these", "full marks"], parts)
+    paper.table("Assignments", ["assignment", "handed in", "mean if handed in", "full marks"], parts)
     rates = [[e.exercise, show_percent(e.mean), f"{e.full} of {e.submissions}"] for e in summary.exercises]
     paper.table("Exercises", ["exercise", "mean", "full marks"], rates)
     failed = [[c.exercise, c.label, f"{c.passed} of {c.passed + c.failed + c.blocked}"] for c in summary.hardest[:MOST]]
-    paper.table("Failed by the most", ["exercise", "check", "passed"], failed)
+    paper.table("Most-failed checks", ["exercise", "check", "passed"], failed)
     wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions[:MOST]]
     paper.table("Misconceptions", ["students", "exercise", "hint"], wrong)
     if left := len(summary.misconceptions) - len(wrong):
@@ -175,4 +175,4 @@ def print_attention(attention: Sequence[Attention], console: Console) -> None:
     for one in attention:
         alike.setdefault(one.reason, []).append(one.student or SEVERAL)
     rows = [[a_few(students), reason] for reason, students in alike.items()]
-    Paper(console).table("These need a person", ["student", "why"], rows)
+    Paper(console).table("Needs review", ["student", "reason"], rows)

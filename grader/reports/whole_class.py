@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from types import MappingProxyType
 
 from grader.common.result import Report
 from grader.reports.answers import NumericAnswers
+from grader.reports.people import UNKNOWN, People
 from grader.reports.wording import percent_of
 
 
@@ -19,16 +21,23 @@ class WholeClass:
         module_of: the module of each exercise, in the order of the reports.
         points: the most that any student could earn, without extensions.
         percents: percentage of the points, of each student who could earn any.
+        sections: ``percents`` by section, if the roster has sections; "" for students without one.
         late: whether any report has a submission time.
         answers: answers to the questions that ask for a number.
+
+    Args:
+        people: names and sections, also of students without a report.
     """
 
-    def __init__(self, reports: Iterable[Report] = ()) -> None:
+    def __init__(self, reports: Iterable[Report] = (), people: People = MappingProxyType({})) -> None:
+        self.people = people
         self.students: set[str] = set()
         self.courses: dict[str, None] = {}
         self.module_of: dict[str, str] = {}
         self.points = 0.0
         self.percents = array("d")
+        self.sections: dict[str, array[float]] = {}
+        self._has_sections = any(person.section for person in people.values())
         self.late = False
         self.answers = NumericAnswers()
         for report in reports:
@@ -41,5 +50,8 @@ class WholeClass:
         self.points = max(self.points, report.points)
         if (percent := percent_of(report)) is not None:
             self.percents.append(percent)
+            if self._has_sections:
+                section = self.people.get(report.student, UNKNOWN).section
+                self.sections.setdefault(section, array("d")).append(percent)
         self.late = self.late or bool(report.hand_ins)
         self.answers.add(report)

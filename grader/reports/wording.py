@@ -155,7 +155,7 @@ def checked_text(results: Sequence[Result]) -> str:
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """Return ``4 of 7 pass``, with the numbers of answers that are judged later or read by a person."""
+    """Return ``4 of 7 pass``, with the numbers of answers that are judged later or read by the staff."""
     if not_judged(results):
         return checked_text(results)
     judged = [r for r in results if r.status != "waiting"]
@@ -164,9 +164,9 @@ def passing_text(results: Sequence[Result]) -> str:
 
 
 def _to_be_read(results: Sequence[Result]) -> str:
-    """Return ``1 answer for a person to read``, or '' if there is none."""
+    """Return ``1 answer for the staff to read``, or '' if there is none."""
     waiting = sum(r.status == "waiting" and not r.by_hand for r in results)
-    return f"{counted(waiting, 'answer')} for a person to read" if waiting else ""
+    return f"{counted(waiting, 'answer')} for the staff to read" if waiting else ""
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:

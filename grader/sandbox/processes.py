@@ -16,6 +16,7 @@ from typing import IO
 
 from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
+from grader.sandbox.temporary import home, remove_own
 from grader.sandbox.tiers import NOTHING, Extra, command, environment
 
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG). This thread lives as long as the process.
@@ -61,7 +62,7 @@ def _alike(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> 
 
 
 def _begin(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> WorkerProcess:
-    scratch = tempfile.mkdtemp(prefix="shardlings-")
+    scratch = tempfile.mkdtemp(dir=home())
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in end()
     settings = environment(devices, limits.stuck_seconds, extra)
     process = subprocess.Popen(
@@ -110,3 +111,4 @@ def end_all() -> None:
     for (owner, _), begun in list(_living.items()):
         if owner == os.getpid():
             end(begun)
+    remove_own()

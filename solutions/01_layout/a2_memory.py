@@ -32,14 +32,14 @@ and the bytes that all devices of the mesh hold together.
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
 
-**Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes x
-and y cut the rows by 16, so one device holds 16,384 bytes. All 32 devices hold 524,288 bytes. That is two copies,
+**Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes
+x and y cut the rows by 16, so one device holds 16,384 bytes. All 32 devices hold 524,288 bytes. That is two copies,
 because the spec does not name z.
 
 ## Going further
 
-**In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of all
-weights on every chip. FSDP keeps one copy on all chips together.
+**In real systems.** This number decides between pure data parallelism and FSDP. Pure data parallelism keeps a copy of
+all weights on every chip. FSDP keeps one copy on all chips together.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 Training Trillion Parameter Models*.

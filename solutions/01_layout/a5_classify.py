@@ -1,6 +1,6 @@
 """# A5 Which case is it?
 
-The sharding of two operands decides what their product costs. A letter that both have and the output lacks is *summed*.
+The sharding of two operands decides what their einsum costs. A letter that both have and the output lacks is *summed*.
 The letters of the output are *kept*.
 
 ```
@@ -21,9 +21,8 @@ The letters of the output are *kept*.
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-Ways are equal if the tuples of axes are: `("x", "y")` and `("y", "x")` differ. A kept letter may be cut in one operand and
-whole in the other. Every letter is in the output or in both operands, and in no operand twice. The given `axes_of`
-returns the axes of an entry as a tuple.
+Ways are equal if the tuples of axes are, in their order. A kept letter may be cut in one operand only. Every letter is
+in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an entry as a tuple.
 
 **What is checked**
 
@@ -36,8 +35,9 @@ returns the axes of an entry as a tuple.
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
-**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h in one
-operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is 1.
+**Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. Both cut b in the same way. But y cuts h
+in one operand and k in the other, so it would cut two letters of the output: 4. With `P("x", None, "y")` for both it is
+1.
 
 ## Going further
 
@@ -53,8 +53,8 @@ The small case is attention scores. What each case costs:
 
 **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
-einsum".
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding
+with einsum".
 """
 
 import math

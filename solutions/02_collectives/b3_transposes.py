@@ -1,7 +1,7 @@
 """# B3 Every collective backwards
 
-A collective is a linear map A from the blocks x of all devices to new blocks. Its backward pass is the transpose Aᵀ, which
-takes one cotangent block per device, y, to one cotangent block per device:
+A collective is a linear map A from the blocks x of all devices to new blocks. Its backward pass is the transpose Aᵀ,
+which takes one cotangent block per device, y, to one cotangent block per device:
 
     ⟨A x, y⟩ = ⟨x, Aᵀ y⟩    with ⟨u, v⟩ summed over all devices and elements
 
@@ -36,13 +36,13 @@ takes one cotangent block per device, y, to one cotangent block per device:
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
-**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 = 88.
-Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
+**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 =
+88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
 
 ## Going further
 
-**JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices, so
-it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
+**JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices,
+so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
 
 **In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. A
 pipeline's shift runs back.

@@ -1,7 +1,8 @@
 """# C2 One operand cut along the contracting dimension
 
-In `A[I, J_X] · B[J, K]` only `A` is cut along `J`, the dimension over which the matmul sums. `B` is whole on every device,
-and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply and add up.
+In `A[I, J_X] · B[J, K]` only `A` is cut along `J`, the dimension over which the matmul sums. `B` is whole on every
+device, and `C` must be whole too. You can gather `A` and multiply, or you can take the matching rows of `B`, multiply
+and add up.
 
 ```
    A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
@@ -36,13 +37,14 @@ After an all-gather `shard_map` cannot see that all devices hold the same value,
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the array
 that is gathered or reduced. W: both-way bandwidth of a link.
 
-**Small case.** I=24, J=32, K=40, float32, x=4. `A` has 3072 bytes: the all-gather sends 3/4 · 3072 = 2304 bytes per device.
-`C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760, but each device computes a quarter of 61,440 FLOPs.
+**Small case.** I=24, J=32, K=40, float32, x=4. `A` has 3072 bytes: the all-gather sends 3/4 · 3072 = 2304 bytes per
+device. `C` has 3840 bytes: the all-reduce sends 2 · 3/4 · 3840 = 5760, but each device computes a quarter of 61,440
+FLOPs.
 
 ## Going further
 
-**In real systems.** Gather first is FSDP's matmul; there the weight is the operand that is cut. Slice first is faster where
-the result is small, as in decoding (C5).
+**In real systems.** Gather first is FSDP's matmul; there the weight is the operand that is cut. Slice first is faster
+where the result is small, as in decoding (C5).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 """

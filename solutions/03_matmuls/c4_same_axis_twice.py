@@ -1,8 +1,8 @@
 """# C4 The same axis on two outer dimensions
 
-In `A[I_X, J] · B[J, K_X]` one axis cuts the rows of `A` and the columns of `B`. The matmul of local blocks gives only the
-diagonal blocks of `C`. `C[I_X, K_X]` is no sharding, because an axis may cut only one dimension. So devices must gather
-one operand.
+In `A[I_X, J] · B[J, K_X]` one axis cuts the rows of `A` and the columns of `B`. The matmul of local blocks gives only
+the diagonal blocks of `C`. `C[I_X, K_X]` is no sharding, because an axis may cut only one dimension. So devices must
+gather one operand.
 
 ```
    A[I_X, J]    B[J, K_X]    local matmuls    gather B      gather A
@@ -35,8 +35,8 @@ one operand.
 bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. A local matmul gives [6, 10], a block of the diagonal: 60 of the 240
-elements of a block of rows. The all-gather of `B` sends 3/4 · 32 · 40 · 4 = 3840 bytes per device. The all-gather of `A` sends
-3/4 · 24 · 32 · 4 = 2304.
+elements of a block of rows. The all-gather of `B` sends 3/4 · 32 · 40 · 4 = 3840 bytes per device. The all-gather of
+`A` sends 3/4 · 24 · 32 · 4 = 2304.
 
 ## Going further
 

@@ -1,7 +1,7 @@
 """# C5 Gather first or reduce last?
 
-`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of `Out`.
-Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
+`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of
+`Out`. Either the weights move (strategy 1) or the partial sums move (strategy 2). The sizes decide which is faster.
 
 ```
    1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]
@@ -34,15 +34,16 @@ Either the weights move (strategy 1) or the partial sums move (strategy 2). The 
 
 In no case are the two strategies within 5 % of each other.
 
-**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a chip.
+**Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a
+chip.
 
-**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather of
-134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
+**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather
+of 134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
 
 ## Going further
 
-**In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding moves
-activations.
+**In real systems.** Do you move the weights or the activations? Training with large batches moves weights. Decoding
+moves activations.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
 """

@@ -1,7 +1,7 @@
 """# D1 How long a collective takes on a ring and on a line
 
-In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring it; at
-the end of a line only one does. So the time hardly depends on N: more chips make more hops, with smaller shards.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring it;
+at the end of a line only one does. So the time hardly depends on N: more chips make more hops, with smaller shards.
 
 ```
    ring of 4 (the axis wraps around)          line of 4 (it does not)
@@ -33,26 +33,24 @@ the end of a line only one does. So the time hardly depends on N: more chips mak
 | on an axis of one chip nothing moves | 0 seconds | |
 | an unknown collective raises `ValueError` | | |
 
-These rules are *exact*. The *book* drops (N − 1)/N on a ring: V/W, and 2·V/W for an all-reduce. Each question says which
-one it uses. All times are ideal: bandwidth only.
+These rules are *exact*. The *book* drops (N − 1)/N on a ring: V/W, and 2·V/W for an all-reduce. Each question says
+which one it uses. All times are ideal: bandwidth only.
 
 **Symbols.** V: bytes of the full array over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather over x has
 V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`: partial
 sums over x.
 
-**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: ideal V/W = 140 µs
-by the book, exactly 3/4 of it, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last link, ideal 210 µs.
+**Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. On a v4p ring of 4, W = 9.0e10: ideal V/W =
+140 µs by the book, exactly 3/4 of it, 105 µs. On a v5e line of 4, W1 = 4.5e10: 3/4 of V passes the last link, ideal 210
+µs.
 
 ## Going further
 
-**Which axes wrap?** On v5e and v6e only an axis of 16 wraps. On v4p, v5p and 7x an axis wraps if it is a multiple of 4 in a
-slice of full 4x4x4 cubes.
+**The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ
+by 25 %.
 
-**The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ by
-25 %.
-
-**Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs. That
-matters when shards are tiny (D3), and not here.
+**Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs.
+That matters when shards are tiny (D3), and not here.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """

@@ -1,7 +1,8 @@
 """# D2 Collectives over several axes, and arrays that other axes cut too
 
-A collective runs over some axes of a mesh, and other axes may cut the array too. Two numbers give its time: V, the bytes of
-one group, and n, the rings that carry them at once. The chips of a group differ only along the collective's axes.
+A collective runs over some axes of a mesh, and other axes may cut the array too. Two numbers give its time: V, the
+bytes of one group, and n, the rings that carry them at once. The chips of a group differ only along the collective's
+axes.
 
 ```
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
@@ -11,11 +12,11 @@ one group, and n, the rings that carry them at once. The chips of a group differ
    y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
 ```
 
-| collective | before → after | V | n |
+| over | before → after | V | n |
 |---|---|---|---|
-| all-gather over x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 |
-| all-gather over x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 |
-| all-reduce over z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1, twice |
+| x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 |
+| x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 |
+| z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1, twice |
 
 **Write** `axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth)`. It returns seconds.
 
@@ -37,19 +38,19 @@ one group, and n, the rings that carry them at once. The chips of a group differ
 | an axis of one chip has no links; alone, it takes no time | it does not count in n | |
 | gathering over an axis that does not cut, or reducing over one that does, raises `ValueError` | | |
 
-**Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W = 2·W1:
-both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
+**Symbols.** V: bytes of the array / the sizes of all *other* axes that cut it. W1: one-way bandwidth of a link. W =
+2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
 
-**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, x=4, y=8, v4p (W = 9.0e10), ideal times. `A[I_X, J_Y]` over x:
-V = 33.6 / 8 = 4.2 MB, 47 µs. `A[I_XY, J]` over both axes: 33.6 MB / 2W = 186 µs.
+**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, x=4, y=8, v4p (W = 9.0e10), ideal times. `A[I_X, J_Y]` over x: V =
+33.6 / 8 = 4.2 MB, 47 µs. `A[I_XY, J]` over both axes: 33.6 MB / 2W = 186 µs.
 
 ## Going further
 
 The 8 groups of the small case never send to each other. If you forget y you find 373 µs. If you divide by X in place of
 Y you find 93 µs. On a 4x4 mesh you could not see the second mistake, so no two axes are equal here.
 
-**In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its bandwidth when
-one mesh axis spans two or three torus axes.
+**In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its bandwidth
+when one mesh axis spans two or three torus axes.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.
 """

@@ -1,8 +1,8 @@
 """# D4 How long an all-to-all takes
 
 In an all-to-all every chip sends a different message to every other chip. It moves a cut from one dimension to another,
-`A[I_X, J] → A[I, J_X]`. Each chip holds V/N bytes and sends a *chunk* of V/N² to each
-other chip. A chunk for a far chip passes every wire on its route, so the busiest wire sets the time.
+`A[I_X, J] → A[I, J_X]`. Each chip holds V/N bytes and sends a *chunk* of V/N² to each other chip. A chunk for a far
+chip passes every wire on its route, so the busiest wire sets the time.
 
 ```
    line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
@@ -32,24 +32,25 @@ other chip. A chunk for a far chip passes every wire on its route, so the busies
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
 | over two and three unequal axes | each axis of n as above, with n for N and V·n/N for V; the slowest counts | rings: V·n / (4·N·W) | |
 
-**Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way bandwidth
-of a wire. W = 2·W1: both-way bandwidth.
+**Symbols.** V: bytes of the full array over these chips. N: all chips. n, X, Y: chips along an axis. W1: one-way
+bandwidth of a wire. W = 2·W1: both-way bandwidth.
 
-**Small case** (ideal times). bfloat16[1024, 8192], 16.8 MB, N=8. v4p ring, W = 9.0e10: 47 µs. v5e line, W1 = 4.5e10:
-93 µs. H100 node, W1 = 4.5e11: 7/64 · 16.8 MB / W1 = 4.1 µs.
+**Small case** (ideal times). bfloat16[1024, 8192], 16.8 MB, N=8. v4p ring, W = 9.0e10: 47 µs. v5e line, W1 = 4.5e10: 93
+µs. H100 node, W1 = 4.5e11: 7/64 · 16.8 MB / W1 = 4.1 µs.
 
 ## Going further
 
 An all-to-all also sends tokens to their experts.
 
-**Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a switch
-it takes V / W1. On rings and lines an all-to-all takes a quarter of it. Behind a switch a chunk takes one wire up and one
-wire down, so more chips are faster.
+**Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a
+switch it takes V / W1. On rings and lines an all-to-all takes a quarter of it. Behind a switch a chunk takes one wire
+up and one wire down, so more chips are faster.
 
-**Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each moves
-V · n / N bytes. All axes work at once, so the *longest* axis decides.
+**Several axes.** Chunks go along one axis, then along the next. The rings along an axis of n share the array: each
+moves V · n / N bytes. All axes work at once, so the *longest* axis decides.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs".
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About
+GPUs".
 """
 
 import math

@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other GPU
-at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower one
-sets the time.
+On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other
+GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower
+one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -39,16 +39,16 @@ parts over many.
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
 bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLOP/s of a GPU; E: experts.
 
-**Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s = 65 µs.
-Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
+**Small case** (ideal times). bfloat16[1024, 16384], 33.6 MB, H100. All-gather in one node: 7/8 · 33.6 MB / 450 GB/s =
+65 µs. Over 32 nodes: max(65, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
 
 ## Going further
 
-**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them 1/2 · 33.6 MB /
-400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them
+1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
 
-**SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for any
-number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
+**SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
+any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
 
 **Ragged all-to-all.** A mixture of experts sends each token to k experts.
 

@@ -1,8 +1,8 @@
 """# D7 Algorithm bandwidth, bus bandwidth, and a benchmark that looks four times too slow
 
-A benchmark measures bytes and seconds. Their quotient is the **algorithm bandwidth**. You cannot compare it with the wires,
-because an all-reduce of S bytes sends more than S through each of them. So benchmarks also print the **bus bandwidth**:
-the bytes that a rank must really send, divided by the time.
+A benchmark measures bytes and seconds. Their quotient is the **algorithm bandwidth**. You cannot compare it with the
+wires, because an all-reduce of S bytes sends more than S through each of them. So benchmarks also print the **bus
+bandwidth**: the bytes that a rank must really send, divided by the time.
 
 ```
    reduce-scatter on 4 ranks: in 4 parts, out 1
@@ -44,13 +44,14 @@ S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/
 
 ## Going further
 
-**What a rank sends at least.** The factor times S. In a broadcast or a reduce, the root sends S, or each rank of a chain does.
+**What a rank sends at least.** The factor times S. In a broadcast or a reduce, the root sends S, or each rank of a
+chain does.
 
-**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it 70. Four
-times as much goes *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener asks whether the
-benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor and the wrong S. With
-S = in = 4·out it shows 280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297
-and 301.) The small case has these numbers.
+**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it
+70. Four times as much goes *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener asks
+whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor and the
+wrong S. With S = in = 4·out it shows 280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in
+GB/s the two are 297 and 301.) The small case has these numbers.
 
 **In real systems.** nccl-tests prints both columns. Compare busbw with the links, and algbw with your training step.
 

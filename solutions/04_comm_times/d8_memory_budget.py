@@ -1,8 +1,8 @@
 """# D8 What fits: optimizer state, KV cache, and the time of a decode step
 
 Before you ask how fast a model runs, ask whether it fits. Training keeps weights and optimizer state. Decoding keeps a
-key and a value for each token in every layer, the KV cache. In each decode step every chip reads its part of the weights
-and of the cache once, and makes one token per sequence.
+key and a value for each token in every layer, the KV cache. In each decode step every chip reads its part of the
+weights and of the cache once, and makes one token per sequence.
 
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
@@ -11,9 +11,10 @@ and of the cache once, and makes one token per sequence.
                           and computing with them, 2·B·P FLOPs
 ```
 
-**Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns an int,
-for all chips together. `decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops,
-hbm_bandwidth)` returns seconds.
+**Write** two functions. `kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens)` returns
+an int, for all chips together.
+`decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth)` returns
+seconds.
 
 | | meaning |
 |---|---|
@@ -31,14 +32,14 @@ hbm_bandwidth)` returns seconds.
 | `decode_step_time`: batches that wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in float32
-(weights, gradients, two moments): **16 bytes**. FSDP cuts it over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
+float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts it over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
-**Small case** (ideal times). P = 30e9 in int8, bfloat16 arithmetic, 16 v5e chips, 8192 tokens, 100 kB of cache per token.
-B=4: 3.3 GB of cache and 30 GB of weights / (16 · 8.2e11 B/s) = 2.5 ms. B=256: 210 GB of cache, 16 ms; arithmetic takes 4.9 ms,
-longer than the weights' 2.3 ms: 21 ms.
+**Small case** (ideal times). P = 30e9 in int8, bfloat16 arithmetic, 16 v5e chips, 8192 tokens, 100 kB of cache per
+token. B=4: 3.3 GB of cache and 30 GB of weights / (16 · 8.2e11 B/s) = 2.5 ms. B=256: 210 GB of cache, 16 ms; arithmetic
+takes 4.9 ms, longer than the weights' 2.3 ms: 21 ms.
 
 ## Going further
 
@@ -51,7 +52,8 @@ chip. FSDP (ZeRO-3) keeps one copy on all chips. In the small case, 210 + 30 GB 
 
 **In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make this sum smaller.
 
-**Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting.
+**Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory
+accounting.
 """
 
 from grader.exercise import Exercise

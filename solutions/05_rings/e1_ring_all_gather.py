@@ -1,8 +1,8 @@
 """# E1 An all-gather from hops
 
-Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends to
-the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`. Pass on
-what arrived last, and keep a copy.
+Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
+to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
+Pass on what arrived last, and keep a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -33,8 +33,8 @@ device receives zeros. So a ring without its last pair, (N − 1, 0), gives wron
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
 bandwidth of a link.
 
-**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes, 3/4 of
-the array. On x=3 it is two hops of 800 bytes.
+**Small case.** float32[120, 5] on x=4. A shard has 30 rows, 600 bytes. Each device sends it in three hops: 1800 bytes,
+3/4 of the array. On x=3 it is two hops of 800 bytes.
 
 ## Going further
 
@@ -50,8 +50,8 @@ compute k─────   k─        k─       k─        k─       k─   
 link x+ permute··permute···permute··permute···permute··permute···permute··
 ```
 
-**In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a matmul
-(F1).
+**In real systems.** This loop is inside `jax.lax.all_gather` and NCCL's ring. Written by hand, it can overlap with a
+matmul (F1).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """

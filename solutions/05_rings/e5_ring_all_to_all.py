@@ -1,8 +1,8 @@
 """# E5 An all-to-all from hops
 
-In an all-to-all every device has a different chunk for every other device: `A[I_X, J] → A[I, J_X]`. Your block has N chunks of
-columns, and chunk c is for device c. On a ring a chunk for the k-th device after you passes k − 1 others. So work like a bus:
-load all chunks, and at each stop unload the chunk for that device.
+In an all-to-all every device has a different chunk for every other device: `A[I_X, J] → A[I, J_X]`. Your block has N
+chunks of columns, and chunk c is for device c. On a ring a chunk for the k-th device after you passes k − 1 others. So
+work like a bus: load all chunks, and at each stop unload the chunk for that device.
 
 ```
    "23" is the chunk from x2 for x3; on each bus, the nearest stop first
@@ -29,22 +29,22 @@ load all chunks, and at each stop unload the chunk for that device.
 | `ppermute` is the only collective | | |
 | at most N (N − 1) / 2 chunk-hops | each chunk counts once for every wire it passes | 6, 43,200 bytes |
 
-Each `ppermute` must be a rotation of the ring. A rotation by k places passes k wires, or N − k the other way if these are
-fewer. You may go both ways round.
+Each `ppermute` must be a rotation of the ring. A rotation by k places passes k wires, or N − k the other way if these
+are fewer. You may go both ways round.
 
-**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`; a chunk has V/N².
-W1: one-way bandwidth of a link.
+**Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`; a chunk has
+V/N². W1: one-way bandwidth of a link.
 
-**Small case.** float32[120, 240] on x=4. A block is [30, 240], a chunk [30, 60], 7200 bytes. The bus carries 3, then 2, then 1
-chunk: 6 chunk-hops, 43,200 bytes.
+**Small case.** float32[120, 240] on x=4. A block is [30, 240], a chunk [30, 60], 7200 bytes. The bus carries 3, then 2,
+then 1 chunk: 6 chunk-hops, 43,200 bytes.
 
 ## Going further
 
-Sort the chunks by distance, not by number. Then the chunk to unload is always the first. An all-gather from hops would send 3
-blocks of 4 chunks, 86,400 bytes, and keep a quarter of them.
+Sort the chunks by distance, not by number. Then the chunk to unload is always the first. An all-gather from hops would
+send 3 blocks of 4 chunks, 86,400 bytes, and keep a quarter of them.
 
-**Both ways round.** If each chunk takes its shorter side, it is only about N²/4 chunk-hops, spread over twice the wires. That
-takes a quarter of the all-gather's time.
+**Both ways round.** If each chunk takes its shorter side, it is only about N²/4 chunk-hops, spread over twice the
+wires. That takes a quarter of the all-gather's time.
 
 **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
 the core and `P` is a hop, times are in us.

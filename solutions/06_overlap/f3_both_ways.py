@@ -1,7 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time. Send
-half of each block one way round and half the other way: then a hop takes half the time.
+The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time.
+Send half of each block one way round and half the other way: then a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -13,8 +13,7 @@ half of each block one way round and half the other way: then a hop takes half t
    round 3  U_2·W_2, L_0·W_0
 ```
 
-**Write** two bodies. The grader wraps them in `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are
-float32.
+**Write** two bodies for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`. All arrays are float32.
 
 | | blocks | returns |
 |---|---|---|
@@ -31,14 +30,15 @@ float32.
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
 | in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may halve rows
-or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be in parts.
+In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
+halve rows or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be
+in parts.
 
-**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1: one-way
-bandwidth of a link. C: FLOP/s of a chip.
+**Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
+one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180 bytes: 540
-bytes each way, 1080 in all.
+**Small case.** float32[12, 60] · [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Three rounds of halves, 180
+bytes: 540 bytes each way, 1080 in all.
 
 ## Going further
 
@@ -65,8 +65,8 @@ compute kD══D═D══D══  D══ D══  D══ D══  D═  D═
 link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
 ```
 
-**In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one reads
-and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
+**In real systems.** XLA's windowed einsum has a form that goes both ways. Halved matmuls are less efficient: each one
+reads and writes all of `C`, or takes half the rows. Compare the memory traffic of the two kinds of halves.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 """

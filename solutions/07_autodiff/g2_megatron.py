@@ -9,8 +9,7 @@ gradient of x comes in parts, because every device used x.
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Write** four bodies; the grader wraps each in `jax.shard_map`. Use `jax.custom_vjp` in `f` and `g`;
-`with_gradients` is given.
+**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
 
 | | forward pass | backward pass | `check_vma` |
 |---|---|---|---|
@@ -29,16 +28,15 @@ gradient of x comes in parts, because every device used x.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `f_value`, `g_value` | results and gradients as in the first table | |
-| `f_traffic` | nothing sent in the forward pass, one all-reduce in the backward pass | |
-| `g_traffic` | one all-reduce in the forward pass, none in the backward pass | |
-| `by_hand_value`, `by_types_value` | y and all three gradients are those of one device | |
-| `by_hand_traffic`, `by_types_traffic` | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
+| `f`, `g`: value | results and gradients as in the first table | |
+| `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
+| `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
+| each block: value | y and all three gradients are those of one device | |
+| each block: what is sent | one all-reduce each way, and nothing else: 4 (N−1)/N · 4BD bytes | 720 bytes |
 
 Allowed: y and dx may travel in one all-reduce.
 
-**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp, V bytes of the whole array,
-W both-way bandwidth of a link.
+**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp.
 
 **Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
 720.

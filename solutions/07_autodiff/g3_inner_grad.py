@@ -21,8 +21,8 @@ Row 2 follows from the types. JAX casts w where it meets rows that vary, and the
                         3                   what is asked
 ```
 
-**Write** the gradient of the mean loss over all rows, three times. The grader wraps each body in `jax.shard_map`.
-`loss` is given; it is a mean over the rows that it gets.
+**Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
+it gets.
 
 | body | `check_vma` |
 |---|---|
@@ -40,11 +40,10 @@ Row 2 follows from the types. JAX casts w where it meets rows that vary, and the
 
 | check | rule, per device | small case |
 |---|---|---|
-| `off_value`, `on_value`, `both_value` | the gradient of the mean over all rows | 3 |
-| `off_traffic`, `on_traffic`, `both_traffic` | only all-reduces, together of DK + 2 numbers | 180 + 12 bytes |
+| value | the gradient of the mean over all rows | 3 |
+| what is sent | only all-reduces, together of DK + 2 numbers | 180 + 12 bytes |
 
-**Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x, V bytes of the whole
-array.
+**Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
 **Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of it sends 2 · 3/4 · 120 = 180 bytes. The
 budget leaves room for two more numbers, 12 bytes.

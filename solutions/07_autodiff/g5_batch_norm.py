@@ -23,10 +23,10 @@ are those of each column over all rows of the batch. The variance is the mean of
 
 | check | rule, per device | small case |
 |---|---|---|
-| `normed_value` | mean and variance are those of all rows; the result is laid out as `P("dp")` | mean 5, variance 10 |
-| `normed_gradient` | the gradient of x goes through mean and variance, too: each row affects every other | |
-| `normed_traffic` | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
-| `normed_back_traffic` | backward pass: at most as many bytes over dp | 72 bytes |
+| value | mean and variance are those of all rows; the result is laid out as `P("dp")` | mean 5, variance 10 |
+| gradient | the gradient of x goes through mean and variance, too: each row affects every other | |
+| forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
+| backward pass | backward pass: at most as many bytes over dp | 72 bytes |
 
 Allowed: two all-reduces of D numbers that do not wait for one another.
 

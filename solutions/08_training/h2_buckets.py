@@ -9,7 +9,7 @@ as one flat array.
    ready:     w2, w1, embed      not: embed, w2, w1, embed
 ```
 
-**Write** a function and a body. The grader wraps the body in `jax.shard_map` with `check_vma=False`.
+**Write** a function and a body.
 
 | | |
 |---|---|
@@ -28,17 +28,16 @@ of (h − y)² over all devices' rows.
 
 | check | rule |
 |---|---|
-| `buckets_order` | every gradient once, in the order in which they become ready |
-| `buckets_size` | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
-| `bucketed_value`, `bucketed_narrow` | the gradients of all rows, in float32 and bfloat16 |
-| `bucketed_budget` | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
-| `bucketed_overlap` | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls |
+| `buckets`: order | every gradient once, in the order in which they become ready |
+| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than needed |
+| `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
+| what is sent | one all-reduce per bucket; 2 (N−1)/N bytes for each byte of gradient |
+| overlap | v5e:2x4, *ideal* clock: all buckets but the last overlap matmuls |
 | | the step takes at most 1.2 times its matmuls and the last bucket |
 
 Allowed: a smaller first bucket, to start early.
 
-**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of one; V bytes of an array, W
-both-way bandwidth of a link.
+**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of one.
 
 **Small case.** Trainable tensors become ready as w2 (20 bytes), w1 (30), embed (40). The cap is 50: [w2, w1] and
 [embed].

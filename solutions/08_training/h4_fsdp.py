@@ -25,16 +25,15 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 
 | check | rule, per device | small case |
 |---|---|---|
-| `fsdp_value`, `fsdp_gradients` | those of the whole batch; gradients cut as `ws` | |
-| `fsdp_forward` | forward pass: one all-gather per layer, of that layer alone | 6 · 4800 bytes |
-| `fsdp_backward` | backward pass: per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| `fsdp_memory` | dp=8: at most two gathered layers and one whole gradient beside its own parts | |
-| `fsdp_ahead` | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
+| loss, gradient | those of the whole batch; gradients cut as `ws` | |
+| forward pass | forward pass: one all-gather per layer, of that layer alone | 6 · 4800 bytes |
+| backward pass | backward pass: per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
+| memory | dp=8: at most two gathered layers and one whole gradient beside its own parts | |
+| order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
-**Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp, V bytes of a whole layer,
-W both-way bandwidth of a link.
+**Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
 
 **Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600. In a gather it sends its 1600 bytes on
 three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 · 4800 = 86,400.
@@ -146,9 +145,9 @@ step = exercise.call(
     ],
 )  # fmt: skip
 def fsdp_forward_times(chip, L, D, X, small, large):
-    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. How long does it take with a batch of
-    {{ small }} rows in all, and with {{ large }} rows? *waiting*: each gather waits for the matmul before it. *ahead*: a chip gathers the
-    next layer during a matmul."""
+    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In the first row (waiting) each gather
+    waits for the matmul before it. In the second (ahead) a chip gathers the next layer during a matmul. How long does the forward pass take
+    with a batch of {{ small }} rows in all, and with {{ large }} rows?"""
     gather = all_gather_time(2 * D * D, X, chip)
     times = {"waiting": {}, "ahead": {}}
     for name, rows in (("small", small), ("large", large)):

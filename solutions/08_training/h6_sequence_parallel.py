@@ -11,8 +11,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
                norm(x) ──AG──> for the gradient of w1
 ```
 
-**Write** two bodies. The grader wraps them in `jax.shard_map` with `check_vma=False`. `norm` and `norm_back` are
-given.
+**Write** two bodies. `norm` and `norm_back` are given.
 
     train:  x ← x + tanh(norm(x, scale) @ w1) @ w2 + bias, layer after layer
 
@@ -29,13 +28,13 @@ given.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `train_forward`, `train_dx`, `train_gradients` | those of one device | |
-| `train_traffic` | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
+| `train`: y and gradients | those of one device | |
+| `train`: what is sent | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | and all-reduces of 2D numbers | 1080 bytes |
-| `train_norms` | a device norms its own rows; hidden units may be computed twice, other matmuls once | |
-| `train_memory` | on tp=8: of each layer only a device's rows and hidden units are kept, no gathered [S, D] | |
-| `drop_value` | the share of zeros, equal on copies, nothing sent | |
-| `drop_rows` | rows have different masks; the mask depends on seed and place, not on values | |
+| `train`: work | a device norms its own rows; hidden units may be computed twice, other matmuls once | |
+| `train`: memory | on tp=8: of each layer only a device's rows and hidden units are kept, no gathered [S, D] | |
+| `drop`: value | the share of zeros, equal on copies, nothing sent | |
+| `drop`: masks | rows have different masks; the mask depends on seed and place, not on values | |
 
 **Symbols.** S rows, D width, F hidden units, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
 
@@ -88,7 +87,7 @@ def norm_back(x, scale, dn):
     out_specs=(ROWS, ROWS, [LAYER] * LAYERS),
     check_vma=False,
     hints=[
-        "In the backward pass a gather becomes a reduce-scatter, and a reduce-scatter a gather. Which matmuls need all rows of which array?",
+        "In the backward pass a gather becomes a reduce-scatter, and a reduce-scatter a gather. Which arrays do the matmuls need with all rows?",
         "Keep (x, hidden) of each layer. In the backward pass gather dy, and norm(x) once more; psum the gradients of scale and bias.",
         "whole = gather(dy); back = (whole @ w2.T) * (1 - hidden**2); dx, dscale = norm_back(x, scale, scatter(back @ w1.T))",
     ],

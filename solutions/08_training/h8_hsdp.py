@@ -27,9 +27,9 @@ columns.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `hsdp_value` | the gradient of all rows, and its norm, laid out as above | |
-| `hsdp_far` | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
-| `hsdp_near` | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
+| value | the gradient of all rows, and its norm, laid out as above | |
+| far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
+| near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
 
 So all M micro-batches must be summed before anything is sent.
 
@@ -117,6 +117,6 @@ def hsdp_far_bytes(M, R, kept):
 )
 def hsdp_time(chip, M, R):
     """{{ R }} nodes of 8 {{ chip }} sum {{ M }} billion bfloat16 gradients, sharded within a node. First comes the reduce-scatter in the node, then
-    the all-reduce between nodes; bandwidth bounds both. How long do the two take?"""
+    the all-reduce between nodes; bandwidth bounds both. How long do the two collectives take?"""
     row, size = GPUS[chip], 2e9 * M
     return size * 7 / 8 / row.egress + 2 * (R - 1) / R * (size / 8) / (row.node_egress / 8)

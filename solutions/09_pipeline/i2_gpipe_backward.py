@@ -13,8 +13,8 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
 
 In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. The grader wraps it in `jax.shard_map` with
-`check_vma=False`. `stage` is given. The loss is the mean of `(output − y)²` over all M micro-batches together.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. `stage` is given. The loss is the mean of
+`(output − y)²` over all M micro-batches together.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -27,15 +27,14 @@ In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`:
 
 | check | rule, per device | small case |
 |---|---|---|
-| `step_loss`, `step_weights` | those of one device, in each of three steps; all micro-batches see the same weights | |
-| `step_budget` | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
-| `step_memory` | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
+| loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
+| ticks | M + P − 1 ticks each way; permutes, and one all-reduce of the loss | 2 · 6 ticks |
+| memory | on pp=2, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
 Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
 follow the memory of a program of more than 5,000 operations.
 
-**Symbols.** P stages, M micro-batches of b rows (in the questions T tokens), L layers (in `gpipe_stash` layers of a
-stage), D width.
+**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash` of a stage), D width.
 
 **Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
 and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:
@@ -143,7 +142,7 @@ def gpipe_stash(M, P, L, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 16, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
-    model="arithmetic at the peak rate and nothing else; the way back computes each stage again",
+    model="arithmetic at the peak rate and nothing else; the backward pass computes each stage again",
     hints=[
         "How often is each stage computed, forward and backward?",
         "Once forward. Backward computes it again, and gradients cost twice as much: 4 times the forward FLOPs in all.",

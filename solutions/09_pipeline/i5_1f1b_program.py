@@ -14,8 +14,7 @@ one forward (F) or one backward (B), and sends one array.
 Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
 other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
-**Write** the body `grad_1f1b(ws, x, y)`. The grader wraps it in `jax.shard_map` with `check_vma=False`. `stage` and
-the loss are those of I2.
+**Write** the body `grad_1f1b(ws, x, y)`. `stage` and the loss are those of I2.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -28,9 +27,9 @@ the loss are those of I2.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `program_value` | loss and gradient are those of one device | |
-| `program_budget` | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
-| `program_memory` | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
+| value | loss and gradient are those of one device | |
+| ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
 On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
 loop: the grader cannot follow them written out.
@@ -38,8 +37,7 @@ loop: the grader cannot follow them written out.
 Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
 each tick.
 
-**Symbols.** P stages, s device number, i micro-batch, M micro-batches of b rows (in the questions T tokens), L
-layers, D width.
+**Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
 
 **Small case.** P=4, M=5: 2 · 8 = 16 ticks. In tick 6 device 0 holds inputs 0 to 3. B0 in tick 7 frees slot 0, and
 F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
@@ -164,5 +162,5 @@ def stash_saved(M, P, T, D):
 )
 def lock_step_time(chip, M, P, T, D):
     """Your program runs on {{ P }} {{ chip }} chips with {{ M }} micro-batches of {{ T }} tokens, in the order of the grid above. Each stage has
-    two layers whose `w` is bfloat16[{{ D }}, {{ D }}]. How long does it take?"""
+    two layers whose `w` is bfloat16[{{ D }}, {{ D }}]. How long does the program take?"""
     return 2 * (M + P - 1) * 3 * matmul_time(2 * 2 * T * D**2, chip)

@@ -13,9 +13,9 @@ positions of my heads". Another one turns the result back.
    x3 rows  . . . .                       rows    a b c d
 ```
 
-**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. The grader wraps it in
-`jax.shard_map` with `check_vma=False`. First turn queries and keys with the given `rotate`, by their position *in
-the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q and K.
+**Write** the body `ulysses(q, k, v)`: causal attention, scores q · k, not scaled. First turn queries and keys with
+the given `rotate`, by their position *in the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q
+and K.
 
 | | shape on one device | layout |
 |---|---|---|
@@ -26,13 +26,12 @@ the whole text*. Query head h uses key head `h // (Q / K)`. N divides Q and K.
 
 | check | rule, per device | small case |
 |---|---|---|
-| `ulysses_value` | causal attention of whole texts | |
-| `ulysses_traffic` | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
+| value | causal attention of whole texts | |
+| what is sent | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
 
 So send K key heads, and repeat them for their query heads after the all-to-all.
 
-**Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x; V bytes that
-all devices hold of one array, W both-way bandwidth of a link.
+**Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
 **Small case.** B=2, T=12, Q=8, K=4, d=6, N=4, float32. A block of q is [2, 3, 8, 6] and becomes [2, 12, 2, 6]. It
 has 1152 bytes: 288 stay and 864 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 864 + 2 · 432

@@ -29,14 +29,12 @@ sent.
 
 | check | rule |
 |---|---|
-| `bwd_equations` | the equations of the gradients |
-| `bwd_settled` | gradients that are placed as their operands |
-| `bwd_pending` | pending gradients |
-| `bwd_of_sums` | cases in which the output or an operand is a partial sum |
-| `bytes_pending` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
+| `einsum_bwd`: equations | those of the gradients |
+| `einsum_bwd`: placements | of gradients that are placed as their operands, and of pending ones |
+| `einsum_bwd`: sums | the output or an operand is a partial sum |
+| `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 
-**Symbols.** N (in questions X) devices, V bytes of the array, W both-way bandwidth of a link, L layers, H numbers
-of a scale.
+**Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
 
 **Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), the scale `R`.
 Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices

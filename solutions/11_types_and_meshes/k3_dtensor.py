@@ -33,11 +33,11 @@ a spec with unreduced axes.
 
 | check | rule |
 |---|---|
-| `dtensor_cuts`, `spec_cuts` | axes that cut dimensions, alone and several together |
-| `dtensor_pending`, `spec_pending` | unreduced axes |
-| `dtensor_ones` | an axis of size 1 keeps its place and name |
-| `dtensor_order` | `ValueError`: a tuple whose axes are not in the mesh's order |
-| `dtensor_refused`, `spec_refused` | `ValueError`: parts that are not equal, or an axis that is used twice |
+| both: cuts | axes that cut dimensions, alone and several together |
+| both: partial sums | unreduced axes |
+| `to_dtensor`: size 1 | an axis of size 1 keeps its place and name |
+| `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |
+| both: refused | `ValueError`: parts that are not equal, or an axis that is used twice |
 | | a dimension that the array lacks (0 is the first, −1 is none), an axis that the mesh lacks |
 | | a list not as long as the mesh; other placements, such as `"P(max)"` or `"SS(0, 3)"` |
 

@@ -31,12 +31,12 @@ these links.
 
 | check | rule |
 |---|---|
-| `mesh_sizes` | one axis for each strategy, also of size 1 |
-| `mesh_near` | each group of tp is in one node; then groups of cp touch as few nodes as possible |
-| `mesh_inner` | dp_shard is inside dp_replicate |
-| `mesh_refused` | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
-| `rank_groups` | the groups, in any order |
-| `axes_by_name` | batch: along them ranks read different sequences |
+| `mesh_for`: sizes | one axis for each strategy, also of size 1 |
+| `mesh_for`: near | each group of tp is in one node; then groups of cp touch as few nodes as possible |
+| `mesh_for`: inner | dp_shard is inside dp_replicate |
+| `mesh_for`: refused | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
+| `groups` | the groups, in any order |
+| `axes_for` | batch: along them ranks read different sequences |
 | | loss: shares of the loss, and of the gradients, must be summed |
 | | weights: ranks hold different parts of a weight that FSDP gathers |
 

@@ -26,12 +26,12 @@ as it is.
 
 | check | rule |
 |---|---|
-| `by_name` | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
-| `each_axis_once` | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
-| `rules_in_order` | the rules are tried from first to last, in whatever order the dimensions are |
-| `axes_of_the_mesh` | a rule with an axis that the mesh lacks is skipped as a whole |
-| `none_serves` | a rule with None applies, too: the dimension stays whole, whatever rules follow |
-| `no_rule` | `ValueError` for a name that no rule has |
+| names | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
+| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
+| order | the rules are tried from first to last, in whatever order the dimensions are |
+| missing axes | a rule with an axis that the mesh lacks is skipped as a whole |
+| None | a rule with None applies, too: the dimension stays whole, whatever rules follow |
+| no rule | `ValueError` for a name that no rule has |
 
 After a skipped rule a later rule for the same name may still apply.
 
@@ -107,7 +107,7 @@ def spec_of(names, rules, mesh):
 def bytes_by_rules(B, S, E, F, mesh):
     """The rules are, in this order: batch → (dp, fsdp), mlp → tp, seq → tp, embed → fsdp. The mesh has dp={{ mesh[0] }}, fsdp={{ mesh[1] }},
     tp={{ mesh[2] }}. `x` is bfloat16[{{ B }}, {{ S }}, {{ E }}], named (batch, seq, embed), and `w` bfloat16[{{ E }}, {{ F }}], named (embed, mlp). How many MB
-    of the two does one device hold?"""
+    of the two arrays does one device hold?"""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp * tp) + 2 * E * F / (fsdp * tp)
 

@@ -13,8 +13,7 @@ One mesh has three axes: dp cuts the batch, sp the positions of each text, tp th
    gradients of parameters: -----------> summed            <-- over dp, sp
 ```
 
-**Write** two functions of global arrays, each one `jax.shard_map`. `norm`, `ROWS`, `PARAMS`, `RATE`, `LIMIT` are
-given.
+**Write** two functions of global arrays, each one `jax.shard_map`. Names in capitals and `norm` are given.
 
 | | returns |
 |---|---|
@@ -30,15 +29,15 @@ numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once
 
 | check | rule |
 |---|---|
-| `block_value`, `block_gradients`, `block_long`, | those of one device, |
-| `step_value`, `step_slab`, `step_narrow` | also in bfloat16 |
-| `block_forward` | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
-| `block_backward` | tp: as much, and the scales' gradients; sp: twice as much |
+| `block` | result and gradients of one device |
+| `train_step` | parameters, loss and norm of one device, also in bfloat16 |
+| `block`: sent, forward | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
+| `block`: sent, backward | tp: as much, and the scales' gradients; sp: twice as much |
 | | dp and sp: one all-reduce of a device's parameters over both |
-| `step_traffic` | both together |
-| `step_same` | the same program at real sizes; at most one more forward pass of matmuls |
-| `step_memory` | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
-| `step_time` | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
+| sent by `train_step` | both together |
+| its work | the same program at real sizes; at most one more forward pass of matmuls |
+| its memory | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
+| its time | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
 
 So you may gather K and V again in the backward pass.
 
@@ -212,9 +211,9 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     ],
 )
 def block_times(chip, dp, sp, tp, b, T, D):
-    """How long does each part of a block take on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the
-    forward and backward pass together? `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once
-    over sp, and their gradients. `gradients`: the parameters' gradients over dp and sp."""
+    """A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
+    their gradients. `gradients`: the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
+    tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the forward and backward pass together?"""
     return times_of(chip, dp, sp, tp, b, T, D)
 
 
@@ -231,9 +230,9 @@ def block_times(chip, dp, sp, tp, b, T, D):
     ],
 )
 def block_step(chip, dp, sp, tp, b, T, D):
-    """How long does a block take on {{ chip }}, forward and backward pass together, with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }},
-    D={{ D }}? Matmuls wait for rows, K and V, and these wait for matmuls. Only the all-reduce of the parameters' gradients overlaps the backward
-    pass's matmuls. K and V are gathered once."""
+    """In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered once. Only the all-reduce of the parameters'
+    gradients overlaps the matmuls of the backward pass. How long does a block take on {{ chip }}, forward and backward pass together, with
+    dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}?"""
     time = times_of(chip, dp, sp, tp, b, T, D)
     return time["products"] / 3 + time["rows"] + time["keys"] + max(time["products"] * 2 / 3, time["gradients"])
 
@@ -256,8 +255,8 @@ def block_step(chip, dp, sp, tp, b, T, D):
     ],
 )
 def block_bottleneck(chip, dp, sp, tp, b, T, D):
-    """What is the bottleneck on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, if all four parts overlap completely?
-    That is, which of them takes the longest, so that the step is faster only if it is faster?"""
+    """All four parts of a block overlap completely, on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}. Which part is the
+    bottleneck?"""
     time = times_of(chip, dp, sp, tp, b, T, D)
     return max(time, key=time.__getitem__)
 

@@ -23,6 +23,7 @@ from grader.batch.store import CannotWrite, Folder, on_file
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.integrations.export import load, write_csv
+from grader.reports.people import Person
 from grader.reports.summary import summarise
 from tests.batch.test_store import counted
 from tests.reports.example_reports import a_class, exercise, make_report, result
@@ -44,7 +45,8 @@ def grade(out: Path, reports: list[Report] | None = None, step: Callable[[], obj
                 folder.keep(report)
         folder.settle()
         step()
-        folder.finish(summarise(folder.database.reports()), ["zoe"])
+        people = {student: Person("old" if reports is BEFORE else "new") for student in ("ann", "b", "zoe")}
+        folder.finish(summarise(folder.database.reports()), ["zoe"], people)
 
 
 def tree(out: Path) -> dict[str, bytes]:
@@ -169,7 +171,7 @@ def test_a_report_is_kept_as_graded_and_as_it_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this one reads 1); install"),
+        ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this one reads 2); install"),
         ("PRAGMA application_id = 7", "is damaged, or is not a database of grades; restore it from a copy, or move it"),
     ],
 )

@@ -18,7 +18,7 @@ from grader.common import cache as memory
 from grader.common.cache import Cache, user_cache
 from grader.common.observation import Fault
 from grader.common.result import Report, Result
-from grader.course.loading import Course
+from grader.course.loading import Course, load_course
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
 from grader.sandbox.tiers import available
@@ -129,6 +129,24 @@ def test_a_changed_check_is_judged_without_tracing_or_compiling(
     assert again == reports(changed, None)
     was, now = (Report.loads(r["bo"]).exercises[0].results for r in (reports(course, cache), again))
     assert [r.status for r in was] != [r.status for r in now], "zeros are near enough now"
+
+
+@isolated
+def test_a_changed_tolerance_of_numbers_judges_only_the_answers_to_questions(
+    course: Course, cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {who: CLASS[who] + "\ngather_time = 1.0\n" for who in ("ada", "bo")}
+    before = reports(course, cache, texts)
+    made_up(tmp_path / "course")
+    config = (tmp_path / "course" / "course.yaml").read_text()
+    changed = f"{config.replace('title: Gather', 'title: Others')}    weight: 2\ntolerances: {{numbers: 0.49}}\n"
+    (tmp_path / "course" / "course.yaml").write_text(changed)
+    other = load_course(tmp_path / "course" / "course.yaml")
+    with monkeypatch.context() as patch:
+        patch.setattr(verdicts, "judge_checks", None)
+        again = reports(other, cache, texts)
+    assert again == reports(other, None, texts)
+    assert again != before
 
 
 @isolated

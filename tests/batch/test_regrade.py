@@ -162,7 +162,8 @@ def test_nothing_is_written_in_a_dry_run_and_all_is_said(grader: Grader, tmp_pat
     assert files(tmp_path) == before
     dry = [change.line for change in folder.changes]
     assert (
-        dry[-1] == "bo: score 2 -> 0 of 3: passed -> failed; another submission; passed -> blocked; another submission"
+        dry[-1]
+        == "bo: score 2 -> 0 of 3: passed -> failed; the submission changed; passed -> blocked; the submission changed"
     )
     assert [change.line for change in grade(grader, tmp_path, REGRADED).changes] == dry
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -172,8 +173,9 @@ def test_show_of_a_module_is_its_page_and_its_exercises() -> None:
 def test_more_is_what_goes_further(small: Path) -> None:
     path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
     text = path.read_text()
-    before, after = text.split("\n## Going further\n")[0], text.split('\n"""\n', 1)[1]
-    path.write_text(f'{before}\n\n## Going further\n\nOnly a few read this.\n"""\n{after}')
+    path.write_text(
+        re.sub(r'(\n## Going further\n).*?"""\n', r'\1\nOnly a few read this.\n"""\n', text, count=1, flags=re.S)
+    )
     shown = shardlings("show", "c1", cwd=small).stdout
     assert "a few read" not in shown and shown.endswith("More: shardlings show c1_no_communication --more\n")
     more = shardlings("show", "c1", "--more", cwd=small).stdout

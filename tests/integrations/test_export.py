@@ -83,6 +83,26 @@ def test_extensions_are_no_points_possible(tmp_path: Path) -> None:
     assert table(tmp_path / "x.csv")[1][-1] == "0"
 
 
+def test_a_bonus_has_a_column_without_points_possible(tmp_path: Path) -> None:
+    """The module's column held 4.75 of 3.75 points. Lateness takes an equal share of both columns."""
+    late = HandIn(module="01_m", submitted="", source="", penalty=0.3)
+    whole = report("ada", result(), exercise="e"), report("ada", result(earned=1), exercise="more")
+    both = whole[0].model_copy(update={"exercises": [e for one in whole for e in one.exercises], "hand_ins": [late]})
+    export.write_canvas([both, report("bob")], tmp_path / "x.csv", frozenset({"more"}))
+    head, possible, *lines = table(tmp_path / "x.csv")
+    assert head[-2:] == ["01_m", "01_m bonus"] and possible[-2:] == ["2", "0"]
+    assert [line[-2:] for line in lines] == [["1.8", "0.9"], ["2", ""]]
+
+
+def test_a_bonus_goes_into_the_assignment_that_canvas_has(tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text(GRADEBOOK.replace("02_n (992)", "01_m bonus (993)").replace("10.00", "0.00"))
+    both = report("ada"), report("ada", exercise="more")
+    one = both[0].model_copy(update={"exercises": [e for of in both for e in of.exercises]})
+    export.write_canvas([one], tmp_path / "x.csv", frozenset({"more"}), export.Roster(tmp_path / "g.csv"))
+    head, possible, line = table(tmp_path / "x.csv")
+    assert (head[-1], possible[-1], line[-1]) == ("01_m bonus (993)", "0.00", "2")
+
+
 # As Canvas documents its export: students by name, ID, SIS ids and section; an assignment is "TITLE (NUMBER)"; a line of
 # points possible; columns that it computes itself come last, "(read only)" in the second line; and a test student.
 GRADEBOOK = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,01_m (991),02_n (992),Current Score,Final Score

@@ -27,6 +27,7 @@ from grader.judging.answers import params_for
 from tests import classroom, commands
 from tests.commands import ROOT, one_line
 from tests.test_unlucky import can_mount
+from tests.watched import parsed_by
 
 pytest.importorskip("nbgrader")
 MODULE = "03_matmuls"
@@ -650,6 +651,15 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
 
 
 @pytest.mark.slow
+def test_grading_parses_no_submission(course: Course, root: Path) -> None:
+    book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
+    book["cells"].append({"cell_type": "code", "source": "# MARKED\n!ls", "metadata": {}, "outputs": []})
+    classroom.hand_in(root, "bob", MODULE, book)
+    seen, done = parsed_by("grade", "--nbgrader", str(root), MODULE, cwd=root.parent)
+    assert seen == set() and "1 graded" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: Path) -> None:
     a_class(course, root)
     grade(root)
@@ -685,7 +695,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
         assert who in page and html.escape(reasons[0], quote=False) in page.replace("&#39;", "'")
-    assert "These need a person" in printed and "graded anew over a manual score" in printed
+    assert "Needs review" in printed and "graded anew over a manual score" in printed
     assert "hal was not graded: handed in without a notebook" in printed
 
 

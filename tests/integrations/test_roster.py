@@ -9,6 +9,7 @@ import pytest
 
 from grader.course.config import CourseError
 from grader.integrations.roster import Roster
+from grader.reports.people import Person
 
 PLAIN = "id,name,email,section,extension\nalice,Alice L,al@u.edu,A,\nbob,Bob,bob@u.edu,B,01_m=2d\n"
 CANVAS = "Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\nAlice L,7,u7,alice,A\n"
@@ -79,3 +80,9 @@ def test_a_roster_that_cannot_be_read_is_named(text: str, said: str, tmp_path: P
 def test_an_extension_that_cannot_be_read_is_named_by_its_line(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match=r"r\.csv:3: extension for '01_m', which is no module"):
         roster(tmp_path, PLAIN).extensions(["02_n"])
+
+
+def test_names_and_sections_come_from_both_kinds_of_roster(tmp_path: Path) -> None:
+    for text in (PLAIN, CANVAS):
+        assert roster(tmp_path, text).people(["Alice", "zoe"]) == {"Alice": Person("Alice L", "A")}
+    assert roster(tmp_path, "id,email\nbob,bob@u.edu\n").person("bob") == Person()  # a login is no name

@@ -150,6 +150,11 @@ def test_what_goes_round_is_shown_once_at_the_sizes_that_learners_see() -> None:
         assert hidden.status == "failed" and hidden.pictures == []
 
 
+def test_pictures_are_plain_json_so_that_the_cache_keeps_them() -> None:
+    for result in (ring_failures(lambda ask: True)[0], timed_failures(True, lambda ask: True)[0]):
+        assert result.pictures and Result.model_validate_json(result.model_dump_json()) == result
+
+
 def test_a_failure_of_a_layout_shows_the_layout_alone() -> None:
     assert [p["title"] for p in ring_failures(lambda ask: True, layouts=True)[0].pictures] == ["actual"]
 

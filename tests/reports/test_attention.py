@@ -46,10 +46,10 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
     assert [a.kind for a in summary.attention] == kinds
     page = class_page_html(summary, reports)
     assert "zed is there twice: &lt;a&gt; and b" in page and "the seed is known" in page
-    assert page.index("These need a person") < page.index("<h2>Students")
+    assert page.index("Needs review") < page.index("<h2>Students")
     console = Console(file=io.StringIO(), width=100)
     print_summary(summary, console)
-    assert "These need a person" in console.file.getvalue().split("Misconceptions")[-1]  # type: ignore[attr-defined]
+    assert "Needs review" in console.file.getvalue().split("Misconceptions")[-1]  # type: ignore[attr-defined]
 
 
 def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:

@@ -83,11 +83,11 @@ def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
     page = class_page_html(summarise(reports), reports)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
-        "These need a person",
+        "Needs review",
         "Scores",
         "Assignments",
         "Misconceptions",
-        "Failed by the most",
+        "Most-failed checks",
         "Exercises, checks and answers",
         "Students",
     ]
@@ -97,7 +97,7 @@ def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
 def test_only_where_somebody_of_a_roster_is_missing_is_it_said() -> None:
     assert "roster" not in class_page_html(summarise(a_class()), a_class())
     page = class_page_html(summarise(a_class(), absent=2), a_class())
-    assert "2 students of the roster handed in nothing: 0 in <code>grades.csv</code>" in page
+    assert "2 students on the roster handed in nothing: 0 points in <code>grades.csv</code>" in page
 
 
 def test_long_parts_are_folded_and_nothing_is_lost() -> None:
@@ -226,7 +226,7 @@ def test_students_are_sorted_and_filtered_without_a_server(page: Page, large: Pa
         "{ const i = document.querySelector('input'); i.value = 'student042'; i.dispatchEvent(new Event('input')) }"
     )
     assert (page.value(FIRST), page.value(SHOWN_ROWS)) == ("student042", 1)
-    assert page.value("document.querySelector('output').textContent") == "1 of 500"
+    assert page.value("document.querySelector('output').textContent") == "1 of 500 students"
 
 
 @browser_only

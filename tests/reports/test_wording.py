@@ -95,9 +95,9 @@ def test_lateness_takes_its_share_of_a_bonus_and_of_the_rest() -> None:
 def test_words_that_a_person_reads_are_neither_passed_nor_left_open() -> None:
     words = number(status="waiting", reason="a person reads this answer", actual="It waits.", hint="")
     empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
-    assert passing_text([words]) == "1 answer for a person to read"
-    assert passing_text([result("a"), result("b", "failed"), words]) == "1 of 2 pass; 1 answer for a person to read"
-    assert checked_text([words, empty]) == "1 answer for a person to read; 1 not answered yet"
+    assert passing_text([words]) == "1 answer for the staff to read"
+    assert passing_text([result("a"), result("b", "failed"), words]) == "1 of 2 pass; 1 answer for the staff to read"
+    assert checked_text([words, empty]) == "1 answer for the staff to read; 1 not answered yet"
 
 
 def test_a_terminal_repeats_nothing_that_the_reason_says() -> None:

@@ -37,16 +37,17 @@ The order is *rolled block minus block*. One mesh has y=1.
 
 **Symbols.** S, D: rows and columns of `A`. X, Y: sizes of the mesh axes. M: the array of means.
 
-**Small case.** A = [1, 2, 3, 4, 5, 9], one dimension, cut over x=2. The means of the two blocks are 2 and 6. With shift=1
-the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
+**Small case.** A = [1, 2, 3, 4, 5, 9], one dimension, cut over x=2. The means of the two blocks are 2 and 6. With
+shift=1 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9].
 
 ## Going further
 
-In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9 to
-the first block, over a link.
+In the small case the mean of the whole array is 4, and it is on no device. A roll of the whole array would bring the 9
+to the first block, over a link.
 
-**In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because no
-device needs the global number. Where you do want the global number, code without the collective gives you these numbers.
+**In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because
+no device needs the global number. Where you do want the global number, code without the collective gives you these
+numbers.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
 """

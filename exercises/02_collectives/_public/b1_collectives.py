@@ -10,8 +10,8 @@ A collective moves data among all devices of a mesh axis. Four of them carry alm
   x2  c -> abc     r -> p+q+r   r -> (p+q+r)_2   c0 c1 c2 -> a2 b2 c2
 ```
 
-**Write** four bodies: functions of the block of one device. The grader wraps them in `shard_map` over mesh axis `x`, with
-`check_vma=False`.
+**Write** four bodies: functions of the block of one device. The grader wraps them in `shard_map` over mesh axis `x`,
+with `check_vma=False`.
 
 | body | you get | you return |
 |---|---|---|
@@ -34,15 +34,16 @@ All arrays are float32. `A` of the first body has two or three dimensions; the l
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the whole array. W:
 both-way bandwidth of a link.
 
-**Small case.** x=4; every block is float32[2, 40], 320 bytes. The reduce-scatter sends 3/4 · 320 = 240 bytes. The all-reduce
-sends 480: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960 bytes.
+**Small case.** x=4; every block is float32[2, 40], 320 bytes. The reduce-scatter sends 3/4 · 320 = 240 bytes. The
+all-reduce sends 480: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960 bytes.
 
 ## Going further
 
-In an all-to-all a chunk travels only to the one device that needs it. On a ring it takes a quarter of an all-gather's time.
+In an all-to-all a chunk travels only to the one device that needs it. On a ring it takes a quarter of an all-gather's
+time.
 
-**In real systems.** All-gather: weights in FSDP. All-reduce: data-parallel gradients. Reduce-scatter: gradients in ZeRO.
-All-to-all: tokens on their way to experts.
+**In real systems.** All-gather: weights in FSDP. All-reduce: data-parallel gradients. Reduce-scatter: gradients in
+ZeRO. All-to-all: tokens on their way to experts.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.
 """

@@ -2,7 +2,8 @@
 """# B5 Collectives with a root
 
 MPI has collectives in which one device, the *root*, is special. `shard_map` runs one program on every device, and
-`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its data.
+`jax.lax` has no root. So you build them from other collectives: a device asks `axis_index` for its number and masks its
+data.
 
 ```
    root = 1         broadcast     scatter      gather          reduce
@@ -34,13 +35,13 @@ Each body is also checked for another root. A sum to which only the root contrib
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
-**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from each
-device, the scatter 3/4 · 3200 = 2400.
+**Small case.** float32, N=4, blocks of [40, 20], V = 3200 bytes. The broadcast sends 2 · 3/4 · 3200 = 4800 bytes from
+each device, the scatter 3/4 · 3200 = 2400.
 
 ## Going further
 
-These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the
-root sends data.
+These bytes are the cost of one program for all devices. MPI pays less: here the other devices send zeros where the root
+sends data.
 
 **In real systems.** Rooted calls are rare in sharded training, because all devices do equal work. A checkpoint is
 broadcast from the host that read it. Metrics are reduced to the host that logs them.

@@ -30,12 +30,12 @@ specs inside. The specs call this dimension whole, unless you name the mesh axis
 
 An all-reduce for each example is refused, although it sends as many bytes.
 
-**Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array that
-a ring gathers. W: both-way bandwidth of a link.
+**Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
+that a ring gathers. W: both-way bandwidth of a link.
 
-**Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 = 240
-bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y, and then
-720 for the means of all 12 examples.
+**Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples have 6 · 10 · 4 =
+240 bytes. The all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes along y,
+and then 720 for the means of all 12 examples.
 
 ## Going further
 

@@ -26,15 +26,14 @@ A *cast* makes a type varying, and changes no number.
 
 | check | rule | small case |
 |---|---|---|
-| `squares_value` | the sums of rows, cut over x, and of columns, whole | |
-| `decay_value`, `means_value` | the result, whole on every device, and its gradient | |
-| `squares_traffic`, `decay_traffic`, `means_traffic` | one all-reduce over x, none in the backward pass | 36 bytes |
+| `squares`: value | the sums of rows, cut over x, and of columns, whole | |
+| `decay`, `means`: value | the result, whole on every device, and its gradient | |
+| each: what is sent | one all-reduce over x, none in the backward pass | 36 bytes |
 
 Leave `check_vma` on. Turned off, `decay` has the right values and still fails. Without types JAX takes the result
 of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second all-reduce.
 
-**Symbols.** T rounds, B rows, D columns. N devices along x. V bytes of the whole array; W both-way bandwidth of a
-link.
+**Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
 
 **Small case.** x is float32[24, 6] on x=4. The all-reduce of 6 numbers (24 bytes) sends 2 · 3/4 · 24 = 36 bytes.
 

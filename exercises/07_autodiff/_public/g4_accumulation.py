@@ -24,10 +24,10 @@ the sum over micro-batches and devices. One sum over devices, after the loop, is
 
 | check | rule, per device | small case |
 |---|---|---|
-| `accumulated_value` | the gradient of all rows of all micro-batches | |
-| `accumulated_spec` | the result has the spec `P()` | |
-| `accumulated_traffic` | the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
-| `accumulated_memory` | on dp=2: activations of one micro-batch at a time, and about two gradients | |
+| value | the gradient of all rows of all micro-batches | |
+| layout | the result has the spec `P()` | |
+| what is sent | the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
+| memory | on dp=2: activations of one micro-batch at a time, and about two gradients | |
 
 Two ways are right:
 
@@ -37,8 +37,7 @@ Two ways are right:
 - **`jax.shard_map`.** Add up local gradients, with `check_vma=False` or with weights cast to varying. Call `psum`
   at the end.
 
-**Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp, V
-bytes of the whole array, W both-way bandwidth of a link.
+**Symbols.** L layers, D width, M micro-batches, B rows of a micro-batch, N (in questions X) devices along dp.
 
 **Small case.** Three layers of float32[6, 6] have 432 bytes. On dp=4 one all-reduce sends 2 · 3/4 · 432 = 648
 bytes. One per layer and micro-batch would send 2592 for four micro-batches.

@@ -37,12 +37,11 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 
 | check | rule | small case |
 |---|---|---|
-| `ddp_value` | each of five steps is that of one device with all rows and the same `kept` | |
-| `ddp_dropout` | 3/4 are kept; the places differ between devices, steps, rows and columns | |
-| `ddp_traffic` | 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
+| value | each of five steps is that of one device with all rows and the same `kept` | |
+| dropout | 3/4 are kept; the places differ between devices, steps, rows and columns | |
+| what is sent | 2 (N−1)/N · 4 bytes per parameter, and 32 more; layouts as above | 864 + 12 bytes |
 
-**Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp, V bytes of the gradient, W
-both-way bandwidth of a link.
+**Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
 **Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes
 for them. Loss and n are two numbers: 3/2 · 8 = 12 bytes.

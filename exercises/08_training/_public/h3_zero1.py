@@ -35,12 +35,11 @@ parameter.
 
 | check | rule | small case |
 |---|---|---|
-| `zero1_value` | after each of five steps loss, parameters and t are those of AdamW on one device | |
-| `zero1_layout` | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
-| `zero1_traffic` | a device sends at most 2 (N−1)/N · 4S bytes, and 32 more for single numbers | 792 bytes |
+| value | after each of five steps loss, parameters and t are those of AdamW on one device | |
+| layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
+| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 more for single numbers | 792 bytes |
 
-**Symbols.** N devices along dp, ‖g‖ the norm over all parameters, V bytes of a whole array, W both-way bandwidth of
-a link.
+**Symbols.** N devices along dp, ‖g‖ the norm over all parameters.
 
 **Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters; S = 132. On dp=4 a device has 33 elements of m and v, 264
 bytes, not 1056. Both the reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes.

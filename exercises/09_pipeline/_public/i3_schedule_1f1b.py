@@ -28,10 +28,10 @@ forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
 
 | check | rule | P=4, M=8 |
 |---|---|---|
-| `schedule_complete` | every device has F and B of every micro-batch once, one in a tick | 16 cells |
-| `schedule_order` | every cell comes in a later tick than the cell that it needs | |
-| `schedule_makespan` | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
-| `schedule_in_flight` | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
+| complete | every device has F and B of every micro-batch once, one in a tick | 16 cells |
+| order | every cell comes in a later tick than the cell that it needs | |
+| ticks | at most 2 (M + P − 1) ticks, idle ticks at the end included | 22 |
+| in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
 
 `F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
 device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere, and of
@@ -89,7 +89,7 @@ def schedule_1f1b(P, M):
 )
 def in_flight_memory(P, M, T, D):
     """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }}, {{ D }}] to the next.
-    Take the most inputs that each device ever keeps, and add these up over all devices. How many MiB is that?"""
+    At its worst moment a device keeps the most inputs. How many MiB do the devices' worst moments add up to?"""
     raise NotImplementedError()
 
 

@@ -35,10 +35,10 @@ A rank runs its operations one after the other. The next begins when one has end
 
 | check | rule: the order can happen and goes as far as it can; `stuck` is exact |
 |---|---|
-| `ranks_messages` | with send and recv |
-| `ranks_isend` | with isend and wait, too |
-| `ranks_groups` | with all_reduce in groups |
-| `ranks_mixed` | with all of them together |
+| messages | with send and recv |
+| isend | with isend and wait, too |
+| groups | with all_reduce in groups |
+| mixed | with all of them together |
 
 A `recv` ignores names. Messages of one pair of ranks keep their order, sent by `send` or `isend`. Operations that
 end together, or that do not wait for each other, have no fixed order.

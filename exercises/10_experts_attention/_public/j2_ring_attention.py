@@ -11,9 +11,9 @@ and values go round a ring, and each round adds one block to a running softmax.
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Write** the body `ring_attn(q, k, v, *, causal, striped)`. The grader wraps it in `jax.shard_map` with
-`check_vma=False`. For each head: the softmax of q · k over the positions, not scaled, and the mean of the rows of v
-with these weights. With `causal` a query sees its own position and those before it.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
+not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
+before it.
 
 | | whole shape | layout |
 |---|---|---|
@@ -25,18 +25,17 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 
 | check | rule, per device | small case |
 |---|---|---|
-| `ring_value`, `ring_whole`, `ring_stripes` | blocks, causal and not; stripes | |
-| `ring_gradients` | gradients of q, k and v | |
-| `ring_sent` | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
-| `ring_held` | forward pass, cp=8: what one round needs, not K and V of all devices | |
-| `ring_back` | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
-| `ring_kept` | with gradients, cp=8: no scores or weights of a finished round | |
+| value | blocks, causal and not; stripes | |
+| gradients | gradients of q, k and v | |
+| sent, forward | forward pass: K and V are sent N − 1 times; nothing over tp | 2 · 7 blocks |
+| memory, forward | forward pass, cp=8: what one round needs, not K and V of all devices | |
+| sent, with gradients | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, with gradients | with gradients, cp=8: no scores or weights of a finished round | |
 
 A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
 keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
 
-**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max). W1 one-way
-bandwidth of a link, C a chip's FLOP/s.
+**Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 ·
 e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.

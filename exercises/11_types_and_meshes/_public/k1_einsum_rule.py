@@ -34,10 +34,10 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 
 | check | rule |
 |---|---|
-| `of_shards`, `of_graphs` | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
-| `of_sums`, `no_sum` | partial sums, and `ValueError` where an einsum does not pass them on |
-| `no_fit` | `ValueError` when parts do not fit |
-| `elementwise_exact`, `elementwise_sums` | the four operations |
+| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
+| `einsum_rule`: sums | partial sums, and `ValueError` where an einsum does not pass them on |
+| `einsum_rule`: no fit | `ValueError` when parts do not fit |
+| `elementwise_rule` | the four operations |
 
 **Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
 

@@ -35,11 +35,11 @@ a loop of three rounds.
 
 | check | texts |
 |---|---|
-| `groups_read` | lists, and grids transposed and cut |
-| `straight_programs` | CPU, no loops, several operands; equal lines count twice |
-| `loops` | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
-| `starts_and_dones` | starts and dones |
-| `wrappers` | computations that a `fusion` calls (`calls=%...`) |
+| `device_groups` | lists, and grids transposed and cut |
+| `collectives`: straight | CPU, no loops, several operands; equal lines count twice |
+| `collectives`: loops | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
+| `collectives`: transfers | started on one line and done on another |
+| `collectives`: fusions | computations that a `fusion` calls (`calls=%...`) |
 
 TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is one gather: count it where
 `AsyncCollectiveStart` is.
@@ -141,7 +141,7 @@ def size(shape):
 def sent_by_loops(M, L, A, B, G, N):
     """The body of a loop of {{ L }} rounds, inside a loop of {{ M }} rounds, has the line
     `%all-gather-start.1 = (bf16[{{ A }},{{ B }}], bf16[{{ A * N }},{{ B }}]) all-gather-start(%w), replica_groups=[{{ G }},{{ N }}]<=[{{ N }},{{ G }}]T(1,0), dimensions={0}`,
-    and further down its `all-gather-done`. How many bytes does one device send for it while the program runs?"""
+    and further down its `all-gather-done`. How many bytes does one device send for this gather while the program runs?"""
     raise NotImplementedError()
 
 

@@ -30,10 +30,10 @@ An all-gather one way round a ring takes
 
 | check | rule |
 |---|---|
-| `timed_after_compiling` | the first call with a new pair of `bytes` and `cut` compiles: leave it out |
-| `timed_alone` | a device runs calls one after the other: leave out a call made before the previous one was ready |
-| `timed_while_moving` | an array that is whole already moves nothing: leave out calls with `cut` False |
-| `fitted` | least squares over all sizes, within 5 % |
+| `durations`: compiling | the first call with a new pair of `bytes` and `cut` compiles: leave it out |
+| `durations`: queued calls | a device runs calls one after the other: leave out a call made before the previous one was ready |
+| `durations`: whole inputs | an array that is whole already moves nothing: leave out calls with `cut` False |
+| `fit` | least squares over all sizes, within 5 % |
 | | some calls take several times as long: use the median or the minimum of a size |
 
 **Symbols.** N devices, V bytes of the whole array, α seconds per hop, β bytes/s of a link one way.
@@ -117,7 +117,7 @@ def fit(measured, devices):
 )
 def time_without_compiling(R, L, mean, std):
     """A notebook times a jitted function without calling it first, in {{ R }} runs of {{ L }} calls, and prints {{ mean }} ms ± {{ std }} ms per call (mean ± spread
-    of {{ R }} runs). Every call but the first, which compiles, takes equally long. How long?"""
+    of {{ R }} runs). The first call compiles. All other calls take the same time. How long does each of them take?"""
     raise NotImplementedError()
 
 
@@ -146,8 +146,8 @@ def all_reduce_predicted(N, a, b, V):
     ],
 )
 def latency_small_from(N, a, b, p):
-    """The same line, with α = {{ a }} µs and β = {{ b }} GB/s, for an all-gather over {{ N }} devices: from which size of the *whole* array on are its hops {{ p }} %
-    of its time or less?"""
+    """An all-gather over {{ N }} devices takes the time of the line above, with α = {{ a }} µs and β = {{ b }} GB/s. From which size of the *whole* array on are
+    its hops {{ p }} % of its time or less?"""
     raise NotImplementedError()
 
 

@@ -83,7 +83,7 @@ def comment(exercise: ExerciseReport, task: str) -> str | None:
 def _line(result: Result) -> str:
     label = f"question {result.name}" if result.kind != "check" else result.label
     if result.status == "broken":
-        return escaped(f"{label}: pending, the grader itself failed here and a person will look")
+        return escaped(f"{label}: pending, the grader itself failed here and the staff will review it")
     if result.status == "waiting":
         return escaped(f"{label}: {result.reason}")
     hint = f" Hint: {result.hint}" if result.hint else ""
@@ -112,7 +112,7 @@ def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], poi
             continue
         exercise = found.get(by_cell.get(name, ""))
         if exercise is None:
-            node["outputs"] = [error("this cell is no part of the course; a person must grade it")]
+            node["outputs"] = [error("this cell is not part of the course; the staff must grade it by hand")]
         else:
             node["outputs"] = outputs(report, exercise, points[name], notes=first)
             first = False

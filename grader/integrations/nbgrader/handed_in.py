@@ -19,6 +19,7 @@ from typing import Any
 
 from grader.common.text import A_LINK, printable
 from grader.course.config import CourseError
+from grader.sandbox.temporary import home
 from grader.wire import limits
 
 
@@ -147,7 +148,7 @@ def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
         paths = {name: os.path.join(place, name) for name in names}
         return [name for name, path in paths.items() if not (_is_plain(path) or _is_a_folder(path))]
 
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(dir=home()) as place:
         plain = Path(place, folder.name)
         shutil.copytree(folder, plain, ignore=odd)
         yield plain, links

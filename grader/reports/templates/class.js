@@ -27,17 +27,19 @@ for (const table of document.querySelectorAll("table.sortable")) {
   input.type = "search";
   label.append("Show only rows with ", input);
   const count = document.createElement("output");
+  const visible = (row) => getComputedStyle(row).display !== "none"; // the page's style hides other sections
   const filter = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
-      shown += row.hidden ? 0 : 1;
     }
-    count.textContent = `${shown} of ${rows.length}`;
+    for (const row of rows) shown += visible(row) ? 1 : 0;
+    count.textContent = `${shown} of ${rows.length} ${rows.length === 1 ? "student" : "students"}`;
   };
   input.addEventListener("input", filter);
+  document.getElementById("section")?.addEventListener("change", filter);
   tools.append(label, count);
   table.parentElement.before(tools);
   filter();

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import logging
 import queue
+import socket
 import time
 import warnings
 from collections.abc import Mapping
@@ -51,6 +53,7 @@ class Dask:
         self._fetchers = ThreadPoolExecutor(FETCHERS, thread_name_prefix="fetch")
         self._silent_since: float | None = None
         self._last: dict[str, WorkerState] = {}
+        self.listens_at = address  # as the scheduler itself says, once ``workers`` has asked it
 
     @property
     def dashboard(self) -> str:
@@ -72,6 +75,7 @@ class Dask:
                 ) from None
             return self._last
         self._silent_since = None
+        self.listens_at = str(found.get("address") or self.address)
         self._last = {
             address: WorkerState(str(w["name"]), max(1, w["nthreads"]), w["local_directory"], w["last_seen"])
             for address, w in found["workers"].items()
@@ -156,6 +160,19 @@ def _expect_usable(address: str) -> None:
         )
     if scheme not in ("tls", "wss") and security.require_encryption:
         raise ClusterError(f"Dask's settings here require encryption, so --cluster takes tls://..., not {address}")
+
+
+def is_exposed(address: str) -> bool:
+    """Return whether a scheduler at this address takes unencrypted connections from other machines."""
+    scheme, place = parse_address(address)
+    if scheme in ("tls", "wss"):
+        return False
+    host = str(parse_host_port(place)[0])
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+        return not all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
+    except (OSError, ValueError):  # another machine has this unknown name
+        return True
 
 
 def _unusable(address: str, error: BaseException) -> ClusterError:

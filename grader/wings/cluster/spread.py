@@ -11,7 +11,7 @@ from grader.course.loading import Course
 from grader.intake.submission import Submission
 from grader.sandbox.tiers import TIERS, NoIsolation, best_tier
 from grader.wings.cluster.dispatch import PATIENCE, ClusterError, Dispatch, Patience
-from grader.wings.cluster.link import Dask
+from grader.wings.cluster.link import Dask, is_exposed
 from grader.wings.cluster.parcel import Kit
 
 
@@ -40,6 +40,11 @@ class Spread(Grader):
             f"{address}: {count} worker{'' if count == 1 else 's'}, {threads} submissions at a time"
             + (f"; dashboard: {self.link.dashboard}" if self.link.dashboard else "")
         )
+        if is_exposed(self.link.listens_at):
+            tell(
+                f"warning: {self.link.listens_at} takes unencrypted connections from the network, and anyone who reaches it "
+                "can run any code there; use TLS (docs/wings/cluster.md), or start it with --host 127.0.0.1"
+            )
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)

@@ -57,9 +57,9 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
     names = sorted({e.exercise for _, e in asked})
     if len(names) != 1:
         raise NoBoard(
-            f"there are names in {', '.join(names)}: say of which exercise the board is to be"
+            f"students set names in {', '.join(names)}: choose one exercise with --exercise"
             if names
-            else f"nobody gave a leaderboard_name{f' in {exercise}' if exercise else ''}"
+            else f"no student set a leaderboard_name{f' in {exercise}' if exercise else ''}"
         )
     persons = [*(r.student for r in reports), *known]
     found: list[tuple[int, str, str]] = []
@@ -84,13 +84,13 @@ def milliseconds(step: int) -> str:
 def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
     """Return why this report has no place, or "" if it has one."""
     if any(r.status != "passed" for r in report.results if r.kind == "check"):
-        return "not all checks are passed"
+        return "some checks did not pass"
     if not step_of(report):
         return "no program was timed"
     if not _NAME.fullmatch(" ".join(report.pseudonym.split())):
-        return "the name may hold letters from A to Z, digits, blanks, - and _, 30 at most"
+        return "a name has at most 30 characters: letters from A to Z, digits, blanks, - and _"
     if any(_means(report.pseudonym, person) for person in persons):
-        return "the name is that of somebody in the class"
+        return "the name is that of a person in the class"
     return ""
 
 

@@ -20,14 +20,22 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def leaderboard(
     folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
-    exercise: Annotated[str, typer.Option("--exercise", help="whose; default: where names were given")] = "",
-    file: Annotated[Path | None, typer.Option("--file", help="the page; default: OUT/leaderboard.html")] = None,
+    exercise: Annotated[
+        str,
+        typer.Option(
+            "--exercise", help="rank by this exercise; default: the one in which students set a leaderboard_name"
+        ),
+    ] = "",
+    file: Annotated[
+        Path | None, typer.Option("--file", help="the page to write; default: OUT/leaderboard.html")
+    ] = None,
     roster: RosterOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rank those who asked for it by the clock's step time, under the names they gave themselves.
+    """Rank the students who set a leaderboard_name by the clock's step time, under that name.
 
-    The page and the table name no student. Who asked and has no place is said beside them, with the reason.
+    The page and the table show no other name of a student. Notes give the reason for each student who asked and is not
+    ranked.
     """
     listed = roster_in(roster)
     known = [row["Student"] for row in listed.rows] if listed else []
@@ -38,9 +46,12 @@ def leaderboard(
     path = file or folder / "leaderboard.html"
     write_atomic(path, render(board))
     for student, why in board.left_out.items():
-        tell("note", f"{student} is not on it: {why}")
+        tell("note", f"{student} is not ranked: {why}")
     if best := ", ".join(place.student for place in board.places if place.rank <= 3):
-        tell("note", f"look at the work of {best} before you show it: what is timed was never run, only read")
+        tell(
+            "note",
+            f"review the code of {best} before you show the page: the clock only reads the timed program, it never runs it",
+        )
     if as_json:
         print_json([{"rank": place.rank, "name": place.name, "step": place.step} for place in board.places])
         return

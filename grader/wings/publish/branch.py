@@ -11,6 +11,7 @@ from pathlib import Path
 
 from grader.course.config import CourseError
 from grader.course.folders import write_files
+from grader.sandbox.temporary import home
 
 MARK = "Published-tree"
 """The line of a commit's message that names its tree, which shows that ``publish`` made the commit."""
@@ -97,7 +98,7 @@ class Repository:
 
     def _tree(self, files: Mapping[str, str]) -> str:
         """Return the tree of these files, made with a temporary index."""
-        with tempfile.TemporaryDirectory(prefix="shardlings-") as temporary:
+        with tempfile.TemporaryDirectory(dir=home()) as temporary:
             root = Path(temporary, "files")
             write_files(root, files)
             paths = sorted(files)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from grader.batch.confined import parsing
 from grader.cli.console import print_json, progress, say, tell
 from grader.cli.options import AsJson, CourseOption, RosterOption, roster_in, solved_course_at
 from grader.common.files import write_atomic
@@ -15,13 +16,16 @@ from grader.common.text import a_few
 from grader.course.config import GRADING
 from grader.course.loading import Course
 from grader.course.release import handed_out_texts
+from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
 from grader.intake.submission import Place, Submission, Unreadable
 from grader.reports.pages import render_template
+from grader.reports.people import People, with_name
 from grader.reports.points import counted
 from grader.reports.untrusted import clean, clean_code
-from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, StudentCode, compare
+from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, StudentCode, WordsOf, compare
+from grader.wings.similar.confined import confined_words
 from grader.wings.similar.page import Group, groups, lines, listed
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -36,53 +40,69 @@ def similar(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show whose work is alike beyond what is usual in the class, side by side, for a person. Part of no score."""
+    """Show pairs of students whose code is unusually similar for this class, side by side. It affects no score."""
     found = solved_course_at(course, paths)
     names = found.asked(only or [], ": nothing to compare")
     known = roster_in(roster)
-    students, notes, aside = find_submissions(paths, found.module_of, known.login if known else str)
-    for note in (*notes, *aside.values()):
-        tell("note", note)
-    compared = {}
-    by_module = works_by_module(found, read_all(found, students, quiet=as_json), names)
-    with progress(len(by_module), "comparing", quiet=as_json) as step:
-        for module, works in by_module.items():
-            compared[module] = compare(works, handed_out_texts(found, module), own_texts(found, module, names))
-            step(module)
-    write_atomic(file, render(compared, most))
+    with parsing() as parsers:
+        students, notes, aside = find_submissions(paths, found.module_of, known.login if known else str, parsers)
+        for note in (*notes, *aside.values()):
+            tell("note", note)
+        submissions = read_all(found, students, parsers, quiet=as_json)
+    by_module = works_by_module(found, submissions, names)
+    people = known.people(work.student for works in by_module.values() for work in works) if known else {}
+    with confined_words() as words_of:
+        compared = compare_all(found, by_module, names, words_of, quiet=as_json)
+        write_atomic(file, render(compared, most, people, words_of))
     if as_json:
         print_json({module: as_data(module, of) for module, of in compared.items()})
     else:
-        say_pairs(compared, most, file)
+        say_pairs(compared, most, file, people)
 
 
-def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bool) -> list[Submission]:
+def compare_all(
+    course: Course, works: Mapping[str, list[StudentCode]], names: list[str], words_of: WordsOf, *, quiet: bool
+) -> dict[str, Comparison]:
+    """Return the comparison of each module."""
+    compared = {}
+    with progress(len(works), "comparing", quiet=quiet) as step:
+        for module, of_module in works.items():
+            ours = handed_out_texts(course, module), own_texts(course, module, names)
+            compared[module] = compare(of_module, *ours, words_of)
+            step(module)
+    return compared
+
+
+def read_all(
+    course: Course, students: Sequence[tuple[str, Place]], parsers: Parsers, *, quiet: bool
+) -> list[Submission]:
     """Return the readable submissions."""
     submissions = []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:
             try:
-                submissions.append(read(place, student, course.module_of, course.handed_out))
+                submissions.append(read(place, student, course.module_of, course.handed_out, parsers))
             except Unreadable as error:
                 tell("note", f"{student} is left out: {error}")
             step(student)
     return submissions
 
 
-def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path) -> None:
+def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people: People) -> None:
     """Print the pairs that share the most, and how much was compared."""
     for group in larger_groups(compared):
-        names_of = a_few(group.students, 10)
+        names_of = a_few([with_name(student, people) for student in group.students], 10)
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")
     pairs = listed(compared, most)
     if pairs:
-        say("    shared   part  module, pair (part: of what the one with less has)", style="dim")
+        say("    shared   part  module, pair (part: share of the shorter code)", style="dim")
     for module, pair in pairs:
         mark = "*" if pair.unusual else " "
-        say(f"{mark} {pair.shared:7g} {pair.overlap:6.0%}  {module}  {pair.one.student}, {pair.other.student}")
+        one, other = (with_name(work.student, people) for work in (pair.one, pair.other))
+        say(f"{mark} {pair.shared:7g} {pair.overlap:6.0%}  {module}  {one}, {other}")
     unusual = sum(pair.unusual for of in compared.values() for pair in of.pairs)
     works = sum(of.works for of in compared.values())
-    compared_text = f"{counted(works, 'work')} compared; unusually much is shared by {counted(unusual, 'pair')}"
+    compared_text = f"{counted(works, 'submission')} compared; {counted(unusual, 'pair')} unusually similar"
     say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows them side by side")
 
 
@@ -102,7 +122,10 @@ def works_by_module(course: Course, submissions: list[Submission], names: list[s
                 too_long.append(submission.student)
             found.setdefault(module, []).append(work.cut())
     if too_long:
-        tell("note", f"only the first {LONGEST // 1000} kB of their code were compared: {a_few(too_long)}")
+        tell(
+            "note",
+            f"only the first {LONGEST // 1000} kB of the code of these students were compared: {a_few(too_long)}",
+        )
     return dict(sorted(found.items()))
 
 
@@ -146,14 +169,15 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
     }
 
 
-def render(compared: Mapping[str, Comparison], most: int) -> str:
+def render(compared: Mapping[str, Comparison], most: int, people: People, words_of: WordsOf) -> str:
     """Return a page of similar submissions, side by side, for the staff. Texts have passed ``clean_code``."""
-    shown = lines(compared, most)
+    shown = lines(compared, most, words_of)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     return render_template(
         "similar.html.j2",
         TEMPLATES,
         compared=compared,
+        people=people,
         lines=shown,
         groups=larger_groups(compared),
         left=len(pairs) - len(shown),

@@ -537,7 +537,7 @@ def values_stay(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def added_over_heads(q, k, v, *, causal, striped):
-    """You summed over tp as well. Its devices have other heads: only the positions are cut, over cp."""
+    """You summed over tp. Its devices have other heads, and no head needs another."""
     return jax.lax.psum(around(q, k, v, {"causal": causal, "striped": striped}), "tp")
 
 

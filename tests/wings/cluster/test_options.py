@@ -10,6 +10,7 @@ import pytest
 
 from grader.wings.cluster.dispatch import ClusterError
 from tests.commands import ROOT, one_line, shardlings
+from tests.made_up import made_up
 
 AT = "tcp://127.0.0.1:1"
 REFUSED = {
@@ -69,3 +70,41 @@ def test_the_isolation_is_what_was_named_else_what_this_machine_has(monkeypatch:
     assert spread.tier_of("sandlock") == "sandlock"
     with pytest.raises(ClusterError, match="so say which one the workers are to use: --isolation sandlock, or"):
         spread.tier_of("auto")
+
+
+@pytest.mark.parametrize(
+    ("address", "exposed"),
+    [
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://127.9.9.9:8786", False),
+        ("tcp://localhost:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("ws://127.0.0.1:8786", False),
+        ("tls://10.0.0.5:8786", False),
+        ("wss://10.0.0.5:8786", False),
+        ("tcp://10.0.0.5:8786", True),
+        ("tcp://0.0.0.0:8786", True),
+        ("ws://192.168.1.2:8786", True),
+        ("tcp://[fe80::1]:8786", True),
+        ("tcp://no-such-machine.invalid:8786", True),
+    ],
+)
+def test_a_scheduler_that_the_network_reaches_without_tls_is_named(
+    address: str, exposed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("distributed")
+    from grader.wings.cluster import spread
+
+    class Link:
+        dashboard, listens_at = "", address
+
+        def __init__(self, asked: str) -> None:
+            assert asked == AT, "what the scheduler says counts, whatever way this machine takes to it"
+
+        def workers(self) -> dict[str, object]:
+            return {}
+
+    monkeypatch.setattr(spread, "Dask", Link)
+    told: list[str] = []
+    spread.Spread(made_up(tmp_path), "none", AT, told.append)
+    assert any("can run any code" in line for line in told) is exposed

@@ -18,5 +18,5 @@ def test_a_leaderboard_names_nobody_but_beside_it(tmp_path: Path) -> None:
     assert found.exit_code == 0
     assert "  1  quiet otter" in found.stdout
     assert "7.000 ms" in found.stdout
-    assert "bob is not on it: not all checks are passed" in found.stderr
+    assert "bob is not ranked: some checks did not pass" in found.stderr
     assert "quiet otter" in (tmp_path / "leaderboard.html").read_text()

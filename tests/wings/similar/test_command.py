@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pygments.lexers.python import PythonLexer
 from typer.testing import CliRunner
 
 from grader import cli
@@ -40,24 +41,11 @@ def test_a_copy_in_a_notebook_is_found_and_shown_beside_what_it_is_of(small: Pat
     done = run(small)
     assert done.exit_code == 0, done.output
     heading, first, *_ = done.stdout.splitlines()
-    assert heading.split() == [
-        "shared",
-        "part",
-        "module,",
-        "pair",
-        "(part:",
-        "of",
-        "what",
-        "the",
-        "one",
-        "with",
-        "less",
-        "has)",
-    ]
+    assert heading.split() == ["shared", "part", "module,", "pair", "(part:", "share", "of", "the", "shorter", "code)"]
     assert first.startswith("*") and first.endswith("03_matmuls  copier, s3")
-    assert "9 works compared; unusually much is shared by 1 pair (*): " in done.stdout
+    assert "9 submissions compared; 1 pair unusually similar (*): " in done.stdout
     page = (small / "similar.html").read_text(encoding="utf-8")
-    assert "copier and s3" in page and "<mark" in page and "part of no score" in page
+    assert "copier and s3" in page and "<mark" in page and "affects no score" in page
     links = [value for name, value in Nesting(page).attributes if name == "href"]
     anchors = {value for name, value in Nesting(page).attributes if name == "id"}
     assert links and {link.removeprefix("#") for link in links} <= anchors
@@ -80,11 +68,20 @@ def test_a_class_of_nobody_or_one_has_no_pairs(small: Path, students: int) -> No
     hand_in(small, **{f"s{i}": honest(i) for i in range(students)})
     done = run(small)
     if students:
-        assert done.exit_code == 0 and "1 work compared; unusually much is shared by 0 pairs: " in done.stdout
-        assert "No two works share" in (small / "similar.html").read_text()
+        assert done.exit_code == 0 and "1 submission compared; 0 pairs unusually similar: " in done.stdout
+        assert "No two submissions share" in (small / "similar.html").read_text()
     else:
         assert "nothing to grade" in str(done.exception)
         assert not (small / "similar.html").exists()
+
+
+def test_a_roster_gives_names_and_sections(small: Path) -> None:
+    hand_in(small, **{f"s{i}": honest(i) for i in range(8)}, copier=disguised(honest(3)))
+    (small / "r.csv").write_text("id,name,section\ncopier,Cora Mock,A\ns3,Sam Gryphon,B\n")
+    done = run(small, "--roster", str(small / "r.csv"))
+    assert "copier (Cora Mock, section A), s3 (Sam Gryphon, section B)" in done.stdout
+    page = (small / "similar.html").read_text(encoding="utf-8")
+    assert "copier (Cora Mock, section A) and s3 (Sam Gryphon, section B)" in page
 
 
 def test_names_and_code_are_text_in_the_page(small: Path) -> None:
@@ -112,3 +109,15 @@ def test_the_page_fits_is_silent_and_fetches_nothing(small: Path) -> None:
             assert page.value(CONTRAST) == []
         page.open(path, 1440, dark=True)
         assert page.value(CONTRAST) == []
+
+
+def test_tokens_come_from_a_confined_process(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    split: list[str] = []
+    own = PythonLexer.get_tokens_unprocessed
+    monkeypatch.setattr(
+        PythonLexer, "get_tokens_unprocessed", lambda self, text: (split.append(text), own(self, text))[1]
+    )
+    hand_in(small, ada=honest(1) + "# MARKED\n", bo=honest(1) + "# MARKED\n")
+    done = run(small)
+    assert "2 works compared" in done.stdout and "<mark" in (small / "similar.html").read_text(encoding="utf-8")
+    assert split and not any("MARKED" in text for text in split)

@@ -1,0 +1,85 @@
+"""The folder that holds all temporary folders of this process. The next run removes it if this process is killed.
+
+A living process holds a lock on a file in its folder, and the system releases the lock when the process ends. So a
+folder of this user whose lock is free has no process. Folders without a lock file are left alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import stat
+import tempfile
+from threading import Lock
+
+from grader.sandbox.scratch import empty
+
+PREFIX, LOCK = "shardlings-", "lock"
+_folders: dict[int, str] = {}  # by process, because a fork inherits this table
+_lock = Lock()
+
+
+def home() -> str:
+    """Return this process's folder. The first call makes it and removes the folders of killed processes."""
+    with _lock:
+        if os.getpid() not in _folders:
+            remove_left_behind()
+            _folders[os.getpid()] = _made()
+        return _folders[os.getpid()]
+
+
+def _made() -> str:
+    folder = tempfile.mkdtemp(prefix=PREFIX)
+    with contextlib.suppress(ImportError, OSError):  # on Windows, and where files cannot be locked, nothing is removed
+        import fcntl
+
+        path = os.path.join(folder, LOCK)
+        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # open until the process ends
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(f"{path}-new", path)  # under this name the file is always locked while its process lives
+    return folder
+
+
+def remove_left_behind() -> None:
+    """Remove this user's folders whose processes have ended."""
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
+        for entry in found:
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(ImportError, OSError):
+                    _remove_if_dead(entry.path, entry.stat(follow_symlinks=False).st_uid)
+
+
+def _remove_if_dead(folder: str, owner: int) -> None:
+    """Remove a folder of this user if its lock is free. Raises OSError if not."""
+    import fcntl
+
+    if owner != os.geteuid():
+        return
+    lock = os.open(os.path.join(folder, LOCK), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if stat.S_ISREG(os.fstat(lock).st_mode):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _remove(folder: str) -> None:
+    """Remove the folder, its lock file last, so that the next run goes on if this process is killed."""
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(folder), key=lambda name: name == LOCK):
+            path = os.path.join(folder, name)
+            if stat.S_ISDIR(os.lstat(path).st_mode):
+                empty(path)
+                os.rmdir(path)
+            else:
+                os.unlink(path)
+        os.rmdir(folder)
+
+
+@atexit.register
+def remove_own() -> None:
+    """Remove this process's folder."""
+    if folder := _folders.pop(os.getpid(), None):
+        _remove(folder)

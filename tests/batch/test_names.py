@@ -1,0 +1,84 @@
+"""Names and sections in the database: pages follow them, and a killed run leaves no page with an old name."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from grader.batch import written
+from grader.batch.database import FILE
+from grader.batch.store import Folder
+from grader.reports.people import Person
+from grader.reports.summary import summarise
+from tests.reports.example_reports import a_class
+
+
+def run(out: Path, people: dict[str, Person] | None) -> None:
+    with Folder(out) as folder:
+        for report in a_class():
+            if folder.kept(report.student, report.fingerprint, ["c3_contracting"]) is None:
+                folder.keep(report)
+        folder.settle()
+        folder.finish(summarise(folder.database.reports()), ["gil"], people)
+
+
+def pages(out: Path, student: str) -> list[str]:
+    return [(out / name / f"{student}.html").read_text(encoding="utf-8") for name in ("students", "")]
+
+
+def test_pages_follow_a_changed_roster(tmp_path: Path) -> None:
+    run(tmp_path, None)
+    assert "name" not in (tmp_path / "grades.csv").read_text().splitlines()[0]
+    run(tmp_path, {"bob": Person("Bob Hatter", "A"), "gil": Person("Gil Mock")})
+    assert all("Bob Hatter, section A" in page for page in pages(tmp_path, "bob"))
+    assert "gil" in (tmp_path / "grades.csv").read_text() and "Gil Mock" in (tmp_path / "grades.csv").read_text()
+    run(tmp_path, None)  # a run without a roster keeps the names
+    assert "Bob Hatter" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    run(tmp_path, {"bob": Person("Robert Hatter", "B")})
+    assert all("Robert Hatter, section B" in page for page in pages(tmp_path, "bob"))
+    run(tmp_path, {})
+    assert not any("Hatter" in page for page in pages(tmp_path, "bob"))
+    assert "Hatter" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_page_is_not_written_again_for_a_name_that_it_has(tmp_path: Path) -> None:
+    run(tmp_path, {"bob": Person("Bob Hatter", "A")})
+    before = (tmp_path / "bob.html").stat().st_mtime_ns
+    run(tmp_path, {"bob": Person("Bob Hatter", "A"), "zoe": Person("Zoe Gryphon")})
+    assert (tmp_path / "bob.html").stat().st_mtime_ns == before
+    assert "Zoe Gryphon" in pages(tmp_path, "zoe")[0]
+
+
+def test_a_run_that_ends_before_the_pages_are_written_leaves_them_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, None)
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(written, "render_html", _interrupted)
+        run(tmp_path, {"bob": Person("Bob Hatter")})
+    assert "Hatter" not in pages(tmp_path, "bob")[0]
+    run(tmp_path, None)
+    assert all("Bob Hatter" in page for page in pages(tmp_path, "bob"))
+
+
+def _interrupted(*_: object, **__: object) -> str:
+    raise KeyboardInterrupt
+
+
+def test_a_database_of_the_first_schema_gets_names(tmp_path: Path) -> None:
+    run(tmp_path, None)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute("DROP TABLE person")
+        connection.execute("PRAGMA user_version = 1")
+    run(tmp_path, {"bob": Person("Bob Hatter")})
+    assert "Bob Hatter" in pages(tmp_path, "bob")[0]
+
+
+def test_a_student_who_is_taken_out_has_no_name_left(tmp_path: Path) -> None:
+    run(tmp_path, {"bob": Person("Bob Hatter")})
+    with Folder(tmp_path) as folder:
+        folder.database.drop("bob")
+        assert folder.database.people() == {}

@@ -1,0 +1,79 @@
+"""Temporary folders of killed processes go with the next run, those of living ones stay."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.commands import ROOT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks files")
+WORKS = """
+import sys
+from grader.sandbox.limits import Limits
+from grader.sandbox.processes import take
+from grader.sandbox.tiers import NOTHING
+from pathlib import Path
+scratch = Path(take("trace", sys.argv[1], 1, Limits(), NOTHING).scratch)
+(scratch / "deep").mkdir()
+(scratch / "deep" / "left").write_text("behind")
+(scratch / "deep").chmod(0)
+print(scratch.parent, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def at_work(place: Path, tier: str = "none") -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A process with a worker, and its folder; it ends in order if nobody kills it."""
+    env = os.environ | {"TMPDIR": str(place), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKS, tier], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        yield process, Path(process.stdout.readline().strip())
+
+
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    with at_work(tmp_path) as (killed, left):
+        killed.kill()
+    assert (left / "lock").is_file()
+    with at_work(tmp_path) as (_, first):
+        assert first.is_dir() and not left.exists()
+        with at_work(tmp_path) as (_, second):
+            assert first.is_dir() and second.is_dir() and len(list(tmp_path.iterdir())) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_may_not_be_ours_stay(tmp_path: Path) -> None:
+    for name in ("shardlings-without-a-lock", "shardlings-link", "others"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "others" / "lock").touch()
+    (tmp_path / "shardlings-link" / "lock").symlink_to(tmp_path / "others" / "lock")
+    (tmp_path / "shardlings-linked").symlink_to(tmp_path / "others")
+    (tmp_path / "shardlings-file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with at_work(tmp_path) as (_, own):
+        assert own.is_dir()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_of_another_user_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from grader.sandbox import temporary
+
+    (tmp_path / "shardlings-theirs").mkdir()
+    (tmp_path / "shardlings-theirs" / "lock").touch()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with monkeypatch.context() as other:
+        other.setattr("os.geteuid", lambda: os.stat(tmp_path).st_uid + 1)
+        temporary.remove_left_behind()
+    assert (tmp_path / "shardlings-theirs").is_dir()
+    temporary.remove_left_behind()
+    assert list(tmp_path.iterdir()) == []
