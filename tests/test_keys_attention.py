@@ -30,7 +30,7 @@ def numbers_on_device(shape: tuple[int, ...], spec: tuple, mesh: dict[str, int])
 
 
 def cache_seconds(chip: str, B: int, S: int, X: int) -> float:
-    mesh = {"z": 2, "x": X, "y": 2}
+    mesh = {"z": 4, "x": X, "y": 4}
     return sum(2 * numbers_on_device((B, S, 8, 128), ("z", "x", "y"), mesh) for _ in "kv") / CHIPS[chip].hbm_bw
 
 
@@ -106,7 +106,7 @@ KEYS = {
     "ring_hides_from": rows_that_hide,
     "stripes_save": stripes_gain,
     "cache_read_time": cache_seconds,
-    "merge_time": lambda chip, B, X: all_reduce_seconds(4 * (B * 16 * 128 + B * 16), X, chip),
+    "merge_time": lambda chip, B, X: all_reduce_seconds(4 * (B * 64 * 32 + B * 64), X, chip),
     "ulysses_bytes": lambda B, T, N: sum(
         2 * numbers_on_device((B, T, heads, 128), (None, "x"), {"x": N}) * (N - 1) / N for heads in (48, 16, 16, 48)
     ),

@@ -92,10 +92,10 @@ def sent(n: int, size: float) -> float:
 
 
 @cache
-def seconds(n: int, size: float, chip: str, *, hop: float = 0.0) -> float:
+def seconds(n: int, size: float, chip: str, *, hop: float = 0.0, how: str = "ring whole") -> float:
     """Of an all-reduce on a ring, both ways round, in whose steps a hop takes this long at least."""
     net = network.Network(CHIPS[chip].ici)
-    network.all_reduce(net, "ring whole", n, size)
+    network.all_reduce(net, how, n, size)
     return net.steps * max(hop, net.clock / net.steps)
 
 
@@ -123,7 +123,7 @@ def all_layers(chip: str, L: int, T: int, D: int, X: int) -> float:
     F = 16 * X
     specs, shapes = (P(), P(None, "tp"), P("tp"), P()), ((T, D), (D, F), (F, D), (T, D))
     jaxpr = traced(TASKS["block_by_types"], "tp", X, specs, (P(), *specs[:3]), *((shape, HALF) for shape in shapes))
-    return L * sum(2 * seconds(X, size, chip) for size in all_reduces(jaxpr))
+    return L * sum(2 * seconds(X, size, chip, how="ring") for size in all_reduces(jaxpr))
 
 
 def inner_grad(D: int, F: int, X: int) -> float:

@@ -64,7 +64,7 @@ first_row = None  # TODO: your answer
 
 
 # Question reorder_bytes [MB]
-# `A` is float32[122880, 2048] on the mesh x=8, y=6. Devices change `A[I_XY, J]` into `A[I_YX,
+# `A` is float32[122880, 6144] on the mesh x=4, y=6. Devices change `A[I_XY, J]` into `A[I_YX,
 # J]`. How many MB do all devices send together?
 #
 # Answer in MB (a bare number), or with a unit.

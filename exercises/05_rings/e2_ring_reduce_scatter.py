@@ -68,8 +68,8 @@ ring_scatter_one_way_time = None  # TODO: your answer
 
 
 # Question ring_scatter_small_time [us]
-# On 16 v4p chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as
-# bfloat16[128, 512], then for one of bfloat16[2048, 512]. How long do the two take?
+# On 8 v4p chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as
+# bfloat16[128, 512], then for one of bfloat16[640, 512]. How long do the two take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk /

@@ -110,7 +110,8 @@ gated_bytes = None  # TODO: your answer
 # do the all-reduces of a training step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it.
+# Model: a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing
+# runs beside it.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.

@@ -107,9 +107,9 @@ exchange_layer_time = None  # TODO: your answer
 
 
 # Question mixed_layer_time [ms]
-# Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of v4p. Take a layer in
-# the middle of a deep stack. How long do a batch of 6144 rows and a batch of 57344 rows take in
-# it, one after the other?
+# Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of a 4x4x8 slice of v4p: x
+# and y wrap around. Take a layer in the middle of a deep stack. How long do a batch of 6144 rows
+# and a batch of 57344 rows take in it, one after the other?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings along x and y with links of their own; W is gathered ahead; V bytes take V / W, W

@@ -68,7 +68,7 @@ def gpipe_forward(ws, x):
 
 # Question pipeline_time [ms]
 # 6 micro-batches of 2048 tokens go through 4 v5p chips in a row. Each chip has two layers whose
-# `w` is bfloat16[8192, 8192]. How long does the forward pass take, until the last chip has
+# `w` is bfloat16[3584, 3584]. How long does the forward pass take, until the last chip has
 # computed the last output?
 #
 # Answer in ms (a bare number), or with a unit.

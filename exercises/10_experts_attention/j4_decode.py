@@ -61,8 +61,8 @@ def decode(q, k, v, length):
 
 
 # Question cache_read_time [ms]
-# A layer's cache has 8 heads of 128 bfloat16 numbers, and 48 sequences of 40960 positions. A mesh
-# x=16, y=2, z=2 of v4p chips cuts it as above. How long does a chip take to read its part of the
+# A layer's cache has 8 heads of 128 bfloat16 numbers, and 48 sequences of 49152 positions. A mesh
+# x=12, y=4, z=4 of v4p chips cuts it as above. How long does a chip take to read its part of the
 # layer's cache in a step?
 #
 # Answer in ms (a bare number), or with a unit.
@@ -75,7 +75,7 @@ cache_read_time = None  # TODO: your answer
 
 # Question merge_time [us]
 # A ring of 8 v5p chips cuts the positions, and nothing else. How long does `decode` take to add
-# the masses and the sums of v of 3584 sequences with 16 heads of 128 numbers, in float32?
+# the masses and the sums of v of 3584 sequences with 64 heads of 32 numbers, in float32?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out.

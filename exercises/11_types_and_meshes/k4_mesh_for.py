@@ -100,7 +100,7 @@ tp_outermost_time = None  # TODO: your answer
 
 
 # Question nodes_of_a_weight [a number]
-# A mesh is pp=2, dp_replicate=3, dp_shard=28, cp=8, tp=4, outermost first, with nodes of 8. One
+# A mesh is pp=2, dp_replicate=2, dp_shard=16, cp=8, tp=2, outermost first, with nodes of 8. One
 # group over the axes `axes_for("weights", mesh)` gathers a weight under FSDP. In how many nodes
 # are the ranks of this group?
 #

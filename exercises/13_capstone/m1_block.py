@@ -107,7 +107,7 @@ def train_step(params, x, y, *, mesh):
 # Question block_times [products, rows, keys, gradients]
 # A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K
 # and V, each gathered once over sp, and their gradients. `gradients`: the parameters' gradients
-# over dp and sp. How long does each part take on v5p with dp=4, sp=4, tp=8, b=1, T=49152, D=8192,
+# over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4, b=1, T=40960, D=8192,
 # in the forward and backward pass together?
 #
 # Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}: products in ms, rows
@@ -124,8 +124,8 @@ block_times = None  # TODO: your answer
 # Question block_step [ms]
 # In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered
 # once. Only the all-reduce of the parameters' gradients overlaps the matmuls of the backward
-# pass. How long does a block take on v5p, forward and backward pass together, with dp=4, sp=16,
-# tp=4, b=1, T=49152, D=8192?
+# pass. How long does a block take on v5p, forward and backward pass together, with dp=8, sp=16,
+# tp=4, b=1, T=16384, D=8192?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
@@ -139,7 +139,7 @@ block_step = None  # TODO: your answer
 
 
 # Question block_bottleneck [one of A, B, C, D]
-# All four parts of a block overlap completely, on v5p with dp=8, sp=4, tp=8, b=1, T=49152,
+# All four parts of a block overlap completely, on v5p with dp=4, sp=4, tp=8, b=1, T=40960,
 # D=8192. Which part is the bottleneck?
 #
 # - A: K and V and their gradients over sp

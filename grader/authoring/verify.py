@@ -6,7 +6,7 @@ For every exercise:
 - No misconception passes a check when graded that it fails in public.
 - Each budget is between the needs of right and wrong programs.
 - The release has all that is public, and the reference passes it.
-- Answers of a question differ by more than its tolerance, and its situation can exist.
+- Answers of a question differ by more than its tolerance, so do near misses, and its situation can exist.
 - Hidden dimensions are as awkward as public ones.
 For the course: names are unique; ``exercises/`` is current, without solution lines, hidden checks or seed;
 and all that the tables of sources name exists.
@@ -22,6 +22,7 @@ from grader.authoring import inputs, possible
 from grader.authoring.declarations import declaration_problems
 from grader.authoring.leaks import leaks
 from grader.authoring.margins import margin_problems
+from grader.authoring.near_misses import near_miss_problems
 from grader.authoring.proved import Proved
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
@@ -106,6 +107,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield from question_problems(question, exercise.misconceptions.values())
         yield from possible.question_problems(question)
     try:
+        yield from near_miss_problems(exercise)
         yield from inputs.undecided_draws(exercise)
         found = yield from reference_problems(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)

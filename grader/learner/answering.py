@@ -182,13 +182,14 @@ def raw_answer(value: Any) -> Any:
 def composed_answer(value: Any, depth: int = 0) -> Any:
     """Return an answer with parts as JSON: lists, ``{"dict": [[key, answer], ...]}``, and ``{"spec": [...]}``.
 
+    A PartitionSpec with unreduced axes is ``{"spec": [...], "unreduced": [...]}``.
+
     Other answers are as in ``raw_answer``, but with longer text (MAX_TEXT).
     """
     if depth > MAX_COMPOSED:
         return {"type": type(value).__name__}
     if is_spec(value):
-        entries = [list(entry) if isinstance(entry, tuple) else entry for entry in value]
-        return {"spec": [composed_answer(entry, depth + 1) for entry in entries]}
+        return _spec_answer(value, depth + 1)
     if isinstance(value, dict):
         pairs = list(value.items())[:MAX_ENTRIES]
         return {"dict": [[str(key)[:200], composed_answer(inner, depth + 1)] for key, inner in pairs]}
@@ -257,3 +258,12 @@ def _as_of(result: Any, cotangent: Any) -> Any:
     if sharding is not None and AxisType.Explicit in sharding.mesh.axis_types:
         cotangent = jax.sharding.reshard(cotangent, sharding)
     return cotangent if jnp.shape(cotangent) else cotangent.astype(jax.typeof(result).dtype)
+
+
+def _spec_answer(spec: Any, depth: int) -> Any:
+    unreduced = sorted(map(str, getattr(spec, "unreduced", ())))
+    if getattr(spec, "reduced", ()):
+        return {"type": "PartitionSpec with reduced axes"}
+    entries = [list(e) if isinstance(e, tuple) else e for e in (spec.partitions if unreduced else spec)]
+    shown: dict[str, Any] = {"spec": [composed_answer(entry, depth) for entry in entries]}
+    return shown | ({"unreduced": [composed_answer(axis, depth) for axis in unreduced]} if unreduced else {})

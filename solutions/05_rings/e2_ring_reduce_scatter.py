@@ -139,8 +139,8 @@ def ring_scatter_one_way_time(chip, I, J, X):
 @exercise.number(
     points=0.5,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [1024, 1536, 2048], "J": [384, 512], "X": [8, 16]},
-    where=lambda chip, I, L, J, X: 1.4 * latency_bound_bytes(chip) < 2 * L * J / X,
+    params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [640, 1408, 1536], "J": [384, 512], "X": [8, 16]},
+    where=lambda chip, I, L, J, X: 1.4 < 2 * L * J / X / latency_bound_bytes(chip) < 2.8,
     model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
     hints=[
         "For each array: does a hop take 1 us, or longer?",

@@ -141,7 +141,7 @@ def means(x, *, mesh):
 @exercise.number(
     points=0.75,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "T": [24, 40, 64], "X": [8, 16], "D": [16384, 32768], "E": [786432, 1572864]},
+    params={"chip": ["v4p", "v5p"], "T": [24, 40, 64], "X": [4, 8], "D": [5120, 8192], "E": [256000, 262144]},
     model="an all-reduce on a ring takes its hops of 1 us, X/2 for each of its two phases, or 2 V / W, W both directions "
     "of a link, whichever is longer",
     hints=[

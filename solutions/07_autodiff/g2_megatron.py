@@ -177,15 +177,15 @@ def gated_bytes(T, D, X):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "L": [24, 40, 64], "T": [4096, 6144], "D": [5120, 7168], "X": [4, 8]},
-    model="a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it",
+    model="a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing runs beside it",
     hints=[
         "An attention block is cut like this one, by heads.",
         "Two blocks a layer, one all-reduce each way in each.",
-        "L layers · 4 all-reduces · 2 · V / W with V = 2 · T · D bytes",
+        "L layers · 4 all-reduces · 2 · (X − 1) / X · V / W with V = 2 · T · D bytes",
     ],
 )
 def layers_time(chip, L, T, D, X):
     """A model has {{ L }} layers on a ring of {{ X }} {{ chip }} chips. Each layer has an attention block and a block as above, both
     with f and g. Activations and their gradients are bfloat16[{{ T }}, {{ D }}]. How many ms do the all-reduces of a training step
     take?"""
-    return L * 4 * all_reduce_time(2 * T * D, X, chip)
+    return L * 4 * all_reduce_time(2 * T * D, X, chip, model="exact")

@@ -195,8 +195,9 @@ def exchange_layer_time(chip, scheme, B, E, X):
     ],
 )  # fmt: skip
 def mixed_layer_time(chip, B, L, E, X, Y):
-    """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. Take a layer in the middle of a deep
-    stack. How long do a batch of {{ B }} rows and a batch of {{ L }} rows take in it, one after the other?"""
+    """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of a {{ Y }}x4x{{ X }} slice of {{ chip }}: x and y
+    wrap around. Take a layer in the middle of a deep stack. How long do a batch of {{ B }} rows and a batch of {{ L }} rows take in it,
+    one after the other?"""
     gather = all_gather_time(2 * E * E / Y, X, chip)
 
     def scatter(rows):

@@ -121,7 +121,7 @@ learns = exercise.call(
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 30], "T": [2048, 4096], "D": [6144, 8192]},
+    params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 8], "T": [2048, 4096], "D": [2048, 3584]},
     model="lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one direction of a link",
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",

@@ -128,7 +128,7 @@ def pending_bytes(B, N, E, F, H, X):
 @exercise.number(
     points=0.5,
     unit="",
-    params={"X": [7, 9, 11, 13, 15, 17, 19, 21], "Y": [10, 13, 16, 19, 22, 25, 28, 31]},
+    params={"X": [16, 28, 36, 40, 52, 56, 76], "Y": [28, 40, 56, 64, 92, 100, 120, 136]},
     where=lambda X, Y: math.gcd(X - 1, Y - 1) > 2 and (X - 1) % (Y - 1) > 0 and (Y - 1) % (X - 1) > 0,
     model="device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first",
     hints=[

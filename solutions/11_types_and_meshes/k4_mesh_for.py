@@ -154,8 +154,8 @@ def tp_outermost_time(T, L, B, D):
 @exercise.number(
     points=0.5,
     unit="",
-    params={"P": [2, 4], "R": [3, 5], "S": [8, 12, 16, 20, 24, 28], "C": [2, 4, 8], "T": [2, 4]},
-    where=lambda P, R, S, C, T: C != T,
+    params={"P": [2, 4], "R": [2, 4], "S": [8, 16, 24, 32, 48, 64], "C": [2, 4, 8], "T": [2, 4]},
+    where=lambda P, R, S, C, T: C != T == R and P * R * S * C * T <= 4096,
     model="ranks numbered with the last axis fastest, nodes of 8 consecutive ranks",
     hints=[
         "Over which axes are weights gathered, and how far apart are their ranks?",

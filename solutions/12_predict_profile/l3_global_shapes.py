@@ -119,7 +119,7 @@ def grid(text):
 
 @exercise.number(
     points=1, unit="GFLOP", model="multiplications and additions of the whole product, each once; those of the all-reduce do not count",
-    params={"B": [96, 160, 224], "K": [512, 768], "F": [1536, 2560], "X": [4, 8], "Y": [16, 32], "Z": [3, 5]},
+    params={"B": [96, 160, 224], "K": [512, 768], "F": [1536, 2560], "X": [4, 8], "Y": [16, 32], "Z": [2]},
     hints=[
         "Are the shapes in the profile those of one device, or of the whole array?",
         "They are those of one device. `%h` is cut by x along rows and by y along columns; z makes copies.",

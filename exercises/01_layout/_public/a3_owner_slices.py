@@ -111,6 +111,7 @@ def first_row(I, X, Y, device):
     points=0.5,
     unit="MB",
     params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
+    where=lambda I, J, X, Y: X * Y < 50,
     model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
     hints=[
         "Which devices keep their block?",

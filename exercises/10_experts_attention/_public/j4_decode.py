@@ -109,16 +109,16 @@ def decode_traffic(seen):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"chip": ["v4p", "v5p"], "B": [48, 96], "S": [20480, 40960], "X": [8, 16]},
+    params={"chip": ["v4p", "v5p"], "B": [48, 96], "S": [24576, 49152], "X": [8, 12]},
     model="HBM bandwidth only",
     hints=[
         "Which part of the cache does a chip hold?",
-        "x cuts the positions, and the axes of size 2 cut the sequences and the heads. Keys and values are two arrays.",
-        "2 arrays · 2 bytes · (B / 2) · (S / X) · (8 / 2) · 128, divided by the HBM bandwidth",
+        "x cuts the positions, and the axes of size 4 cut the sequences and the heads. Keys and values are two arrays.",
+        "2 arrays · 2 bytes · (B / 4) · (S / X) · (8 / 4) · 128, divided by the HBM bandwidth",
     ],
 )
 def cache_read_time(chip, B, S, X):
-    """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=2, z=2 of {{ chip }} chips
+    """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=4, z=4 of {{ chip }} chips
     cuts it as above. How long does a chip take to read its part of the layer's cache in a step?"""
     raise NotImplementedError()
 
@@ -130,11 +130,11 @@ def cache_read_time(chip, B, S, X):
     model="ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out",
     hints=[
         "Which arrays are added over the ring, and how many numbers has each head?",
-        "The sum of V has 128 numbers for each head, and the mass is one number more: 129 in float32.",
-        "2 · V / W with V = 4 · B · 16 · 129 bytes",
+        "The sum of V has 32 numbers for each head, and the mass is one number more: 33 in float32.",
+        "2 · V / W with V = 4 · B · 64 · 33 bytes",
     ],
 )
 def merge_time(chip, B, X):
     """A ring of {{ X }} {{ chip }} chips cuts the positions, and nothing else. How long does `decode` take to add the masses and the sums
-    of v of {{ B }} sequences with 16 heads of 128 numbers, in float32?"""
+    of v of {{ B }} sequences with 64 heads of 32 numbers, in float32?"""
     raise NotImplementedError()

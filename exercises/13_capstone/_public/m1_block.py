@@ -176,7 +176,7 @@ SIZES = {
     "sp": [4, 16],
     "tp": [4, 8],
     "b": [1, 2],
-    "T": [4096, 16384, 49152],
+    "T": [4096, 16384, 40960],
     "D": [2048, 8192],
 }
 
@@ -187,6 +187,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
 @exercise.table(
     points=1,
     params=SIZES,
+    where=lambda sp, tp, **_: sp != 2 * tp,
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
@@ -206,7 +207,7 @@ def block_times(chip, dp, sp, tp, b, T, D):
     points=0.5,
     unit="ms",
     params=SIZES,
-    where=lambda sp, b, T, **_: b * T // sp <= 4096,
+    where=lambda sp, tp, b, T, **_: sp != 2 * tp and b * T // sp <= 4096,
     model=f"{BOOK}; gradients travel beside the backward products, two thirds of all, and nothing else runs beside anything",
     hints=[
         "Which parts follow one another, and which part runs beside something?",
@@ -224,6 +225,7 @@ def block_step(chip, dp, sp, tp, b, T, D):
 @exercise.choice(
     points=0.5,
     params=SIZES,
+    where=lambda sp, tp, **_: sp != 2 * tp,
     options={
         "products": "the products",
         "rows": "the rows over tp",

@@ -1,4 +1,7 @@
-"""Answers that are a PartitionSpec: P("x", None) equals P("x"), but P(("x", "y")) differs from P(("y", "x"))."""
+"""Answers that are a PartitionSpec: P("x", None) equals P("x"), but P(("x", "y")) differs from P(("y", "x")).
+
+Unreduced axes count: P("x", unreduced={"y"}) differs from P("x").
+"""
 
 from __future__ import annotations
 
@@ -11,93 +14,124 @@ from grader.common.layout import show_spec
 from grader.judging.kinds.kind import UNKNOWN, is_blank, literal
 from grader.judging.units import BadAnswer, quote
 
-Entries = tuple[tuple[str, ...], ...]
-"""The axes that shard each dimension, without trailing dimensions that are not sharded."""
+Axes = tuple[str, ...]
 LONGEST = 200
 WRITTEN = re.compile(r"\s*(?:[A-Za-z_][\w.]*\.)?(?:P|PartitionSpec)\s*\((.*)\)\s*", re.DOTALL)
 UNQUOTED = re.compile(r"(?<!['\"\w])(?!None\b)[A-Za-z_]\w*(?!['\"\w])")
 """An axis name without quotes: P(x, None)."""
+PENDING = re.compile(r",?\s*\bunreduced\s*=\s*(?:frozenset\(|set\()?\s*[{\[(]([^{}\[\]()]*)[}\])]\)?")
+"""The unreduced axes in a spec that is written as text: P("x", unreduced={"y"})."""
 SUCH_AS = 'write it like P("x", None)'
 
 
 @dataclass(frozen=True)
+class Layout:
+    """A PartitionSpec.
+
+    Attributes:
+        entries: the axes that shard each dimension, without trailing dimensions that are not sharded.
+        unreduced: the unreduced axes, sorted.
+    """
+
+    entries: tuple[Axes, ...]
+    unreduced: Axes = ()
+
+
+@dataclass(frozen=True)
 class SpecKind:
-    axes: tuple[str, ...]
+    axes: Axes
 
     @property
     def asked(self) -> Sequence[str]:
         return [f"Answer with a PartitionSpec over {', '.join(self.axes)}, such as P({self.axes[0]!r}, None)."]
 
-    def want(self, value: Any) -> Entries:
+    def want(self, value: Any) -> Layout:
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise ValueError(f"{value!r} is not a PartitionSpec")
+        unreduced = getattr(value, "unreduced", ())
         try:
-            return self._entries(list(value))
+            return self._layout(list(getattr(value, "partitions", ()) if unreduced else value), sorted(unreduced))
         except BadAnswer as error:
             raise ValueError(str(error)) from None
 
-    def read(self, raw: Any) -> Entries:
+    def read(self, raw: Any) -> Layout:
         if isinstance(raw, str):
-            return self._entries(self._parsed(raw))
-        if isinstance(raw, dict) and set(raw) == {"spec"}:
-            raw = raw["spec"]
-        if not isinstance(raw, list):
+            return self._layout(*self._parsed(raw))
+        unreduced: Any = []
+        if isinstance(raw, dict) and {"spec"} <= set(raw) <= {"spec", "unreduced"}:
+            unreduced, raw = raw.get("unreduced", []), raw["spec"]
+        if not isinstance(raw, list) or not isinstance(unreduced, list):
             raise BadAnswer(f"an answer is a PartitionSpec: {SUCH_AS}")
-        return self._entries(raw)
+        return self._layout(raw, unreduced)
 
     def is_empty(self, raw: Any) -> bool:
         return is_blank(raw)
 
-    def distance(self, given: Entries, want: Entries) -> float | None:
+    def distance(self, given: Layout, want: Layout) -> float | None:
         return 0.0 if given == want else None
 
-    def are_close(self, one: Entries, other: Entries) -> bool:
+    def are_close(self, one: Layout, other: Layout) -> bool:
         return one == other
 
-    def shown(self, want: Entries) -> str:
-        return show_spec(tuple(None if not e else e[0] if len(e) == 1 else e for e in want))
+    def shown(self, want: Layout) -> str:
+        text = show_spec(tuple(None if not e else e[0] if len(e) == 1 else e for e in want.entries))
+        if not want.unreduced:
+            return text
+        pending = f"unreduced={{{', '.join(map(repr, want.unreduced))}}}"
+        return f"{text[:-1]}{', ' if want.entries else ''}{pending})"
 
-    def read_as(self, given: Entries) -> str:
+    def read_as(self, given: Layout) -> str:
         return self.shown(given)
 
-    def written(self, want: Entries) -> str:
+    def written(self, want: Layout) -> str:
         return self.shown(want)
 
-    def misfit(self, given: Entries) -> str:
+    def misfit(self, given: Layout) -> str:
         return ""
 
-    def why(self, given: Entries, want: Entries) -> str:
-        if [sorted(e) for e in given] == [sorted(e) for e in want]:
+    def why(self, given: Layout, want: Layout) -> str:
+        if given.unreduced != want.unreduced:
+            return "not right: other axes are unreduced" if given.entries == want.entries else UNKNOWN
+        ours, theirs = want.entries, given.entries
+        if [sorted(e) for e in theirs] == [sorted(e) for e in ours]:
             return "the right axes cut each dimension, in another order: the first axis of a tuple is the major one"
-        if sorted(a for e in given for a in e) == sorted(a for e in want for a in e):
+        if sorted(a for e in theirs for a in e) == sorted(a for e in ours for a in e):
             return "not right: these axes cut it, but not these dimensions"
         return UNKNOWN
 
-    def _parsed(self, text: str) -> list[Any]:
+    def _parsed(self, text: str) -> tuple[list[Any], list[str]]:
+        """Return the entries and the unreduced axes of a spec that is written as text."""
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
-        found = WRITTEN.fullmatch(text)
-        inside = UNQUOTED.sub(lambda word: repr(word[0]), found[1] if found else text).strip()
+        named = PENDING.search(text)
+        unreduced = [axis.strip().strip("\"'") for axis in named[1].split(",") if axis.strip()] if named else []
+        rest = PENDING.sub("", text, count=1)
+        found = WRITTEN.fullmatch(rest)
+        inside = UNQUOTED.sub(lambda word: repr(word[0]), found[1] if found else rest).strip()
         try:
             value = literal(f"({inside.rstrip(',')},)" if inside else "()")
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise BadAnswer(f"{quote(text)} cannot be read: {SUCH_AS}") from None
         alone = value[0] if len(value) == 1 else None  # the whole spec as one tuple or list: "('x', None)"
-        return list(alone if not found and isinstance(alone, tuple | list) else value)
+        return list(alone if not found and isinstance(alone, tuple | list) else value), unreduced
 
-    def _entries(self, spec: list[Any]) -> Entries:
-        found: list[tuple[str, ...]] = []
+    def _layout(self, spec: list[Any], unreduced: list[Any]) -> Layout:
+        found: list[Axes] = []
         for entry in spec:
             axes = () if entry in (None, "None") else (entry,) if isinstance(entry, str) else entry
             if not isinstance(axes, list | tuple) or not all(isinstance(axis, str) for axis in axes):
                 raise BadAnswer(f"a dimension has None, an axis or a tuple of axes: {SUCH_AS}")
             found.append(tuple(axes))
-        named = [axis for axes in found for axis in axes]
+        named = [axis for axes in found for axis in axes] + [str(axis) for axis in unreduced]
         for axis in named:
             if axis not in self.axes:
                 raise BadAnswer(f"there is no axis {quote(axis)}: the mesh has {', '.join(self.axes)}")
             if named.count(axis) > 1:
-                raise BadAnswer(f"the axis {axis} is named twice: it cuts one dimension")
+                raise BadAnswer(f"the axis {axis} is named twice: it {self._once(axis, unreduced)}")
         while found and not found[-1]:
             found.pop()
-        return tuple(found)
+        return Layout(tuple(found), tuple(sorted(map(str, unreduced))))
+
+    @staticmethod
+    def _once(axis: str, unreduced: list[Any]) -> str:
+        return "cuts one dimension, or is unreduced" if axis in unreduced else "cuts one dimension"

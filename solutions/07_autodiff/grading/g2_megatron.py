@@ -334,19 +334,25 @@ def gated_in_float32(T, D, X):
 @exercise.misconception(of=layers_time)
 def layers_half(chip, L, T, D, X):
     """That is half of it. Each layer has two blocks, and each block an all-reduce forwards and one backwards."""
-    return L * 2 * all_reduce_time(2 * T * D, X, chip)
+    return L * 2 * all_reduce_time(2 * T * D, X, chip, model="exact")
 
 
 @exercise.misconception(of=layers_time)
 def layers_one_way(chip, L, T, D, X):
     """You used one direction of a link. On a ring data flows both ways: W."""
-    return L * 8 * all_reduce_time(2 * T * D, X, chip)
+    return L * 8 * all_reduce_time(2 * T * D, X, chip, model="exact")
 
 
 @exercise.misconception(of=layers_time)
 def layers_of_parts(chip, L, T, D, X):
     """You divided by the devices. Each of them has a part of the sum for *all* of the activations: V is the whole array."""
-    return L * 4 * all_reduce_time(2 * T * D / X, X, chip)
+    return L * 4 * all_reduce_time(2 * T * D / X, X, chip, model="exact")
+
+
+@exercise.misconception(of=layers_time)
+def layers_of_whole_arrays(chip, L, T, D, X):
+    """You left out (X - 1) / X: a device keeps its own part and sends the rest."""
+    return L * 4 * all_reduce_time(2 * T * D, X, chip)
 
 
 exercise.scenario(gated_bytes, lambda T, D, X: Scenario(mesh={"x": X}, arrays=[((T, D), P(None, "x"))]))

@@ -273,6 +273,18 @@ def time_without_hops(chip, P, M, T, D):
 
 
 @exercise.misconception(of=pipeline_time)
+def time_of_one_hop_more(chip, P, M, T, D):
+    """You counted a hop after the last tick. The last output stays where it is made: there is one hop fewer than ticks."""
+    return (M + P - 1) * (matmul_time(4 * T * D**2, chip) + 2 * T * D / CHIPS[chip].ici)
+
+
+@exercise.misconception(of=pipeline_time)
+def time_of_one_tick_more(chip, P, M, T, D):
+    """You counted M + P ticks. The first micro-batch passes P devices in P ticks, and the other M - 1 follow a tick apart."""
+    return (M + P) * matmul_time(4 * T * D**2, chip) + (M + P - 1) * 2 * T * D / CHIPS[chip].ici
+
+
+@exercise.misconception(of=pipeline_time)
 def time_one_at_a_time(chip, P, M, T, D):
     """You sent one micro-batch after the other through all devices. They follow one another, a tick apart."""
     return M * P * matmul_time(4 * T * D**2, chip) + (M * P - 1) * 2 * T * D / CHIPS[chip].ici

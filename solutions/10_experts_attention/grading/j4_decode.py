@@ -249,7 +249,7 @@ def maximum_over_all(q, k, v, length):
 @exercise.misconception(of=cache_read_time)
 def read_keys_only(chip, B, S, X):
     """You read the keys and not the values, or the other way round: there are two arrays."""
-    return hbm_time(2 * B / 2 * S / X * 8 / 2 * 128, chip)
+    return hbm_time(2 * B / 4 * S / X * 8 / 4 * 128, chip)
 
 
 @exercise.misconception(of=cache_read_time)
@@ -261,40 +261,46 @@ def read_by_positions_only(chip, B, S, X):
 @exercise.misconception(of=cache_read_time)
 def read_uncut(chip, B, S, X):
     """You left out x: each chip has its part of the positions."""
-    return hbm_time(2 * 2 * B / 2 * S * 8 / 2 * 128, chip)
+    return hbm_time(2 * 2 * B / 4 * S * 8 / 4 * 128, chip)
 
 
 @exercise.misconception(of=merge_time)
 def merged_one_way(chip, B, X):
     """You used one direction of the links: W is both."""
-    return 2 * all_reduce_time(4 * B * 16 * 129, X, chip)
+    return 2 * all_reduce_time(4 * B * 64 * 33, X, chip)
 
 
 @exercise.misconception(of=merge_time)
 def merged_once(chip, B, X):
-    """You counted one pass. An all-reduce is a reduce-scatter and an all-gather."""
-    return all_gather_time(4 * B * 16 * 129, X, chip)
+    """That is half: either you counted one pass, and an all-reduce is two (a reduce-scatter and an all-gather), or 2 bytes a number."""
+    return all_gather_time(4 * B * 64 * 33, X, chip)
 
 
 @exercise.misconception(of=merge_time)
 def merged_without_heads(chip, B, X):
-    """You counted one head. Each of the 16 has its own softmax."""
-    return all_reduce_time(4 * B * 129, X, chip)
+    """You counted one head. Each of the 64 has its own softmax."""
+    return all_reduce_time(4 * B * 33, X, chip)
+
+
+@exercise.misconception(of=merge_time)
+def merged_without_masses(chip, B, X):
+    """You left out the masses. Each head adds its mass, one number beside the sum of v."""
+    return all_reduce_time(4 * B * 64 * 32, X, chip)
 
 
 @exercise.misconception(of=merge_time)
 def merged_part(chip, B, X):
     """You divided by the devices. Each of them has a sum for every sequence and head."""
-    return all_reduce_time(4 * B * 16 * 129, X, chip) / X
+    return all_reduce_time(4 * B * 64 * 33, X, chip) / X
 
 
 exercise.scenario(
     cache_read_time,
     lambda chip, B, S, X: Scenario(
         chip=chip,
-        mesh={"z": 2, "x": X, "y": 2},
+        mesh={"z": 4, "x": X, "y": 4},
         arrays=[((B, S, 8, 128), P("z", "x", "y", None))],
-        holds=4 * B / 2 * S / X * 4 * 128,
+        holds=4 * B / 4 * S / X * 2 * 128,
     ),
 )
 exercise.scenario(merge_time, lambda chip, B, X: Scenario(chip=chip, rings=(X,), least=2 * latency(X)))
