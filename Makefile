@@ -47,6 +47,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python docs/words.py
 
 verify: install
 	$(BIN)/shardlings verify --no-store -j $(PROVERS) --seeds $(SEEDS)

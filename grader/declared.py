@@ -109,7 +109,7 @@ def meshes(value: Any) -> tuple[dict[str, int], ...]:
 
 
 def dims(name: str, value: Any) -> dict[str, Size]:
-    """Return sizes by dimension, some of which may depend on the mesh. ``name``: the keyword for the message."""
+    """Return sizes by dimension. Some may depend on the mesh. ``name``: the keyword for the message."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -33,7 +33,7 @@ collective.
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
 In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
-compiler gathers `B`. So constrain the product to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
+compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode, `reshard` the operands: on Auto
 axes they have no sharding in their types.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course
-from grader.intake.stubs import nothing_written
+from grader.intake.facts import nothing_written
 from grader.intake.submission import Source, Submission, fingerprint
 
 

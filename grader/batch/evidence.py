@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,9 +11,9 @@ import numpy as np
 
 from grader.batch.explaining import Wanted, facts_of
 from grader.common.observation import Observation
-from grader.common.syntax import parse
 from grader.course.loading import Course
 from grader.exercise import Call, Check
+from grader.intake.facts import looked_at
 from grader.intake.submission import Source, Submission
 from grader.judging.judge import Together, together, verdicts
 from grader.judging.plan import Ask, arrays_of
@@ -38,27 +37,14 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the last top-level definition of a function or an answer in all files and cells. Nothing is executed."""
+    """Yield the last top-level definition of a function or an answer in all files and cells. Nothing is parsed."""
     found: list[Code] = []
     for chunk in source.chunks:
-        try:
-            tree = parse(chunk.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for node in tree.body:
-            if name in _names(node):
-                lines = re.split(r"\r\n|\r|\n", chunk.text)  # as Python counts them
-                first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-                found.append(Code(chunk.name, first, "\n".join(lines[first - 1 : node.end_lineno])))
+        if place := looked_at(chunk).places.get(name):
+            first, last = place
+            lines = re.split(r"\r\n|\r|\n", chunk.text)  # as Python counts them
+            found.append(Code(chunk.name, first, "\n".join(lines[first - 1 : last])))
     yield from found[-1:]
-
-
-def _names(node: ast.stmt) -> set[str]:
-    """Return the names that a statement defines."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {node.name}
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:

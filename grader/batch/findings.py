@@ -148,7 +148,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     reason = {
         "flood": "sent back more than 16 MiB",
-        "garbage": "sent back what nobody can read",
+        "garbage": "sent back unreadable bytes",
         "died of signal 9": "it was killed, as happens to what takes more memory than it is allowed",  # or by itself
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")

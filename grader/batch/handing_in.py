@@ -14,7 +14,8 @@ from grader.batch.late import EVERY, Handed
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError, LatePolicy
 from grader.course.loading import Course
-from grader.intake.stubs import nothing_written
+from grader.intake.facts import nothing_written
+from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission, fingerprint, paths_of
 from grader.intake.times import STATED, handed_in_at
 
@@ -69,7 +70,7 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
 
 def times_of(
     course: Course, places: Mapping[str, Place], submissions: Mapping[str, Submission], stated: Stated,
-    modules: Collection[str],
+    modules: Collection[str], parsers: Parsers | None = None,
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff.
 
@@ -77,6 +78,7 @@ def times_of(
 
     Args:
         modules: modules that are graded now. Files of other modules may be newer than their last grading.
+        parsers: what parses archives and stamps; by default this process does.
     """
     if course.config.late is None:
         return {}, []
@@ -88,15 +90,19 @@ def times_of(
             module = course.module_of[exercise]
             if module in modules and fingerprint(source) not in given and not nothing_written(source):
                 names.setdefault(module, []).append(source.name)
-        own = {module: _one(places[student], student, module, files, stated) for module, files in names.items()}
+        own = {
+            module: _one(places[student], student, module, files, stated, parsers) for module, files in names.items()
+        }
         times[student] = {module: at for module, at in own.items() if at is not None}
     return times, _notes(course.config.late, times, stated)
 
 
-def _one(place: Place, student: str, module: str, files: list[str], stated: Stated) -> Handed | None:
+def _one(
+    place: Place, student: str, module: str, files: list[str], stated: Stated, parsers: Parsers | None
+) -> Handed | None:
     if said := stated.get((student, module)) or stated.get((student, EVERY)):
         return said
-    found = handed_in_at(place, files)
+    found = handed_in_at(place, files, parsers)
     return Handed(*found) if found else None
 
 

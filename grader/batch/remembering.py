@@ -41,7 +41,7 @@ from grader.common.cache import Cache
 from grader.common.observation import Fault
 from grader.common.result import Evidence, Result
 from grader.exercise import Question
-from grader.intake.chance import repeatable
+from grader.intake.facts import repeatable
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.sandbox import needs

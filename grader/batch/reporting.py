@@ -13,7 +13,8 @@ from pathlib import Path
 import grader
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
-from grader.intake.submission import Submission, pseudonym_of
+from grader.intake.facts import pseudonym_of
+from grader.intake.submission import Submission
 from grader.intake.submission import fingerprint as source_digest
 
 

@@ -22,9 +22,9 @@ from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.intake.archives import MANIFEST
 from grader.intake.reading import read
 from grader.intake.submission import Submission
-from grader.intake.times import MANIFEST
 from grader.reports.wording import is_unfinished
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the same files make the same zip

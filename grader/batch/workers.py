@@ -155,8 +155,7 @@ class Children:
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """Return the request to a child for an ask."""
-        files, ends = [c.name for c in self._source.chunks], dict(self._source.ends)
-        return ask.for_tracer(files) | {"after": ends.get(ask.exercise)}
+        return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
         """Send the chosen asks to one child, and keep its replies."""

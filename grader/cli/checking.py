@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import typer
 
 from grader.batch.backends import Compiler, Devices
 from grader.batch.begun import graded_if_begun
+from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.batch.in_process import InProcess
 from grader.batch.submit import Ready
@@ -44,7 +46,9 @@ def check_work(
     """
     if unconfined:
         tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
-    submission = read(place, student, found.module_of, found.handed_out)
+    # Without isolation the work is one's own.
+    with nullcontext() if tier == "none" else parsing(tier) as parsers:
+        submission = read(place, student, found.module_of, found.handed_out, parsers)
     begun = begun_of(found, submission, chosen, names or ["the course"], place)
     chosen, unusable = found.usable(chosen if names else begun)
     tell_unusable(unusable)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ import typer
 from grader import wing
 from grader.batch import store
 from grader.batch import why as appeals
+from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.batch.overrides import read_overrides
 from grader.batch.suspicions import Suspicions
@@ -32,6 +33,7 @@ from grader.cli.console import (
     tell_unusable,
 )
 from grader.cli.grade_options import GradeOptions
+from grader.cli.handed_in import HandedIn, handed_in, names_of_others
 from grader.cli.options import has_reports, need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
@@ -49,7 +51,6 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
-from grader.intake.submission import Place
 from grader.integrations.roster import Roster
 from grader.reports.appeal import render_appeal
 from grader.reports.attention import Attention
@@ -57,23 +58,6 @@ from grader.reports.summary import Counts, Summary
 from grader.reports.terminal import print_attention, print_summary, print_warnings
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
-
-
-@dataclass(frozen=True)
-class HandedIn:
-    """The submissions of a batch.
-
-    Attributes:
-        places: location of each submission that was found, by student.
-        submissions: readable submissions, by student.
-        not_graded: by student, why the submission cannot be graded.
-        notes: notes for the staff.
-    """
-
-    places: dict[str, Place]
-    submissions: store.Works
-    not_graded: dict[str, str]
-    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -90,32 +74,22 @@ class RunOutcome:
     broken: bool
 
 
-def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) -> HandedIn:
-    """Read all submissions."""
-    found, notes, not_graded = find_submissions(paths, course.module_of, login)
-    given = course.handed_out
-    places = dict(found)
-    submissions, failures = store.read_all(list(places), lambda s: read(places[s], s, course.module_of, given))
-    unread = {student: str(error) for student, error in failures.items()}
-    return HandedIn(places, submissions, not_graded | unread, notes)
-
-
 def grade_batch(course: Course, options: GradeOptions) -> int:
     """Grade all submissions into the folder that the options name, and return the exit code."""
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     known = rosters(to, roster_in(options.roster))
-    with grader_for(course, options) as (grader, where):
+    with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
             grader.warm()  # while the class is read; a first run needs them
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading what was handed in", quiet=options.as_json):
-            work = handed_in(course, [*options.paths], login)
+            work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
         if course.seed_problem and options.as_json:  # otherwise the summary begins with it
             tell("warning", course.seed_problem)
-        adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names)
+        adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
         with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
             done = run_in(folder, grader, course, work, names, known, quiet=options.as_json)
@@ -168,7 +142,7 @@ def run_in(
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
     if unusable is None:  # after grading, which loading every exercise would delay
         unusable = others_unusable(course)
-    return finish(course, folder, graded, not_graded, unusable, known)
+    return finish(course, folder, graded, not_graded, unusable, known, work.signed)
 
 
 def spreading() -> ModuleType:
@@ -232,7 +206,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
 
 def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
-    unusable: Mapping[str, str], known: Rosters,
+    unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, list[tuple[str, str]]],
 ) -> RunOutcome:  # fmt: skip
     """Write the class files, including students graded in earlier runs. Each report is read once."""
     students = folder.database.students()
@@ -243,12 +217,16 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
+    others = {student: names_of_others(files) for student, files in signed.items() if files}
     missing = known.plain.without([*students, *not_graded]) if known.plain else []
     summary = counts.summary(
         not_graded=not_graded,
         warnings=[course.seed_problem] if course.seed_problem else [],
         suspicions=folder.suspicions,
-        also=notes.attention(folder.adjust.problems),
+        also=[
+            *((student, f"whose submission is it? {files}") for student, files in others.items()),
+            *notes.attention(folder.adjust.problems),
+        ],
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None
@@ -295,12 +273,13 @@ def decide_again(options: GradeOptions) -> int:
         raise CourseError(f"there is no folder {html.parent} to write {html.name} into; make it first")
     known = rosters(to, roster_in(options.roster)).named
     login = known.login if known else str
-    students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login)
-    if student not in (there := dict(students)):
-        raise CourseError(
-            f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
-        )
-    submission = read(there[student], student, found.module_of, found.handed_out)
+    with parsing(options.isolation) as parsers:
+        students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login, parsers)
+        if student not in (there := dict(students)):
+            raise CourseError(
+                f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
+            )
+        submission = read(there[student], student, found.module_of, found.handed_out, parsers)
     kept = store.on_file(to, student) if to else None
     tier = best_tier(options.isolation)
 

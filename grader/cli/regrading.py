@@ -17,6 +17,7 @@ from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import a_few, composed
 from grader.course.loading import Course
+from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
@@ -75,13 +76,13 @@ def keep_roster(folder: Folder, plain: Roster | None) -> None:
 
 def adjustments(
     course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
-    known: Rosters, names: Sequence[str],
+    known: Rosters, names: Sequence[str], parsers: Parsers | None = None,
 ) -> Adjustments:  # fmt: skip
     """Return overrides, extensions, and submission times of exercises ``names``; print notes. Raises CourseError."""
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
     stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
-    times, notes = times_of(course, places, submissions, stated, {course.module_of[name] for name in names})
+    times, notes = times_of(course, places, submissions, stated, {course.module_of[name] for name in names}, parsers)
     for note in notes:
         tell("note", note)
     extension = known.plain.extensions(modules) if known.plain else none

@@ -34,7 +34,7 @@ def watch(
 ) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 
-    Without names: all exercises, from the first of which something is left to do. With one: from that one on.
+    Without names: all exercises, from the first unfinished one. With one: from that one on.
     """
     found = course_at(course, [work] if work else [], packaged=True)
     chosen, unusable = found.usable(found.asked(names or []))

@@ -128,7 +128,7 @@ class _Replay:
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
-                raise Untimed("nobody can read from the compiled program how often this loop runs", one.file, one.line)
+                raise Untimed("the compiled program does not show how often this loop runs", one.file, one.line)
             rounds = one.rounds
         bodies = [self.body(body) for body in one.bodies]
         if not bodies or not rounds:

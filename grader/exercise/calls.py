@@ -119,7 +119,7 @@ def _fit_steps(task: Task, steps: Any, result: Any) -> None:
 
 def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], result: Any) -> tuple[str, ...]:
     if cotangent is not None and not wrt:
-        raise AuthorError(f"{task.name}: a cotangent is for gradients: say of which arguments, wrt=[...]")
+        raise AuthorError(f"{task.name}: a cotangent is for gradients: name their arguments, wrt=[...]")
     for name in declared.texts("wrt", wrt):
         if name not in args:
             raise AuthorError(f"{task.name}: wrt names {name!r}, which is no argument{declared.nearest(name, args)}")

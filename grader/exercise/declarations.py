@@ -185,7 +185,7 @@ class Check:
 class Misconception:
     """A known wrong answer: the docstring is the hint, the body the mutant that proves the checks.
 
-    ``form_of`` names the misconception that this is another form of. ``gives`` gets the arguments of its first check,
+    ``form_of`` names the misconception whose second form this is. ``gives`` gets the arguments of its first check,
     and raises Failure unless a program's results are those of this mistake.
     """
 

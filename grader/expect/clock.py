@@ -210,7 +210,7 @@ def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     before = f"{c.before} waits for it" if c.before else "the end waits for it"
     between = f": {after}, and {before}" if waits else ""
     what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
-    return f"{what} takes {show_time(c.each)}{times}, of which {show_time(each)} stand bare{between}"
+    return f"{what} takes {show_time(c.each)}{times}, {show_time(each)} of it exposed{between}"
 
 
 def _place(file: str | None, line: int | None) -> str:

@@ -23,7 +23,7 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     Keys are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to a count, with loops multiplied
     out, on every path. Axes of size 1 move nothing and are ignored on both sides. All collectives that run count
     against the limit; only those that matter (``mattering``) count as done. Each group must hold all devices along its
-    axes: groups of some of them, such as pairs, are another collective.
+    axes: smaller groups of devices, such as pairs, count as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)

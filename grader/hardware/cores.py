@@ -64,7 +64,7 @@ def core_of(chip: str | Chip) -> Core:
     """Return the cores of a chip. Raises ValueError if its clock rate is unknown."""
     row = tpu(chip)
     if row.name not in CORES:
-        why = WITHOUT_CLOCK.get(row.name, "nobody knows its clock")
+        why = WITHOUT_CLOCK.get(row.name, "its clock is not known")
         raise ValueError(f"nothing is compiled for {row.name}: {why}; there are {', '.join(CORES)}")
     return CORES[row.name]
 

@@ -20,7 +20,14 @@ from grader.wire import limits
 
 
 def notebook_cells(text: str) -> list[Any]:
-    """Return the cells of a notebook of any version, valid or not. Raises Refused if there is no list of cells."""
+    """Return the cells of a notebook of any version, valid or not. Raises Refused if there are none, or too many."""
+    cells = _listed_cells(text)
+    if len(cells) > limits.MAX_CELLS:
+        raise Refused(f"has more than {limits.MAX_CELLS} cells and was not read; hand in only your work")
+    return cells
+
+
+def _listed_cells(text: str) -> list[Any]:
     try:
         # Integers do not matter here, and Python refuses to convert huge ones.
         document = json.loads(without_outputs(text), parse_int=lambda digits: 0)
@@ -109,20 +116,43 @@ def cell_text(cell: Mapping[str, Any]) -> str | None:
 _CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)
 
 
-def checked_after(cells: Sequence[Any], chunks: Sequence[Chunk], exercises: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each checked exercise, and the name of the last chunk up to its last call ``check("c3")``."""
-    ends: dict[str, str] = {}
+def code_texts(cells: Sequence[Any]) -> Iterator[str | None]:
+    """Yield the text of each code cell, and None for each other cell."""
+    for cell in cells:
+        yield cell_text(cell) if isinstance(cell, dict) and cell.get("cell_type") == "code" else None
+
+
+def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
+    """Return the exercises of all calls ``check("c3")`` in a cell."""
     exercises = tuple(exercises)
+    found: list[str] = []
+    for called in dict.fromkeys(_CHECK.findall(text)):
+        meant = [called] if called in exercises else [e for e in exercises if e.startswith(called)]
+        found += meant if len(meant) == 1 else []
+    return found
+
+
+def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
+    """Yield each checked exercise, and the name of the last chunk up to its last call ``check("c3")``.
+
+    Args:
+        checks: of each cell of the notebook, the exercises that it checks.
+    """
+    ends: dict[str, str] = {}
     names = {c.name for c in chunks}
     before = ""
-    for number, cell in enumerate(cells, start=1):
+    for number, checked in enumerate(checks, start=1):
         before = f"cell {number}" if f"cell {number}" in names else before
-        text = cell_text(cell) if isinstance(cell, dict) and cell.get("cell_type") == "code" else None
-        for called in _CHECK.findall(text or "") if before else ():
-            found = [called] if called in exercises else [e for e in exercises if e.startswith(called)]
-            if len(found) == 1:
-                ends[found[0]] = before
+        ends |= dict.fromkeys(checked, before) if before else {}
     yield from ends.items()
+
+
+_DEFINES = re.compile(r"^(?:(?:async\s+)?def\s+(\w+)|(\w+)\s*(?::[^=\n]+)?=(?!=))", re.MULTILINE)
+
+
+def definitions_in(text: str) -> set[str]:
+    """Return the names of functions and variables that a cell defines at the beginning of a line."""
+    return {a or b for a, b in _DEFINES.findall(text)}
 
 
 _KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # the cell's body is Python

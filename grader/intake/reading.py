@@ -1,4 +1,4 @@
-"""Read one submission as text; nothing is imported, executed or unpickled here.
+"""Read one submission as text; nothing is imported, executed, unpickled or parsed here, see ``parsers``.
 
 ``read`` accepts any bytes: unusable files are left out and named in a note. It raises an error only if the machine
 fails to read existing files (permissions, a damaged disk, too many open files), so that students lose no points then.
@@ -25,23 +25,23 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from grader.common.text import PASSED_OVER, a_few, first_notes, printable
-from grader.intake.decoding import text_of
+from grader.common.text import PASSED_OVER, a_few, first_notes
 from grader.intake.disk import File
+from grader.intake.facts import nothing_written
 from grader.intake.listing import listing
 from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
-from grader.intake.notebooks import checked_after, code_cells, notebook_cells
-from grader.intake.stubs import nothing_written
-from grader.intake.submission import Chunk, Place, Refused, Source, Submission, fingerprint, paths_of
+from grader.intake.parsers import Parsers
+from grader.intake.submission import Place, Refused, Source, Submission, fingerprint, paths_of
 from grader.wire import limits
 
 
 def read(
-    place: Place, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
-) -> Submission:
+    place: Place, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset(),
+    parsers: Parsers | None = None,
+) -> Submission:  # fmt: skip
     """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises only Unreadable; other problems become notes.
 
     Args:
@@ -49,9 +49,10 @@ def read(
         student: the learner's name.
         exercises: exercise id -> module id.
         handed_out: fingerprints of the files given to learners. A changed file goes before an unchanged one.
+        parsers: what parses the files; by default this process does.
     """
     notes: list[str] = []
-    candidates, digest = _candidates(place, exercises, notes)
+    candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission())
     unchanged = cache(lambda c: fingerprint(c.source) in handed_out or nothing_written(c.source))
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -89,17 +90,22 @@ def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool
     return [best, *(c for c in rivals if c is not best)]
 
 
-def _candidates(place: Place, exercises: Mapping[str, str], notes: list[str]) -> tuple[list[_Candidate], Any]:
+def _candidates(
+    place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
+) -> tuple[list[_Candidate], Any]:
     """Return all sources that were read, best first, and the running digest of their files."""
     found: list[_Candidate] = []
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ
-    for file, match in sorted(_work_in(place, exercises, notes), key=lambda m: _rank(*m, exercises)):
+    for file, match in sorted(_work_in(place, exercises, notes, parsers), key=lambda m: _rank(*m, exercises)):
         remarks = _taken_for(file, match)
         try:
             data = file.read()
             left -= len(data)
-            source = _source(file, data, remarks, exercises) if left >= 0 else Source(file.shown, ())
+            source = Source(file.shown, ())
+            if left >= 0:
+                source, more = parsers.source(file.name, data, file.suffix, exercises)
+                remarks += more
         except Refused as refusal:
             notes.append(f"{file.shown} {refusal}")
             continue
@@ -113,11 +119,13 @@ def _candidates(place: Place, exercises: Mapping[str, str], notes: list[str]) ->
     return found, digest
 
 
-def _work_in(place: Place, exercises: Mapping[str, str], notes: list[str]) -> list[tuple[File, Match]]:
+def _work_in(
+    place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
+) -> list[tuple[File, Match]]:
     """Return the files that are named after exactly one exercise or module; the others are noted."""
     matched: list[tuple[File, Match]] = []
     strangers: list[str] = []
-    for file in (f for path in paths_of(place) for f in listing(Path(path), notes)):
+    for file in (f for path in paths_of(place) for f in listing(Path(path), notes, parsers)):
         match = best_match(file.stem, exercises)
         if len(match.targets) == 1:
             matched.append((file, match))
@@ -150,22 +158,6 @@ def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
     called_old, called_final = is_called_old(file.name), is_called_final(file.name)
     path = (file.name.count("/"), len(file.name), file.name)
     return (match.quality, called_old, file.suffix != ".py", whole_module, not called_final, *path)
-
-
-def _source(file: File, data: bytes, notes: list[str], exercises: Collection[str]) -> Source:
-    """Return the file's source. Raises Refused if nothing in it can be used."""
-    text = text_of(data)
-    if not text.strip():
-        raise Refused("is empty")
-    if file.suffix == ".py":
-        return Source(file.shown, (Chunk(printable(PurePosixPath(file.name).name), text),))
-    cells = notebook_cells(text)
-    chunks = tuple(code_cells(cells, file.shown, notes))
-    if sum(len(c.text) for c in chunks) > limits.MAX_FILE:
-        raise Refused(
-            f"holds more than {limits.MAX_FILE // limits.MIB} MiB of code and was not read; hand in only your work"
-        )
-    return Source(file.shown, chunks, tuple(checked_after(cells, chunks, exercises)))
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:

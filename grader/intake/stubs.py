@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import ast
 
-from grader.intake.decoding import parsed
-from grader.intake.submission import Source
-from grader.wire import limits
 
-
-def nothing_written(source: Source) -> bool:
-    """Return True if no task and no answer is written. The stub may be of any edition of the course."""
+def stubs_left(tree: ast.Module) -> int | None:
+    """Return the number of tasks and answers that are as handed out; None if the learner wrote one."""
     left = 0
-    for chunk in source.chunks:
-        tree = parsed(chunk.text) if len(chunk.text) <= limits.MAX_CELL else None
-        if tree is None:
-            return False
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                if not _is_left(node):
-                    return False
-                left += 1
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
-                    return False
-                left += 1
-    return left > 0
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not _is_left(node):
+                return None
+            left += 1
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                return None
+            left += 1
+    return left
 
 
 def _is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:

@@ -12,6 +12,7 @@ from grader.common.text import A_LINK, a_few, composed, first_notes, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
+from grader.intake.parsers import Parsers
 from grader.intake.submission import NothingToGrade, Place, Unreadable, paths_of
 from grader.intake.times import STATED
 from grader.wire.text import closest
@@ -35,8 +36,9 @@ class FoundSubmissions(NamedTuple):
 
 
 def find_submissions(
-    paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str
-) -> FoundSubmissions:
+    paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str,
+    parsers: Parsers | None = None,
+) -> FoundSubmissions:  # fmt: skip
     """Find the students and their submissions.
 
     A file belongs to the student in its name ("alice_c3_contracting.py", without the exercise or module); several files
@@ -49,6 +51,7 @@ def find_submissions(
 
     Args:
         login: returns the student for a name of another system (such as Canvas).
+        parsers: what parses archives; by default this process does.
 
     Raises:
         NothingToGrade: a path does not exist, or nothing was found.
@@ -59,7 +62,7 @@ def find_submissions(
     for path in map(Path, paths):
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
-        for name, place in _students_at(path, exercises, notes, aside):
+        for name, place in _students_at(path, exercises, notes, aside, parsers or Parsers()):
             student = composed(login(composed(name)))
             if not _is_a_name(student):
                 _set_aside(
@@ -132,7 +135,7 @@ def _did_you_mean(path: Path) -> str:
 
 
 def _students_at(
-    path: Path, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]
+    path: Path, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str], parsers: Parsers
 ) -> list[tuple[str, Path]]:
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
@@ -141,17 +144,15 @@ def _students_at(
         return []
     entries = _sort_entries(path, exercises, notes)
     folders, zips, named = entries.folders, entries.zips, entries.named
-    stray = _strays(folders, named, exercises)
+    stray = _strays(folders, named, exercises, parsers)
     for file in stray:
-        reason = (
-            f"{printable(str(file))} lies beside students' folders and is nobody's; put it into a folder of its own"
-        )
+        reason = f"{printable(str(file))} is beside the students' folders and is in none of them; move it into one"
         _set_aside(aside, file.name, reason)
     named = [file for file in named if file not in stray]
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
-    if loose or any(_holds_work(folder, exercises) for folder in folders):
+    if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
         _tell_others(entries, exercises, notes, aside)
         # A student with a folder without submitted files is graded too: zero with a reason, not forgotten.
         return [*((folder.name, folder) for folder in folders), *loose]
@@ -218,7 +219,9 @@ def _is_one_student(
     return len(named) > 1 and len(owners) == 1 and not folders and not zips
 
 
-def _strays(folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]) -> list[Path]:
+def _strays(
+    folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str], parsers: Parsers
+) -> list[Path]:
     """Return files without a student's name, if several folders (not called old or final) hold submitted files.
 
     Without this rule, such a file would make all students' folders parts of one submission.
@@ -227,11 +230,12 @@ def _strays(folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[s
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
         return []
     others = (f for f in folders if not is_called_old(f.name) and not is_called_final(f.name))
-    return unsigned if sum(_holds_work(folder, exercises) for folder in others) > 1 else []
+    return unsigned if sum(_holds_work(folder, exercises, parsers) for folder in others) > 1 else []
 
 
-def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:
+def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:
     try:
-        return any(best_match(file.stem, exercises).quality != Quality.NONE for file in files_in_folder(folder, []))
+        files = files_in_folder(folder, [], parsers.for_submission())
+        return any(best_match(file.stem, exercises).quality != Quality.NONE for file in files)
     except Unreadable:
         return True  # ``read`` reports the problem, for this student alone

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.common.syntax import parse
-
 Place = Path | tuple[Path, ...]  # of one submission
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about a chunk's syntax. The defaults hold for text that Python cannot parse.
+
+    Attributes:
+        repeatable: whether the code names nothing that could change its answer next time.
+        pseudonym: the name for the leaderboard, "" if it is no text; None if the code assigns none.
+        stubs: the number of stubs as handed out; None if anything else is written.
+        places: for names defined at top level, the first and last line of the last definition.
+    """
+
+    repeatable: bool = False
+    pseudonym: str | None = None
+    stubs: int | None = None
+    places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Chunk:
     """One ``.py`` file, or one code cell of a notebook.
 
-    ``name`` is shown in messages and is the file name when compiled: "c3_contracting.py" or "cell 7".
+    ``name`` is shown in messages and is the file name when compiled: "c3_contracting.py" or "cell 7". ``facts`` are
+    found when a submission is read; code of our own has none, see ``facts.looked_at``.
     """
 
     name: str
     text: str
+    facts: Facts | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -92,25 +108,3 @@ def by_source(submission: Submission, names: Sequence[str]) -> list[tuple[Source
         source = submission.sources.get(name)
         found.setdefault((source, "" if source else name), []).append(name)
     return [(source, members) for (source, _), members in found.items()]
-
-
-VARIABLE = "leaderboard_name"
-LONGEST = 80
-
-
-def pseudonym_of(source: Source) -> str:
-    """Return the text of the last ``leaderboard_name = "..."`` in a source; "" if missing or not a literal."""
-    name = ""
-    for chunk in source.chunks:
-        if VARIABLE not in chunk.text:
-            continue
-        try:
-            statements = parse(chunk.text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for statement in statements:
-            targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-            if any(isinstance(target, ast.Name) and target.id == VARIABLE for target in targets):
-                value = getattr(getattr(statement, "value", None), "value", None)
-                name = value[:LONGEST] if isinstance(value, str) else ""
-    return name

@@ -6,70 +6,74 @@ courses without one. Nothing is executed, and unreadable data is no error.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-import zipfile
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 
+from grader.intake.archives import MANIFEST, MAX_MANIFEST
 from grader.intake.disk import bytes_of
+from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Refused, Unreadable, paths_of
 from grader.wire import limits
 
 STATED = "submitted.csv"  # the staff's own record, beside students' folders
-MANIFEST = "manifest.json"
-MAX_MANIFEST = 1 << 16
 STAMP, ZIPPED, DATED = "the stamp of shardlings submit", "the zip's own times", "the file's date"
 NO_TIME = 1980  # year of zip members without a time
 
 
-def handed_in_at(place: Place, names: Iterable[str]) -> tuple[datetime, str] | None:
+def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = None) -> tuple[datetime, str] | None:
     """Return the submission time of the newest of these sources, with time zone, and what states it; None if unknown.
 
     Args:
         place: the student's submission.
         names: the sources' names, relative to the place, as ``reading.read`` gives them.
+        parsers: what parses archives and stamps; by default this process does.
     """
-    found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name))]
+    parsers = (parsers or Parsers()).for_submission()
+    found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name, parsers))]
     return max(found, key=lambda one: one[0], default=None)
 
 
-def _time_of(place: Path, name: str) -> tuple[datetime, str] | None:
+def _time_of(place: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | None:
     """Return the time of one source: a file, a member of a zip, or a file or zip in a folder."""
     if not place.is_dir():
         if place.suffix.lower() == ".zip":
-            return _in_zip(place, name) or _dated(place)
+            return _in_zip(place, name, parsers) or _dated(place)
         return _dated(place) if place.name == name else None
-    if stamp := _stamped(_manifest_bytes(place / MANIFEST)):
+    if stamp := _stamped(_manifest_bytes(place / MANIFEST), parsers):
         return stamp
     parts = PurePosixPath(name).parts
     for depth in range(1, len(parts) + 1):
         file = place.joinpath(*parts[:depth])
         if file.is_file():
             inside = "/".join(parts[depth:])
-            return (_in_zip(file, inside) if inside else None) or _dated(file)
+            return (_in_zip(file, inside, parsers) if inside else None) or _dated(file)
     return None
 
 
-def _in_zip(path: Path, name: str) -> tuple[datetime, str] | None:
+def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | None:
     try:
-        data = bytes_of(path, limits.MAX_READ)
-        if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
-            return None
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            if MANIFEST in archive.namelist():
-                with archive.open(MANIFEST) as file:
-                    if stamp := _stamped(file.read(MAX_MANIFEST)):
-                        return stamp
-            times = [i.date_time for i in archive.infolist() if i.filename.replace("\\", "/") == name]
-        return (datetime(*times[-1]).astimezone(), ZIPPED) if times and times[-1][0] > NO_TIME else None
+        archive = parsers.archive(bytes_of(path, limits.MAX_READ), path.name)
+        if stamp := _stamped(archive.manifest.encode(), parsers):
+            return stamp
+        time = archive.times.get(name) if archive.is_dated else None
+        return (datetime(*time).astimezone(), ZIPPED) if time and time[0] > NO_TIME else None
+    except (Refused, Unreadable, ValueError, OverflowError, OSError):  # dates in an archive may be invalid
+        return None
+
+
+def student_in(path: Path, parsers: Parsers) -> str:
+    """Return the student that the stamp in a folder or zip names; '' without one."""
+    try:
+        if path.is_dir():
+            manifest = _manifest_bytes(path / MANIFEST)
+        else:
+            manifest = parsers.archive(bytes_of(path, limits.MAX_READ), path.name).manifest.encode()
+        return parsers.stamp(manifest).student if manifest else ""
     except (Refused, Unreadable):
-        return None
-    except Exception:  # zipfile raises half a dozen types for damaged archives; dates in one may be invalid
-        return None
+        return ""
 
 
 def _manifest_bytes(path: Path) -> bytes:
@@ -79,13 +83,12 @@ def _manifest_bytes(path: Path) -> bytes:
         return b""
 
 
-def _stamped(manifest: bytes) -> tuple[datetime, str] | None:
-    """Return the time that a manifest states; None if it states none with a time zone."""
+def _stamped(manifest: bytes, parsers: Parsers) -> tuple[datetime, str] | None:
     try:
-        time = datetime.fromisoformat(json.loads(manifest)["submitted"])
-        return (time.astimezone(UTC), STAMP) if time.tzinfo else None
-    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        time = parsers.stamp(manifest).time if manifest else None
+    except (Refused, Unreadable):
         return None
+    return (time, STAMP) if time else None
 
 
 def _dated(path: Path) -> tuple[datetime, str] | None:

@@ -23,11 +23,12 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     """Load the source, which is the first input, then answer every ask.
 
     Args:
-        read: the input, ``read(n)``: a frame with the source, then the stages of asks.
+        read: the input, ``read(n)``: a frame with the source, its blobs the chunks' texts, then the stages of asks.
         stream: the output: ``started`` before the source is read, ``loaded`` after it ran, then the numbered answers.
         seconds: CPU time for loading, and for each ask.
     """
-    source, _ = frames.read_frame(read)
+    source, texts = frames.read_frame(read)
+    source["chunks"] = [[name, text.decode()] for name, text in zip(source["chunks"], texts, strict=True)]
     _hide_grader()
 
     def say(body: dict[str, Any], blobs: list[bytes] | None = None) -> None:

@@ -82,7 +82,7 @@ def _raised(
 
 
 def unbound_axis(error: BaseException) -> str | None:
-    """Return the axis that a collective names and that JAX does not find; None if the error is another one.
+    """Return the axis that a collective names and that JAX does not find; None for other errors.
 
     JAX raises a NameError or, where it tracks varying axes, an assertion without a message.
     """

@@ -60,7 +60,7 @@ class AttentionList:
         self._add("by hand", report, _to_be_read(report) if waits else "")
         self._add("look", report, ended_xla(report))
         self._add("not found", report, missing)
-        self._add("handed in again", report, "" if missing else _several(report))
+        self._add("handed in again", report, _several(report))
 
     def _add(self, kind: Kind, report: Report, reason: str) -> None:
         if reason:

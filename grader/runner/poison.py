@@ -34,7 +34,7 @@ BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # blocks that see no values from outside
 SALTS = 3  # sets of replacement values to try until the results move far
 FAR = 0.25  # fraction of a result's largest value
-NOBODY = -1
+NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
 
@@ -71,7 +71,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
     first = len(compiled.shardings) - 2  # the first step's arguments are placed once for all runs
     placed = map(jax.device_put, values[:first], compiled.shardings[:first])
     values = [*placed, *values[first:]]
-    own = _run(compiled, values, steps, NOBODY, 0)
+    own = _run(compiled, values, steps, NO_DEVICE, 0)
     largest = [max((_largest(shard) for shard in result), default=0.0) for result in own]
     found = []
     for number in numbers:

@@ -1,7 +1,7 @@
 """The worker process: reads asks from its standard input, answers on its standard output.
 
-``sandbox.worker`` starts it through ``start.py``, in a sandbox. An ask is one request about a submission. There are two
-roles:
+``sandbox.worker`` starts it through ``start.py``, in a sandbox. An ask is one request about a submission. There are
+three roles:
 
 trace: imports JAX and starts no backend (forking is safe only before one exists). For each submission it forks a
 keeper, which forks the child before it reads any part of the submission, so no child finds an earlier submission in its
@@ -12,6 +12,8 @@ the limits. The keeper ends and deletes all processes and files that the child l
 run: admits, compiles and executes programs, one after another, and never runs learner Python. It limits itself to the
 system calls of ``calls.py`` before it reads a program. With an accelerator it has no memory limit (0) and no list of
 calls. A wing may name another module that answers (``tiers.Extra``).
+
+read: parses submissions, one file after another, and executes nothing. It is limited like the role ``run``.
 
 Every answer is a frame. Its ``from`` says who wrote it: ``child`` (untrusted, since learner code could forge the frame)
 or ``worker``.

@@ -27,8 +27,10 @@ TIERS = ("sandlock", "bwrap", "none")
 ROOMS = {
     "trace": ("wire", "sandbox", "learner"),
     "run": ("wire", "sandbox", "common", "runner"),
+    "read": ("wire", "sandbox", "common", "intake"),
 }
-SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve"}  # the module that answers requests
+# The module that answers requests
+SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve", "read": "grader.intake.serve"}
 # Size of a scratch folder's own file system: a little above the quota, so that the keeper can see an excess.
 SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16
 HERE = Path(__file__).resolve().parent
@@ -37,7 +39,7 @@ PACKAGE = HERE.parent
 
 @dataclass(frozen=True)
 class Extra:
-    """Additional access for a process that runs programs. A process that runs learner Python never gets any.
+    """Additional access for a process that runs programs or parses. A process that runs learner Python never gets any.
 
     Attributes:
         platform: where JAX looks for devices.
@@ -155,7 +157,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
     python = [sys.executable, "-P", "-s", "-B"]
     memory = "0" if extra.unlimited else str(memory_mib)
     rooms, serves = ":".join([*ROOMS[role], *extra.rooms]), extra.serves or SERVES[role]
-    calls = "listed" if role == "run" and extra == NOTHING and tier != "none" else "any"
+    calls = "listed" if (role == "read" or (role == "run" and extra == NOTHING)) and tier != "none" else "any"
     command = [*python, str(HERE / "start.py"), rooms, serves, role, memory, calls]
     if tier == "none":
         return command

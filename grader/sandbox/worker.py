@@ -29,11 +29,12 @@ class WorkerDied(Exception):
         phase: ``starting``; with a submission, ``asked`` (not touched yet) or ``traced`` (learner code was running);
             with a program, ``asked`` (being read), ``compiling`` or ``executing``.
         ours: whether the grader's own program fails too; True until it is tried (``Runner.run_or_try_again``).
+        out_of_time: whether it used up the CPU time of its request. A timeout alone may be a busy machine's.
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.stderr, self.phase, self.ours = reason, stderr, phase, True
+        self.reason, self.stderr, self.phase, self.ours, self.out_of_time = reason, stderr, phase, True, False
 
 
 class Worker:
@@ -88,6 +89,9 @@ class Worker:
         """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
         how}``.
 
+        Args:
+            source: ``{"name": ..., "chunks": [[name, text], ...]}``.
+
         Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
         on. The child gets ``asks`` when its source is loaded, and ``secret`` when all ``asks`` are answered.
         """
@@ -127,7 +131,10 @@ class Worker:
         }
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
-        self.send(b"!" + frames.pack(request, [frames.pack(source), *stages]))
+        names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
+        # Texts are blobs: as JSON, a header could take six bytes for one of the file, and exceed its limit.
+        packed = frames.pack({"name": source["name"], "chunks": names}, [t.encode("utf-8", "replace") for t in texts])
+        self.send(b"!" + frames.pack(request, [packed, *stages]))
         while True:
             header, blobs = self.receive(deadline)
             if header.get("from") == "child":
@@ -159,6 +166,12 @@ class Worker:
             if "phase" not in header:
                 return header, blobs
             self._phase = header["phase"]
+
+    def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
+        """Return what the process that parses submissions answers, within ``request["seconds"]`` of CPU time."""
+        self.await_ready()
+        self.send(b"!" + frames.pack(request, [*data]))
+        return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))
 
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
         """Return the devices that the worker finds, or the ``problem`` in finding them. Raises WorkerDied.
@@ -220,8 +233,10 @@ class Worker:
                     self.process.wait(GONE_SECONDS)
             words = self.last_words()
             kinds = {TimeoutError: "timeout", EOFError: "died", frames.BadFrame: "garbage"}
-            reason = "timeout" if self.kill() == signal.SIGPROF else kinds[type(error)]
-            raise WorkerDied(reason, words, self._phase) from None
+            out_of_time = self.kill() == signal.SIGPROF
+            died = WorkerDied("timeout" if out_of_time else kinds[type(error)], words, self._phase)
+            died.out_of_time = out_of_time
+            raise died from None
 
     def last_words(self) -> str:
         """Return the end of the worker's standard error."""

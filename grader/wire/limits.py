@@ -17,8 +17,14 @@ MAX_ENTRIES = 10_000  # files and folders searched for them
 MAX_FOLDERS_DEEP = 8
 MAX_ZIPS = 5  # opened in one folder
 MAX_NAME = 500  # characters of a path in a .zip
+MAX_CELLS = 10_000  # of one notebook
 MAX_CELL = 200_000  # characters; a longer cell is not searched for IPython syntax
 MAX_BRACKETS = 2_000_000  # in all outputs of a notebook
+
+# The process that parses submissions.
+READ_MEMORY_MIB = 2048  # of addresses; text that needs more to parse is graded without its facts
+READ_SECONDS = 20.0  # of CPU time for one file
+READ_SECONDS_TOTAL = 60.0  # for all files of a submission
 
 # Any frame. The largest are the grader's own: inputs for a program, and its results.
 MAX_HEADER = 8 * MIB

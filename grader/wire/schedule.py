@@ -166,7 +166,7 @@ class _Reading:
         for about in as_list(data):
             one = self.one(about, level)
             if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
-                raise ValueError("a collective has a number of its own, and somebody who talks")
+                raise ValueError("a collective has a number of its own and at least one device")
             if one.op in ("collective", "start"):
                 self.numbers.add(one.number)
             if one.op == "start":
@@ -208,5 +208,5 @@ class _Reading:
         most = math.prod(self.mesh.values()) - 1
         found = tuple(tuple(as_size(d, most=most) for d in as_list(group)) for group in as_list(groups))
         if not found or any(not group or (kind == "permute" and len(group) != 2) for group in found):
-            raise ValueError("nobody talks")
+            raise ValueError("no device communicates")
         return Communication(kind, found, tuple(axes), as_size(size))

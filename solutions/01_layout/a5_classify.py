@@ -1,6 +1,6 @@
 """# A5 Which case is it?
 
-The sharding of two operands decides what their product costs. A letter that both have and the output lacks is *summed*.
+The sharding of two operands decides what their einsum costs. A letter that both have and the output lacks is *summed*.
 The letters of the output are *kept*.
 
 ```

@@ -1,7 +1,7 @@
 """# B2 From one layout to another
 
-Devices change an array's layout by a short program of collectives. Several programs end in one layout, and send
-different amounts: a step costs more when the block is larger.
+Devices change an array's layout by a short program of collectives. Several programs end in one layout, but a step costs
+more when the block is larger.
 
 ```
     A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first

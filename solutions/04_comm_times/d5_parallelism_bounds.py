@@ -1,8 +1,8 @@
 """# D5 When does communication stop being overlapped?
 
 Arithmetic and communication of a training step overlap, so the step takes the longer of the two. Their quotient gives
-*bounds*: how small a batch may be, and how many tensor-parallel chips you may use, before the links set the pace. The
-layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
+*bounds*: how small a batch and how many tensor-parallel chips are possible before the links set the pace. The layer is
+`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:

@@ -26,7 +26,7 @@ from grader.judging.seen import Finding
 from grader.sandbox.allowance import backstop, window
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
-from grader.wire.limits import GRACE_SECONDS, MAX_RESTARTS
+from grader.wire.limits import GRACE_SECONDS, MAX_FILE, MAX_RESTARTS
 
 COURSE = """\
 name: small
@@ -272,7 +272,7 @@ def test_a_child_can_only_answer_for_itself(workers: Workers) -> None:
 def test_garbage_on_the_wire_is_the_learners(workers: Workers) -> None:
     text = "import os\ndef a():\n    os.write(11, b'\\x04\\0\\0\\0abcd')\n    os._exit(0)\ndef b(): return 2\n"
     first, second = findings(workers, text, cases("a"), cases("b"))
-    assert first == Fault("crashed", "it ended the process: sent back what nobody can read")
+    assert first == Fault("crashed", "it ended the process: sent back unreadable bytes")
     assert values(second) == [2]
 
 
@@ -470,3 +470,29 @@ def test_all_programs_of_a_submission_have_one_ceiling(workers: Workers) -> None
 
 def test_limits_are_the_courses(workers: Workers, impatient: Workers) -> None:
     assert (workers.limits.trace_seconds, impatient.limits.trace_seconds) == (20, 1)
+
+
+# -- size of the source ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#" + "é" * (MAX_FILE // 2),
+        "#" + "\x01" * MAX_FILE,
+        "#" + "\U0001d54f" * (MAX_FILE // 4),
+        '"""' + '"\\\n' * 500_000,
+    ],
+    ids=["two bytes", "control characters", "four bytes", "quotes"],
+)
+def test_any_text_within_the_limit_reaches_the_child(workers: Workers, text: str) -> None:
+    """As JSON it could be six times as large, and exceed a header's limit: the grader's fault, on demand."""
+    (found,) = findings(workers, f"def f(n):\n    return n\n{text}", cases("f", {"n": 3}))
+    assert values(found) == [3] if text[0] == "#" else isinstance(found, Fault) and found.kind != "broken"
+
+
+def test_many_cells_reach_the_child(workers: Workers) -> None:
+    cells = source("def f(n):\n    return n + a\n", *["a = 1"] * 4_000)
+    asks = [cases("f", {"n": n}) for n in range(200)]
+    answered, _ = collect(workers, cells, asks)
+    assert all(values(a.finding) == [a.ask.cases[0]["n"] + 1] for a in answered)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,35 @@ def test_grades_on_file_of_an_exercise_that_cannot_be_used_are_not_added_to(with
         "shardlings: graded holds grades of x2_bad, which cannot be used; mend it or choose another --out",
     ]
     assert before == {p: p.read_bytes() for p in (with_bad / "graded").rglob("*") if p.is_file()}
+
+
+def test_swapped_submissions_are_named_and_cost_nothing(small: Path) -> None:
+    for student, other in (("ada", "bob"), ("bob", "ada")):
+        with zipfile.ZipFile(made(small / "class" / student) / f"{other}_03_matmuls.zip", "w") as archive:
+            archive.write(ROOT / GOOD, "c1_no_communication.py")
+            archive.writestr("manifest.json", json.dumps({"student": other}))
+    shutil.copy(ROOT / GOOD, made(small / "class" / "eve"))
+    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    assert "files name another student" in done.stderr and "ada (bob_03_matmuls.zip names bob)" in done.stderr
+    summary = json.loads((small / "out" / "summary.json").read_text())
+    assert [(one["student"], one["reason"]) for one in summary["attention"]] == [
+        ("ada", "whose submission is it? bob_03_matmuls.zip names bob"),
+        ("bob", "whose submission is it? ada_03_matmuls.zip names ada"),
+    ]
+    assert "bob_03_matmuls.zip names bob" in (small / "out" / "index.html").read_text()
+    earned = {s: json.loads((small / "out" / "reports" / f"{s}.json").read_text())["earned"] for s in ("ada", "eve")}
+    assert earned["ada"] == earned["eve"] > 0
+
+
+def test_two_zips_of_one_student_are_both_named(small: Path) -> None:
+    for name, text in (("a.zip", (ROOT / GOOD).read_text()), ("a-1.zip", "x = 1\n")):
+        with zipfile.ZipFile(made(small / "class" / "ada") / name, "w") as archive:
+            archive.writestr("c1_no_communication.py", text)
+    shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    page = (small / "out" / "index.html").read_text()
+    assert "a-1.zip/c1_no_communication.py is not graded for c1_no_communication: used a.zip/" in page
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -44,7 +44,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ('    """You returned zeros."""\n', "", ": zeroed has no docstring; learners read it as its label"),
         ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no text (its docstring)"),
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
-        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: a cotangent is for gradients: say of which arguments, wrt=[...]"),
+        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: a cotangent is for gradients: name their arguments, wrt=[...]"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("# X1 Gather", "X1 Gather", ": its docstring must be the statement and start with '# Title'"),
         ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),

@@ -11,7 +11,7 @@ import pytest
 
 from grader.course.loading import load_course
 from grader.course.notebooks import by_hand, cell, notebook, setup
-from grader.intake.stubs import nothing_written
+from grader.intake.facts import nothing_written
 from grader.intake.submission import Chunk, Source
 from tests.made_up import made_up
 

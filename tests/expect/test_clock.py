@@ -100,7 +100,7 @@ def test_what_a_bare_permute_waits_for_is_told() -> None:
     reason = told(expect_overlap, seen(matmul(permute_waits, 2048)), "permute").reason
     assert ": it waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
     reason = told(expect_overlap, seen(matmul(late_in_loop, 2048)), "permute").reason
-    assert "372.83 us, 7 times, of which 372.83 us stand bare: it waits for nothing" in reason
+    assert "372.83 us, 7 times, 372.83 us of it exposed: it waits for nothing" in reason
 
 
 def test_a_kind_that_is_not_there_is_not_hidden() -> None:

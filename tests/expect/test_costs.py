@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -149,6 +150,22 @@ def test_each_word_records_what_it_compared_with_a_budget() -> None:
     assert (program.spent[-1].word, program.spent[-1].budget) == ("expect_traffic", 0)
     twice = seen(*[collective("permute", "x")] * 2)
     assert "permute over x 2 times" in reason(expect_at_most, twice, permute={"x": count})
+
+
+def test_when_measuring_each_comparison_is_recorded_and_none_fails() -> None:
+    program = replace(seen(collective("permute", "x"), memory=9, flops=9, dot_flops=4), measuring=True)
+    expect_collectives(program, all_gather={"x": 1})
+    expect_at_most(program, all_gather={"x": 1})
+    expect_traffic(program, at_most=0)
+    expect_flops(program, at_most=1)
+    expect_memory(program.only(kind="permute"), at_most=between(2, 4))
+    assert [use.word for use in program.spent] == [
+        "expect_collectives",
+        "expect_at_most",
+        "expect_traffic",
+        "expect_flops",
+        "expect_memory",
+    ]
 
 
 def test_bytes_are_shown_in_powers_of_1024() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.intake.chance import repeatable
+from grader.intake.facts import repeatable
 from grader.intake.submission import Chunk, Source
 
 

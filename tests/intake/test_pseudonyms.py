@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.intake.submission import LONGEST, Chunk, Source, pseudonym_of
+from grader.intake.facts import LONGEST, pseudonym_of
+from grader.intake.submission import Chunk, Source
 
 
 def read(*texts: str) -> str:

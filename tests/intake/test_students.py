@@ -63,7 +63,7 @@ def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monk
     (tmp_path / "hw/carol").mkdir()
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice", "bob", "carol"]
-    assert aside == {name: f"hw/{name} lies beside students' folders and is nobody's; put it into a folder of its own"}
+    assert aside == {name: f"hw/{name} is beside the students' folders and is in none of them; move it into one"}
 
 
 def test_what_one_student_keeps_beside_the_work_is_nobody_elses(tmp_path: Path):

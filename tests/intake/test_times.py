@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.intake.times import DATED, MANIFEST, STAMP, ZIPPED, _stamped, handed_in_at
+from grader.intake.archives import MANIFEST
+from grader.intake.parsers import Parsers
+from grader.intake.times import DATED, STAMP, ZIPPED, handed_in_at
 from tests.handed_in import write
 
 AT = datetime(2026, 11, 2, 12, tzinfo=UTC)
@@ -63,7 +65,7 @@ def test_a_stamp_beside_unpacked_files_counts_too(tmp_path: Path) -> None:
      b'{"submitted": "0001-01-01T00:00:00+14:00"}', b'{"submitted": "9999-12-31T23:59:59-14:00"}'],
 )  # fmt: skip
 def test_a_stamp_that_is_none_is_passed_over(manifest: bytes) -> None:
-    assert _stamped(manifest) is None
+    assert Parsers().stamp(manifest).time is None
 
 
 @given(st.binary(max_size=200), st.text(max_size=20))

@@ -27,6 +27,7 @@ from grader.judging.answers import params_for
 from tests import classroom, commands
 from tests.commands import ROOT, one_line
 from tests.test_unlucky import can_mount
+from tests.watched import parsed_by
 
 pytest.importorskip("nbgrader")
 MODULE = "03_matmuls"
@@ -647,6 +648,15 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
 
 
 # -- who needs a person ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_grading_parses_no_submission(course: Course, root: Path) -> None:
+    book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
+    book["cells"].append({"cell_type": "code", "source": "# MARKED\n!ls", "metadata": {}, "outputs": []})
+    classroom.hand_in(root, "bob", MODULE, book)
+    seen, done = parsed_by("grade", "--nbgrader", str(root), MODULE, cwd=root.parent)
+    assert seen == set() and "1 graded" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.tiers import ROOMS, TIERS, NoIsolation, available, best_tier, package
+from grader.sandbox.tiers import ROOMS, SERVES, TIERS, NoIsolation, available, best_tier, package
 from tests.sandbox.submissions import CONFINED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
         best_tier()
 
 
-@pytest.mark.parametrize(("role", "begins"), [("trace", "grader.learner.child"), ("run", "grader.runner.serve")])
+@pytest.mark.parametrize(("role", "begins"), SERVES.items())
 def test_a_worker_is_given_the_folders_that_it_imports_and_no_more(role: str, begins: str) -> None:
     """Of this package a sandbox shows it these alone."""
     program = f"""

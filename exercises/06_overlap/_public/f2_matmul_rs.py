@@ -168,9 +168,9 @@ def matmul_rs_hides_from(chip, Y):
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "F": [13312, 16384, 26624, 32768], "G": [32768, 40960, 65536, 81920],
             "D": [8192, 12288], "Y": [4, 8]},
     hints=[
-        "How long does each of the two programs take for one product?",
+        "How long does each of the two programs take for one matmul?",
         "One after the other: Y block matmuls, then (Y − 1) / Y · V / W. Overlapped: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
-        "subtract the second from the first for both products, and add the two differences",
+        "subtract the second from the first for both matmuls, and add the two differences",
     ],
 )
 def matmul_rs_time_saved(chip, B, F, G, D, Y):

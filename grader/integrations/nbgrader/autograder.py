@@ -23,6 +23,7 @@ from traitlets import Integer, Unicode
 from traitlets.config import LoggingConfigurable
 
 from grader.batch import canary
+from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.common.cache import user_cache
 from grader.common.files import write_atomic
@@ -30,6 +31,7 @@ from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
+from grader.intake.parsers import Parsers
 from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.repair import Known, Repaired, repair
@@ -82,6 +84,7 @@ class Shardlings(LoggingConfigurable):
         self.remember = True  # keep results over runs, see ``common.cache``
         self.elsewhere: Elsewhere | None = None
         self._remembering = ExitStack()
+        self._parsing = ExitStack()
 
     @cached_property
     def loaded(self) -> Course:
@@ -108,8 +111,14 @@ class Shardlings(LoggingConfigurable):
                 self._grader = Grader(self.loaded, self.tier, self.jobs, cache=cache)
             return self._grader
 
+    @cached_property
+    def parsers(self) -> Parsers:
+        """The parsers of submitted notebooks. Their process starts on first use."""
+        return self._parsing.enter_context(parsing(self.isolation))
+
     def close(self) -> None:
         self._stopped = True
+        self._parsing.close()
         with self._lock:
             if self._grader is not None:
                 self._grader.__exit__()
@@ -129,7 +138,7 @@ class Shardlings(LoggingConfigurable):
         points = {k.name: k.points for k in known if k.graded and k.points is not None}
         self._agree(assignment, exercise_of, points)
         given = folder.texts_given(course) if names else frozenset()
-        repaired = repair(path, student, known, names, given)
+        repaired = repair(path, student, known, names, given, self.parsers)
         fingerprint = self.grader.fingerprint(repaired.submission, names)
         return NotebookWork(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import re
 import weakref
 from functools import cache
 from pathlib import Path
@@ -176,13 +177,15 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 
 
 class Exporter(NotebookExporter):
-    """Reads any file. One that is no notebook becomes an empty notebook, and ``Repair`` reports why."""
+    """Reads what ``Repair`` wrote. A submitted file is not parsed: ``Repair`` fills an empty notebook in its place."""
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
-        try:
+        coursedir: Any = self.parent.coursedir  # type: ignore[union-attr]  its parent is the converter
+        step = coursedir.autograded_directory
+        ours = coursedir.format_path(step, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)
+        if re.match(ours, filename):
             node = nbformat.reads(Path(filename).read_text(encoding="utf-8"), as_version=4)
-            assert isinstance(node.cells, list)
-        except Exception:
+        else:
             node = nbformat.v4.new_notebook()
         return self.from_notebook_node(node, resources=resources, **kw)
 

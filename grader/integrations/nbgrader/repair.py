@@ -3,7 +3,7 @@
 The grader gets every code cell that the learner wrote, whatever nbgrader's marks on it are: a task is
 graded by its function, not by its cell. The gradebook gets every cell that it knows exactly once: found by what it
 defines, else by its marks, else by its id, else put back. This module never raises, and never
-runs any code.
+runs or parses any code, see ``intake.parsers``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 
 from grader.common.text import a_few, first_notes, printable
-from grader.intake.decoding import text_of
 from grader.intake.disk import bytes_of
-from grader.intake.notebooks import cell_text, checked_after, neutralise, notebook_cells
+from grader.intake.notebooks import checked_after, definitions_in
+from grader.intake.parsers import Cell as SubmittedCell
+from grader.intake.parsers import Parsers
 from grader.intake.submission import Chunk, Refused, Source, Submission
 from grader.wire import limits
 
 # `check` is ours and does nothing while grading, so that cells that call it do not fail.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
-_DEFINES = re.compile(r"^(?:(?:async\s+)?def\s+(\w+)|(\w+)\s*(?::[^=\n]+)?=(?!=))", re.MULTILINE)
-KINDS = ("code", "markdown", "raw")
 PUT_BACK = "This cell was missing in what was handed in; it was put back, empty, to hold the comment."
 
 
@@ -57,7 +56,7 @@ class Known:
 
     @property
     def defines(self) -> set[str]:
-        return _defined(self.source) if self.solution and self.kind == "code" else set()
+        return definitions_in(self.source) if self.solution and self.kind == "code" else set()
 
     def marks(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -78,6 +77,7 @@ class Cell:
     text: str
     marked: str = ""  # the known cell that its marks name
     ident: str = ""
+    defines: tuple[str, ...] = ()  # of what known cells define
     known: Known | None = None
 
     @property
@@ -103,8 +103,9 @@ class Repaired:
 
 
 def repair(
-    path: Path, student: str, known: Sequence[Known], exercises: Iterable[str], given: frozenset[str] = frozenset()
-) -> Repaired:
+    path: Path, student: str, known: Sequence[Known], exercises: Iterable[str], given: frozenset[str] = frozenset(),
+    parsers: Parsers | None = None,
+) -> Repaired:  # fmt: skip
     """Repair the notebook at ``path``, as the module describes.
 
     Args:
@@ -112,14 +113,17 @@ def repair(
         known: the cells that the gradebook knows, in the notebook's order.
         exercises: the exercises that the notebook is graded for.
         given: texts of cells that are not the learner's work.
+        parsers: what parses the notebook; by default this process does.
     """
     exercises, notes = tuple(exercises), list[str]()
-    raw = _read(path, notes)
-    cells = _cells(raw, known, notes)
+    parsers = (parsers or Parsers()).for_submission()
+    raw = _read(path, known, exercises, notes, parsers)
+    cells = _cells(raw, notes)
     _recognise(cells, known, notes)
     ours = {"", *given, *(k.source.strip() for k in known if k.restored)}
-    chunks = _chunks([c for c in cells if c.is_code and c.text.strip() not in ours], notes)
-    source = Source(path.name, (NO_CHECK, *chunks), tuple(checked_after(raw, chunks, exercises)))
+    chunks = _chunks([c for c in cells if c.is_code and c.text.strip() not in ours], notes, parsers)
+    ends = tuple(checked_after((c.checks for c in raw), chunks))
+    source = Source(path.name, (NO_CHECK, *chunks), ends)
     found = first_notes(notes)
     digest = _digest([[[c.name, c.text] for c in chunks], found])
     submission = Submission(student, dict.fromkeys(exercises, source) if chunks else {}, found, digest)
@@ -140,52 +144,31 @@ def _digest(value: object) -> str:
 # -- reading -----------------------------------------------------------------------------------
 
 
-def _read(path: Path, notes: list[str]) -> list[Any]:
+def _read(
+    path: Path, known: Sequence[Known], exercises: Sequence[str], notes: list[str], parsers: Parsers
+) -> Sequence[SubmittedCell]:
+    wanted = sorted({name for k in known for name in k.defines})
     try:
-        text = text_of(bytes_of(path, limits.MAX_NOTEBOOK))
-        if not text.strip():
-            raise Refused("is empty")
-        return notebook_cells(text)
+        return parsers.cells(bytes_of(path, limits.MAX_NOTEBOOK), [k.name for k in known], wanted, exercises)
     except Refused as refusal:
         notes.append(f"{printable(path.name)} {refusal}")
-    except RecursionError:
-        notes.append(f"{printable(path.name)} is not a notebook: it is nested too deeply; export it again from Jupyter")
     return []
 
 
-def _cells(raw: list[Any], known: Sequence[Known], notes: list[str]) -> list[Cell]:
-    names = {k.name for k in known}
+def _cells(raw: Sequence[SubmittedCell], notes: list[str]) -> list[Cell]:
     cells: list[Cell] = []
     damaged: list[str] = []
     for number, cell in enumerate(raw, start=1):
-        text = cell_text(cell) if isinstance(cell, dict) else None
-        kind = cell.get("cell_type") if isinstance(cell, dict) else None
-        if text is None or not isinstance(kind, str):
+        if cell.text is None or cell.kind is None:
             damaged.append(str(number))
             continue
-        metadata = cell.get("metadata")
-        marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-        marked = marks.get("grade_id") if isinstance(marks, dict) else None
-        ident = cell.get("id")
-        cells.append(
-            Cell(
-                number,
-                kind if kind in KINDS else "markdown",
-                text,
-                marked if isinstance(marked, str) and marked in names else "",
-                ident if isinstance(ident, str) and ident in names else "",
-            )
-        )
+        cells.append(Cell(number, cell.kind, cell.text, cell.marked, cell.ident, cell.defines))
     if damaged:
         notes.append(f"damaged cells were left out: {a_few(damaged)}")
     return cells
 
 
 # -- matching cells ----------------------------------------------------------------------------
-
-
-def _defined(text: str) -> set[str]:
-    return {a or b for a, b in _DEFINES.findall(text)}
 
 
 def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> None:
@@ -205,7 +188,7 @@ def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> N
 
 
 def _recognise_definition(cells: list[Cell], cell: Known, notes: list[str]) -> None:
-    rivals = [c for c in cells if c.known is None and c.kind == "code" and cell.defines & _defined(c.text)]
+    rivals = [c for c in cells if c.known is None and not cell.defines.isdisjoint(c.defines)]
     if len(rivals) > 1:
         numbers = a_few([str(c.number) for c in rivals])
         notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {numbers}; the last one counts")
@@ -247,21 +230,27 @@ def _note_copies(cells: list[Cell], notes: list[str]) -> None:
 # -- results -----------------------------------------------------------------------------------
 
 
-def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
-    chunks: list[Chunk] = []
+def _chunks(cells: list[Cell], notes: list[str], parsers: Parsers) -> list[Chunk]:
+    texts: dict[str, str] = {}
+    cut = ""
     size = 0
     for cell in cells:
         size += len(cell.text)
         if size > limits.MAX_FILE:
-            notes.append(
-                f"more than {limits.MAX_FILE // limits.MIB} MiB of code; cell {cell.number} and what follows was not read"
-            )
+            most = limits.MAX_FILE // limits.MIB
+            cut = f"more than {most} MiB of code; cell {cell.number} and what follows was not read"
             break
-        text, left_out = neutralise(_IMPORT_CHECK.sub(r"\1pass", cell.text))
-        if left_out:
-            notes.append(f"cell {cell.number}: left out {a_few([printable(line) for line in left_out], 2)}")
-        chunks.append(Chunk(f"cell {cell.number}", text))
-    return chunks
+        texts[f"cell {cell.number}"] = _IMPORT_CHECK.sub(r"\1pass", cell.text)
+    try:
+        found = parsers.python(texts)
+    except Refused as refusal:
+        notes.append(f"the code {refusal}")
+        return []
+    for one in found:
+        if one.left_out:
+            notes.append(f"{one.chunk.name}: left out {a_few([printable(line) for line in one.left_out], 2)}")
+    notes += [cut] if cut else []
+    return [one.chunk for one in found]
 
 
 def _nodes(cells: list[Cell], known: Sequence[Known]) -> list[NotebookNode]:

@@ -171,7 +171,7 @@ def is_exposed(address: str) -> bool:
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
         return not all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
-    except (OSError, ValueError):  # a name that this machine does not know is another machine's
+    except (OSError, ValueError):  # another machine has this unknown name
         return True
 
 

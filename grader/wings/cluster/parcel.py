@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from grader.course.config import Config
 from grader.course.loading import Course
-from grader.intake.submission import Chunk, Source, Submission
+from grader.intake.submission import Chunk, Facts, Source, Submission
 
 
 class NotUnderstood(Exception):
@@ -127,8 +127,15 @@ def unpacked(data: bytes) -> Submission:
     """Return the submission that was packed."""
     content = json.loads(zlib.decompress(data))
     sources = [
-        Source(s["name"], tuple(Chunk(**c) for c in s["chunks"]), tuple((e, after) for e, after in s["ends"]))
+        Source(s["name"], tuple(_chunk(**c) for c in s["chunks"]), tuple((e, after) for e, after in s["ends"]))
         for s in content["sources"]
     ]
     of = {exercise: sources[i] for exercise, i in content["of"].items()}
     return Submission(content["student"], of, tuple(content["notes"]), content["digest"])
+
+
+def _chunk(name: str, text: str, facts: dict[str, Any] | None) -> Chunk:
+    if facts is None:
+        return Chunk(name, text)
+    rest: dict[str, Any] = facts | {"places": {of: (first, last) for of, (first, last) in facts["places"].items()}}
+    return Chunk(name, text, Facts(**rest))

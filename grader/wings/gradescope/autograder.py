@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from grader.batch import canary
+from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
+from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.integrations.package import dependencies, files_below, package_files
@@ -147,16 +149,18 @@ def main(root: Path) -> None:
 def graded(root: Path) -> Report:
     settings = json.loads((root / "source" / SETTINGS).read_text(encoding="utf-8"))
     course = find_course(root / "source" / "course")
-    submission = submission_in(root, course, settings["exercises"])
+    with parsing(settings["isolation"]) as parsers:
+        submission = submission_in(root, course, settings["exercises"], parsers)
     with Grader(course, best_tier(settings["isolation"])) as grader:
         canary.prove(grader, settings["exercises"])
         return grader.grade(submission, settings["exercises"])
 
 
-def submission_in(root: Path, course: Course, names: list[str]) -> Submission:
+def submission_in(root: Path, course: Course, names: list[str], parsers: Parsers | None = None) -> Submission:
     """Return the submission for these exercises, without notes on other modules of the course."""
     own = {name: course.module_of[name] for name in names}
-    return read(root / "submission", student_in(root / "submission_metadata.json"), own, course.handed_out)
+    student = student_in(root / "submission_metadata.json")
+    return read(root / "submission", student, own, course.handed_out, parsers)
 
 
 def student_in(path: Path) -> str:

@@ -263,7 +263,7 @@ def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
             cost = f"{case.hops(n)} hops, {case.crossed(n) / 1e6:.3g} MB over each link: hops * alpha + bytes / beta"
         say(f"  {case.program:10} {case.size_text:>7}  {cost}")
     if n == 1:
-        say("  one device has nobody to send to: collectives are left out, and alpha and beta predict nothing")
+        say("  one device has no neighbour: collectives are left out, and alpha and beta predict nothing")
     for one in kept:
         say(f"\npredicted {clean(one.at, 40)}{late_text(one)}: {line_text(one.line)}")
     if not kept:

@@ -19,7 +19,7 @@ from grader.wings.publish.student import EXERCISES, cell, common_files, page, re
 
 SOLUTIONS = "solutions"
 ANYBODY = "anybody"  # the student whose variant is shown if each student has their own
-OWN = "\n\nEveryone has their own numbers; these are somebody's."
+OWN = "\n\nEach student has different numbers; these are one student's."
 
 
 def solution_files(course: Course) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from grader.batch.confined import parsing
 from grader.cli.console import print_json, progress, say, tell
 from grader.cli.options import AsJson, CourseOption, RosterOption, roster_in, solved_course_at
 from grader.common.files import write_atomic
@@ -15,6 +16,7 @@ from grader.common.text import a_few
 from grader.course.config import GRADING
 from grader.course.loading import Course
 from grader.course.release import handed_out_texts
+from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
 from grader.intake.submission import Place, Submission, Unreadable
@@ -22,7 +24,8 @@ from grader.reports.pages import render_template
 from grader.reports.people import People, with_name
 from grader.reports.points import counted
 from grader.reports.untrusted import clean, clean_code
-from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, StudentCode, compare
+from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, StudentCode, WordsOf, compare
+from grader.wings.similar.confined import confined_words
 from grader.wings.similar.page import Group, groups, lines, listed
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -41,30 +44,44 @@ def similar(
     found = solved_course_at(course, paths)
     names = found.asked(only or [], ": nothing to compare")
     known = roster_in(roster)
-    students, notes, aside = find_submissions(paths, found.module_of, known.login if known else str)
-    for note in (*notes, *aside.values()):
-        tell("note", note)
-    compared = {}
-    by_module = works_by_module(found, read_all(found, students, quiet=as_json), names)
-    with progress(len(by_module), "comparing", quiet=as_json) as step:
-        for module, works in by_module.items():
-            compared[module] = compare(works, handed_out_texts(found, module), own_texts(found, module, names))
-            step(module)
+    with parsing() as parsers:
+        students, notes, aside = find_submissions(paths, found.module_of, known.login if known else str, parsers)
+        for note in (*notes, *aside.values()):
+            tell("note", note)
+        submissions = read_all(found, students, parsers, quiet=as_json)
+    by_module = works_by_module(found, submissions, names)
     people = known.people(work.student for works in by_module.values() for work in works) if known else {}
-    write_atomic(file, render(compared, most, people))
+    with confined_words() as words_of:
+        compared = compare_all(found, by_module, names, words_of, quiet=as_json)
+        write_atomic(file, render(compared, most, people, words_of))
     if as_json:
         print_json({module: as_data(module, of) for module, of in compared.items()})
     else:
         say_pairs(compared, most, file, people)
 
 
-def read_all(course: Course, students: Sequence[tuple[str, Place]], *, quiet: bool) -> list[Submission]:
+def compare_all(
+    course: Course, works: Mapping[str, list[StudentCode]], names: list[str], words_of: WordsOf, *, quiet: bool
+) -> dict[str, Comparison]:
+    """Return the comparison of each module."""
+    compared = {}
+    with progress(len(works), "comparing", quiet=quiet) as step:
+        for module, of_module in works.items():
+            ours = handed_out_texts(course, module), own_texts(course, module, names)
+            compared[module] = compare(of_module, *ours, words_of)
+            step(module)
+    return compared
+
+
+def read_all(
+    course: Course, students: Sequence[tuple[str, Place]], parsers: Parsers, *, quiet: bool
+) -> list[Submission]:
     """Return the readable submissions."""
     submissions = []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:
             try:
-                submissions.append(read(place, student, course.module_of, course.handed_out))
+                submissions.append(read(place, student, course.module_of, course.handed_out, parsers))
             except Unreadable as error:
                 tell("note", f"{student} is left out: {error}")
             step(student)
@@ -152,9 +169,9 @@ def as_data(module: str, compared: Comparison) -> dict[str, object]:
     }
 
 
-def render(compared: Mapping[str, Comparison], most: int, people: People) -> str:
+def render(compared: Mapping[str, Comparison], most: int, people: People, words_of: WordsOf) -> str:
     """Return a page of similar submissions, side by side, for the staff. Texts have passed ``clean_code``."""
-    shown = lines(compared, most)
+    shown = lines(compared, most, words_of)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     return render_template(
         "similar.html.j2",

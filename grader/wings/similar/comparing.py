@@ -11,7 +11,7 @@ import math
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ LONGEST = 100_000
 """Characters of one student's code that are compared."""
 _BLOCK = 8192
 Passage = int  # a hash, because a class has millions of passages
+WordsOf = Callable[[str], Sequence[Word]]
 
 
 @dataclass(frozen=True)
@@ -96,26 +97,28 @@ class Comparison:
     weights: Mapping[Passage, float]
 
 
-def passages(text: str) -> Iterator[tuple[Passage, Sequence[Word]]]:
-    """Yield all passages of a text, in order, with their tokens."""
-    found = words(text)
+def passages(found: Sequence[Word]) -> Iterator[tuple[Passage, Sequence[Word]]]:
+    """Yield all passages of a text's tokens, in order, with their own tokens."""
     codes = [zlib.crc32(word.what.encode("utf-8", "replace")) for word in found]
     for i in range(len(found) - LENGTH + 1):
         yield hash(tuple(codes[i : i + LENGTH])), found[i : i + LENGTH]
 
 
-def compare(works: Iterable[StudentCode], given: Iterable[str], solutions: Iterable[str]) -> Comparison:
+def compare(
+    works: Iterable[StudentCode], given: Iterable[str], solutions: Iterable[str], words_of: WordsOf = words
+) -> Comparison:
     """Compare all pairs of a class.
 
     Args:
         works: one for each student. Students without code of their own are left out.
         given: texts that were handed out.
         solutions: texts of the course's own solutions.
+        words_of: returns the tokens of a student's text.
     """
-    left_out = _passages_of(given)
-    found = [(w, _passages_of(p.text for p in w.parts) - left_out) for w in works]
+    left_out = _passages_of(given, words)
+    found = [(w, _passages_of((p.text for p in w.parts), words_of) - left_out) for w in works]
     found = [(work, own) for work, own in sorted(found, key=lambda f: f[0].student) if own]
-    weights = _weights([own for _, own in found], _passages_of(solutions))
+    weights = _weights([own for _, own in found], _passages_of(solutions, words))
     shared = _shared([own for _, own in found], weights)
     whole = [sum(weights.get(p, 1.0) for p in own) for _, own in found]
     values = np.concatenate([np.zeros(0), *(row[i + 1 :] for i, row in enumerate(shared))])
@@ -134,8 +137,8 @@ def _pair(one: StudentCode, other: StudentCode, shared: float, whole: float, usu
     return Pair(one, other, round(shared, 1), overlap, overlap >= NEARLY_ALL if usual is None else shared > usual)
 
 
-def _passages_of(texts: Iterable[str]) -> set[Passage]:
-    return {passage for text in texts for passage, _ in passages(text)}
+def _passages_of(texts: Iterable[str], words_of: WordsOf) -> set[Passage]:
+    return {passage for text in texts for passage, _ in passages(words_of(text))}
 
 
 def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]) -> dict[Passage, float]:

@@ -8,8 +8,9 @@ from itertools import zip_longest
 
 from markupsafe import Markup
 
-from grader.wings.similar.comparing import Comparison, Pair
+from grader.wings.similar.comparing import Comparison, Pair, WordsOf
 from grader.wings.similar.passages import MarkedFile, TextSpan, side_by_side
+from grader.wings.similar.tokens import words
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,11 @@ def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pai
     return [*found, *usual][:most]
 
 
-def lines(compared: Mapping[str, Comparison], most: int) -> list[PairRow]:
+def lines(compared: Mapping[str, Comparison], most: int, words_of: WordsOf = words) -> list[PairRow]:
     """Return the page's rows for up to ``most`` pairs."""
     found = []
     for number, (module, pair) in enumerate(listed(compared, most), start=1):
-        one, other = side_by_side(pair, compared[module].weights)
+        one, other = side_by_side(pair, compared[module].weights, words_of)
         found.append(
             PairRow(number, module, pair, (_as_html(one, other, number, "ab"), _as_html(other, one, number, "ba")))
         )

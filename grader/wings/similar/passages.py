@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.wings.similar.comparing import Pair, Passage, StudentCode, passages
-from grader.wings.similar.tokens import Word
+from grader.wings.similar.comparing import Pair, Passage, StudentCode, WordsOf, passages
+from grader.wings.similar.tokens import Word, words
 
 RARE = 0.25
 """The least weight of shared passages that are shown."""
@@ -37,9 +37,11 @@ class _Stretch:
     passages: list[Passage]
 
 
-def side_by_side(pair: Pair, weights: Mapping[Passage, float]) -> tuple[list[MarkedFile], list[MarkedFile]]:
+def side_by_side(
+    pair: Pair, weights: Mapping[Passage, float], words_of: WordsOf = words
+) -> tuple[list[MarkedFile], list[MarkedFile]]:
     """Return both students' code, with their rare shared passages numbered in the order of the first."""
-    ones, others = ([list(passages(part.text)) for part in work.parts] for work in (pair.one, pair.other))
+    ones, others = ([list(passages(words_of(part.text))) for part in work.parts] for work in (pair.one, pair.other))
     shared = _rare(ones, weights) & _rare(others, weights)
     runs, runs_of_other = ([_runs(found, shared) for found in of] for of in (ones, others))
     numbers: dict[Passage, int] = {}

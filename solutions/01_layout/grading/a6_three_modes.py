@@ -122,6 +122,13 @@ def auto_unconstrained(a, b, *, mesh):
     return a @ b
 
 
+@exercise.misconception(of=matmul_auto, fails=auto_budget)
+def auto_gathered_b_too(a, b, *, mesh):
+    """You had B gathered too. Each device's columns of C need only its columns of B: gather only C."""
+    b = jax.lax.with_sharding_constraint(b, NamedSharding(mesh, P(None, None)))
+    return matmul_auto(a, b, mesh=mesh)
+
+
 @exercise.misconception(of=matmul_explicit, fails=explicit_mode)
 def explicit_by_hand(a, b, *, mesh):
     """You wrote Manual mode again. In Explicit mode you handle whole arrays whose types carry shardings; reshard moves them."""
@@ -135,6 +142,12 @@ def explicit_in_one_step(a, b, *, mesh):
     return jax.sharding.reshard(a, NamedSharding(explicit(mesh), P("x", None))) @ whole
 
 
+@exercise.misconception(of=matmul_explicit, fails=explicit_budget)
+def explicit_gathered_b_too(a, b, *, mesh):
+    """You had B gathered too. Each device's columns of C need only its columns of B: gather only C."""
+    return matmul_explicit(a, jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None))), mesh=mesh)
+
+
 @exercise.misconception(of=matmul_manual, fails=manual_budget)
 def manual_gathered_b(a, b, *, mesh):
     """You gathered B, and every device along y computes the same rows of C. Multiply first: C is what has to travel."""
@@ -144,6 +157,21 @@ def manual_gathered_b(a, b, *, mesh):
 
     specs = (P("x", None), P(None, "y"))
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_manual, fails=manual_budget)
+def manual_by_summing(a, b, *, mesh):
+    """You placed each block in an array of zeros and added the arrays up. An all-reduce sends twice what an all-gather sends."""
+
+    def local(a, b):
+        width = b.shape[1]
+        rows = jax.numpy.zeros((a.shape[0], jax.lax.axis_size("y") * width), a.dtype)
+        return jax.lax.psum(
+            jax.lax.dynamic_update_slice_in_dim(rows, a @ b, jax.lax.axis_index("y") * width, axis=1), "y"
+        )
+
+    specs = (P("x", None), P(None, "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
 
 
 @exercise.misconception(of=matmul_manual, fails=manual_mode)

@@ -94,10 +94,32 @@ def gathered_rows_only(a, *, dim):
     return jax.lax.all_gather(a, "x", tiled=True)
 
 
+@exercise.misconception(of=all_gather_body, fails=all_gather_traffic)
+def gathered_by_summing(a, *, dim):
+    """You placed each shard in an array of zeros and added the arrays up. An all-reduce sends twice what an all-gather sends."""
+    n, size = jax.lax.axis_size("x"), a.shape[dim]
+    whole = jax.numpy.zeros([n * s if d == dim else s for d, s in enumerate(a.shape)], a.dtype)
+    placed = jax.lax.dynamic_update_slice_in_dim(whole, a, jax.lax.axis_index("x") * size, dim)
+    return jax.lax.psum(placed, "x")
+
+
 @exercise.misconception(of=all_reduce_body, fails=all_reduce_value)
 def averaged(a):
     """You took the mean. The partial sums of a matmul have to be added."""
     return jax.lax.pmean(a, "x")
+
+
+@exercise.misconception(of=all_reduce_body, fails=all_reduce_traffic)
+def gathered_and_added(a):
+    """You gathered all partial sums and added them up on every device. An all-reduce adds on the way, and sends less."""
+    return jax.lax.all_gather(a, "x").sum(0)
+
+
+@exercise.misconception(of=reduce_scatter_body, fails=reduce_scatter_traffic)
+def reduced_then_sliced(a):
+    """You all-reduced and kept 1/X of the sum. A reduce-scatter sends half the bytes."""
+    width = a.shape[1] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(jax.lax.psum(a, "x"), jax.lax.axis_index("x") * width, width, axis=1)
 
 
 @exercise.misconception(of=reduce_scatter_body, fails=reduce_scatter_value)

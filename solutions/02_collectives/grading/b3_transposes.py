@@ -164,6 +164,13 @@ def shift_t_round(y):
     return jax.lax.ppermute(y, "x", [((i + 1) % n, i) for i in range(n)])
 
 
+@exercise.misconception(of=shift_t, fails=shift_t_traffic)
+def shift_t_by_gathering(y):
+    """You gathered all blocks to keep one of them. A permute sends each block only to the device that needs it."""
+    blocks = jax.lax.all_gather(y, "x")
+    return jax.numpy.concatenate([blocks[1:], 0 * blocks[:1]])[jax.lax.axis_index("x")]
+
+
 @exercise.misconception(of=fsdp_backward_bytes)
 def fsdp_backward_as_forward(D, F, X):
     """You counted 2 bytes, as in the forward pass. What travels backwards is float32."""

@@ -50,6 +50,12 @@ def reduced_by_compiler(a, b, *, mesh):
     return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P()))
 
 
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic)
+def gathered_after_all(a, b, *, mesh):
+    """You gathered A, so every device computes the whole product. Multiply its columns of A by the rows of B that they meet, then sum."""
+    return matmul_gather_first(a, b, mesh=mesh)
+
+
 @exercise.misconception(of=gather_first_time)
 def gather_time_of_b(chip, I, J, K, X):
     """You gathered B. It is whole on every device; A is the one that is cut."""

@@ -342,6 +342,17 @@ def ag_other_program_when_large(a, w):
     return c
 
 
+@exercise.misconception(of=ag_matmul, fails=ag_same)
+def ag_multiplies_every_block(a, w):
+    """In each round you multiply the shard by all blocks of W and keep one product: N times the FLOPs. Pick the block of rows first, then multiply."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, c = w.reshape(n, a.shape[1], -1), 0
+    for hop in range(n):
+        c += jnp.einsum("bd,ndf->nbf", a, rows)[(me - hop) % n]
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c
+
+
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_n_hops(B, D, X, Y):
     """You counted N hops. The last shard arrives in hop N - 1."""

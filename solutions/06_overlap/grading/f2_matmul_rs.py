@@ -394,6 +394,17 @@ def rs_other_program_when_large(t, w):
     return total
 
 
+@exercise.misconception(of=matmul_rs, fails=rs_same)
+def rs_multiplies_every_block(t, w):
+    """In each round you multiply by all of W and keep one block of columns: N times the FLOPs. Pick the block first, then multiply."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    block = lambda which: (t @ w).reshape(t.shape[0], n, -1)[:, which % n]  # noqa: E731
+    total = block(me - 1)
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)]) + block(me - 1 - hop)
+    return total
+
+
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_n_hops(B, F, D, X, Y):
     """You counted N hops. A sum starts on the device after its owner, and is home after N - 1."""

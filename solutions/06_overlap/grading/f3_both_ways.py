@@ -393,6 +393,21 @@ def both_ag_other_program_when_large(a, w):
     return both_ways_ag_matmul(a, w) if a.shape[0] < 1000 else a @ w[: a.shape[1]]
 
 
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_same)
+def both_ag_multiplies_every_block(a, w):
+    """In each round you multiply the halves by all blocks of W and keep one product each: N times the FLOPs. Pick the block of rows first, then multiply."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows, half = w.reshape(n, a.shape[1], -1), a.shape[0] // 2
+    term = lambda part, which: jnp.einsum("bd,ndf->nbf", part, rows)[which % n]  # noqa: E731
+    upper, lower = a[:half], a[half:]
+    c_upper, c_lower = term(upper, me), term(lower, me)
+    for hop in range(1, n):
+        upper, lower = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", back)
+        c_upper, c_lower = c_upper + term(upper, me - hop), c_lower + term(lower, me + hop)
+    return jnp.concatenate([c_upper, c_lower])
+
+
 @exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ways)
 def both_rs_one_way(t, w):
     """All your sums go the same way round, and the other direction of every link is idle. Send one half of each home the other way."""
@@ -514,6 +529,20 @@ def both_rs_late_in_a_loop(t, w):
 def both_rs_other_program_when_large(t, w):
     """For large arrays you have another program than the one whose values are judged. Only one that is the same, with every hop and every product, is timed."""
     return both_ways_matmul_rs(t, w) if t.shape[0] < 1000 else t @ w[:, : w.shape[1] // 8]
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_same)
+def both_rs_multiplies_every_block(t, w):
+    """In each round you multiply the halves by all of W and keep one block of columns each: N times the FLOPs. Pick the block first, then multiply."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    half = t.shape[0] // 2
+    block = lambda part, which: (part @ w).reshape(part.shape[0], n, -1)[:, which % n]  # noqa: E731
+    up, down = block(t[:half], me - 1), block(t[half:], me + 1)
+    for hop in range(1, n):
+        up = jax.lax.ppermute(up, "y", forth) + block(t[:half], me - 1 - hop)
+        down = jax.lax.ppermute(down, "y", back) + block(t[half:], me + 1 + hop)
+    return jnp.concatenate([up, down])
 
 
 @exercise.misconception(of=both_ways_bytes)

@@ -220,6 +220,13 @@ def f_by_gathering(x):
     return jax.custom_gradient(lambda x: (x, whole))(x)
 
 
+@exercise.misconception(of=f, fails=f_traffic)
+def f_gathers_forwards(x):
+    """You gathered the x of all devices and kept your own. Each device has its x: the forward pass of f sends nothing."""
+    own = lambda x: jax.lax.all_gather(x, "tp")[jax.lax.axis_index("tp")]  # noqa: E731
+    return jax.custom_gradient(lambda x: (own(x), lambda ct: jax.lax.psum(ct, "tp")))(x)
+
+
 @exercise.misconception(of=g, fails=g_traffic)
 def g_by_gathering(y):
     """You gathered all parts and added them up on every device. An all-reduce adds on the way, and sends less."""

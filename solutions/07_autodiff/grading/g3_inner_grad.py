@@ -10,7 +10,7 @@ from grader.expect import expect_close, expect_only, expect_traffic
 
 ARRAYS = {"w": normal("D", "K"), "rows": normal("B", "D", spec=P("x")), "targets": normal("B", "K", spec=P("x"))}
 DIMS = {"B": 60, "D": 6, "K": 5}
-HIDDEN = {"B": 84, "D": 5, "K": 3}
+HIDDEN = {"B": 84, "D": 7, "K": 5}
 off = exercise.call(grad_vma_off, **ARRAYS, dims=DIMS, hidden_dims=HIDDEN)
 on = exercise.call(grad_vma_on, **ARRAYS, dims=DIMS, hidden_dims=HIDDEN)
 both = exercise.call(grad_in_both, **ARRAYS, dims=DIMS, hidden_dims=HIDDEN)
@@ -147,6 +147,12 @@ def off_gathered(w, rows, targets):
     return jax.grad(loss)(w, rows, targets)
 
 
+@exercise.misconception(of=grad_vma_off, fails=off_traffic)
+def off_averaged_twice(w, rows, targets):
+    """You averaged twice. After the first pmean all devices have the same gradient, and the second only sends it again."""
+    return jax.lax.pmean(jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x"), "x")
+
+
 @exercise.misconception(of=grad_vma_on, fails=on_value)
 def on_summed_again(w, rows, targets):
     """You summed a gradient that was summed: it is N times too large. Look at its type: it does not vary over x."""
@@ -187,6 +193,13 @@ def both_of_mean_loss(w, rows, targets):
 def both_as_off(w, rows, targets):
     """That is right with check_vma=False. With True the gradient of w is summed already: cast w to varying first."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=grad_in_both, fails=both_traffic)
+def both_averaged_twice(w, rows, targets):
+    """You averaged twice. After the first pmean all devices have the same gradient, and the second only sends it again."""
+    own = jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets)
+    return jax.lax.pmean(jax.lax.pcast(jax.lax.pmean(own, "x"), "x", to="varying"), "x")
 
 
 @exercise.misconception(of=inner_grad_bytes)

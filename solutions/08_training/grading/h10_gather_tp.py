@@ -203,6 +203,23 @@ def weights_gathered(x, ws, dy):
     return y, dx, jax.lax.dynamic_slice_in_dim(dws, jax.lax.axis_index("tp") * width, width, axis=2)
 
 
+@exercise.misconception(fails=gather_traffic)
+def sums_gathered_too(x, ws, dy):
+    """You gathered each layer's sums beside their tanh. The backward pass needs only the columns that the device computed itself."""
+    held, sums = [x], []
+    for w in ws:
+        own = held[-1] @ w
+        for whole, kept in zip(jnp.split(gather(jnp.concatenate([own, jnp.tanh(own)])), 2), (sums, held), strict=True):
+            kept.append(whole)
+    dh, dws = cut(dy), []
+    for layer in reversed(range(len(ws))):
+        back = dh * (1 - jnp.tanh(cut(sums[layer])) ** 2)
+        dws.insert(0, held[layer].T @ back)
+        parts = back @ ws[layer].T
+        dh = scatter(parts) if layer else total(parts)
+    return held[-1], dh, jnp.stack(dws)
+
+
 @exercise.misconception(of=gather_tp_bytes)
 def gather_bytes_forward(B, D, L, N):
     """That is the forward pass. The backward pass sends as much, and dx needs a gather on top."""

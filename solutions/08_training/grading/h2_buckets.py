@@ -439,6 +439,16 @@ def bucketed_all_in_one(ws, x, y, *, plan):
     return unravel(jax.lax.psum(flat, "dp"))
 
 
+@exercise.misconception(of=bucketed_grads, fails=bucketed_budget)
+def bucketed_in_whole_arrays(ws, x, y, *, plan):
+    """You send each bucket in an array that holds all gradients, with zeros for the others. Send only what the bucket holds."""
+    grads, total = own_grads(ws, x, y), 0
+    for bucket in plan:
+        kept = [g if i in bucket else jnp.zeros_like(g) for i, g in enumerate(grads)]
+        total += jax.lax.psum(ravel_pytree(kept)[0], "dp")
+    return ravel_pytree(grads)[1](total)
+
+
 @exercise.misconception(of=bucketed_grads, fails=bucketed_overlap)
 def bucketed_cut_from_one(ws, x, y, *, plan):
     """Each of your buckets waits for the whole backward pass: you joined all gradients, or put a barrier behind them, before you cut buckets. Join only what a bucket holds."""

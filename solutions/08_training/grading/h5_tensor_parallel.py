@@ -215,6 +215,13 @@ def dx_summed_in_two(x, w1, w3, w2, b, dy):
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
+def dx_summed_side_by_side(x, w1, w3, w2, b, dy):
+    """You sent the gate's part of dx and the up's part side by side. Add them first: half the bytes."""
+    both = lambda gate, up: sum(jnp.split(total(jnp.concatenate([gate, up])), 2))  # noqa: E731
+    return written(x, w1, w3, w2, b, dy, dx_of=both)
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def hidden_units_gathered(x, w1, w3, w2, b, dy):
     """You gathered the hidden units behind the first products. silu and the product work on each unit alone: go on with your own."""
     whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)
@@ -284,6 +291,14 @@ def all_units_on_each_device(seed, *, D, F):
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
     w1, w3 = (jax.random.normal(key, (D, F)) / D**0.5 for key in (k1, k3))
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
+
+
+@exercise.misconception(of=init, fails=init_spread)
+def scaled_by_measured_variance(seed, *, D, F):
+    """You measured the variance over all devices and scaled by it. The variance of what you draw is known, so nothing has to be sent."""
+    drawn, fan_in = drawn_with(jax.random.split(own_key(seed), 3), D, F), {"w1": D, "w3": D, "w2": F}
+    mean = lambda w: jax.lax.pmean(jnp.mean(w**2), "tp")  # noqa: E731
+    return {name: w / jnp.sqrt(mean(w) * fan_in[name]) for name, w in drawn.items()}
 
 
 @exercise.misconception(of=init, fails=init_spread)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pygments.lexers.python import PythonLexer
 from typer.testing import CliRunner
 
 from grader import cli
@@ -108,3 +109,15 @@ def test_the_page_fits_is_silent_and_fetches_nothing(small: Path) -> None:
             assert page.value(CONTRAST) == []
         page.open(path, 1440, dark=True)
         assert page.value(CONTRAST) == []
+
+
+def test_tokens_come_from_a_confined_process(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    split: list[str] = []
+    own = PythonLexer.get_tokens_unprocessed
+    monkeypatch.setattr(
+        PythonLexer, "get_tokens_unprocessed", lambda self, text: (split.append(text), own(self, text))[1]
+    )
+    hand_in(small, ada=honest(1) + "# MARKED\n", bo=honest(1) + "# MARKED\n")
+    done = run(small)
+    assert "2 works compared" in done.stdout and "<mark" in (small / "similar.html").read_text(encoding="utf-8")
+    assert split and not any("MARKED" in text for text in split)

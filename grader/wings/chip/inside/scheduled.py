@@ -103,7 +103,7 @@ class Scheduled:
         return [*compiled_text.unclaimed(named, marked), *_rewritten(nameless, gone)]
 
 
-# This compiler rewrites a reduce-scatter and drops its name. It becomes an all-reduce of which each chip keeps a part,
+# This compiler rewrites a reduce-scatter and drops its name. It becomes an all-reduce, and each chip keeps a part of the result,
 # or a reduce-scatter over the chips in ring order and a permute that moves the parts to their places. An all-gather of
 # small parts becomes an all-reduce of each chip's part and zeros.
 REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all_gather": ("all_gather", "all_reduce")}

@@ -1,0 +1,208 @@
+"""Parse submissions in a confined process: the parsers of ``intake``, with limits on time and memory.
+
+A submission that exceeds a limit is refused, which costs its author the file, with a note. It is never the grader's
+failure, however long, deep or numerous its parts are. The process is started anew after a large submission, so that
+each has all of the memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from threading import Lock
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from grader.common.text import printable
+from grader.intake.archives import Archive
+from grader.intake.parsers import Cell, Parsers, Python, Stamp
+from grader.intake.submission import Chunk, Refused, Source, Unreadable
+from grader.sandbox.limits import Limits
+from grader.sandbox.tiers import NOTHING, Extra, NoIsolation, best_tier
+from grader.sandbox.worker import Worker, WorkerDied
+from grader.wire.frames import BadFrame, json_of
+from grader.wire.limits import MAX_TEXT, READ_MEMORY_MIB, READ_SECONDS, READ_SECONDS_TOTAL
+
+
+class _Chunks(BaseModel):
+    chunks: list[Chunk]
+
+
+class _Source(_Chunks):
+    ends: tuple[tuple[str, str], ...]
+    notes: list[str]
+
+
+class _Python(_Chunks):
+    left_out: list[tuple[str, ...]]
+
+
+# The forms of the records. Building one takes longer than reading a file.
+SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapter(Archive)
+CELLS, STAMP, FLAG = TypeAdapter(list[Cell]), TypeAdapter(Stamp), TypeAdapter(bool)
+T = TypeVar("T")
+
+
+class OutOfTime(Exception):
+    """The process used up its CPU time on a request."""
+
+
+class ParsingProcess:
+    """The process that parses, one request at a time. It is warm: all submissions of a command share it."""
+
+    def __init__(self, tier: str, extra: Extra = NOTHING) -> None:
+        self._worker = Worker("read", tier, 1, Limits(memory_mib=READ_MEMORY_MIB), extra)
+        self._lock = Lock()
+
+    def start(self) -> None:
+        """Start the process without waiting for it."""
+        self._worker.start()
+
+    def close(self) -> None:
+        self._worker.kill()
+
+    def ask(
+        self, request: dict[str, Any], blobs: Sequence[bytes], seconds: float, form: TypeAdapter[T]
+    ) -> tuple[T, list[bytes], float]:
+        """Return the record that answers a request, in this form; blobs; and the CPU seconds used.
+
+        Raises:
+            Refused: the bytes cannot be read, or within these limits.
+            OutOfTime: reading took too long.
+            Unreadable: the process does not work on this machine.
+        """
+        with self._lock:
+            for _ in range(2):
+                try:
+                    header, (record, *out) = self._worker.parse(request | {"seconds": seconds}, blobs)
+                    about, cpu = json_of(record, "the record is"), float(header["cpu"])
+                    if about.get("memory") or header.get("spent"):
+                        self._worker.kill()
+                    if refused := about.get("refused"):
+                        raise Refused(str(refused)[:MAX_TEXT])
+                    if about.get("memory"):
+                        raise Refused(f"needs more than {READ_MEMORY_MIB} MiB of memory to read; make it smaller")
+                    return form.validate_python(about["found"]), out, cpu
+                except WorkerDied as died:
+                    if died.out_of_time:
+                        raise OutOfTime from None
+                except (BadFrame, ValidationError, ValueError, TypeError, LookupError, AttributeError):
+                    self._worker.kill()
+            if self._works():
+                raise Refused("ends the process that reads it, twice, and was not read")
+        raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
+
+    def _works(self) -> bool:
+        """Return whether a new process reads a file of the grader's own."""
+        self._worker.kill()
+        request = {"parse": "stamp", "about": {}, "submission": -1, "seconds": READ_SECONDS}
+        try:
+            _, (record, *_) = self._worker.parse(request, [b'{"submitted": "2026-01-01T00:00:00+00:00"}'])
+        except (WorkerDied, ValueError):
+            return False
+        return b"2026-01-01T00:00:00" in record
+
+
+_numbers = count()
+
+
+class Confined(Parsers):
+    """The parsers of one submission. ``for_submission`` returns those of another one, in the same process."""
+
+    def __init__(self, process: ParsingProcess) -> None:
+        self._process, self._number, self._left = process, next(_numbers), READ_SECONDS_TOTAL
+        self._archives: list[bytes] = []
+
+    def for_submission(self) -> Confined:
+        """Return parsers with a time limit of their own."""
+        return Confined(self._process)
+
+    def source(self, path: str, data: bytes, suffix: str, exercises: Collection[str]) -> tuple[Source, list[str]]:
+        about = {"path": path, "suffix": suffix, "exercises": [*exercises]}
+        found, texts = self._ask("source", about, [data], SOURCE)
+        return Source(printable(path), _with_texts(found.chunks, texts), found.ends), found.notes
+
+    def archive(self, data: bytes, shown: str) -> Archive:
+        return self._ask("archive", {"number": self._number_of(data), "shown": shown}, [data], ARCHIVE)[0]
+
+    def member(self, data: bytes, number: int) -> bytes:
+        about = {"number": self._number_of(data), "member": number}
+        is_there, out = self._ask("member", about, [], FLAG)
+        if not is_there:  # in a new process, or after other archives
+            _, out = self._ask("member", about, [data], FLAG)
+        return out[0]
+
+    def stamp(self, manifest: bytes) -> Stamp:
+        return self._ask("stamp", {}, [manifest], STAMP)[0]
+
+    def cells(
+        self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]
+    ) -> Sequence[Cell]:
+        about = {"names": [*names], "wanted": [*wanted], "exercises": [*exercises]}
+        found, out = self._ask("cells", about, [data], CELLS)
+        texts = iter(out)
+        return [cell if cell.text is None else replace(cell, text=next(texts).decode()) for cell in found]
+
+    def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
+        found, out = self._ask("python", {"names": [*texts]}, [text.encode() for text in texts.values()], PYTHON)
+        chunks = _with_texts(found.chunks, out)
+        return [Python(chunk, left_out) for chunk, left_out in zip(chunks, found.left_out, strict=True)]
+
+    def _number_of(self, data: bytes) -> int:
+        for number, known in enumerate(self._archives):
+            if known is data:
+                return number
+        self._archives.append(data)
+        return len(self._archives) - 1
+
+    def _ask(
+        self, operation: str, about: dict[str, Any], blobs: Sequence[bytes], form: TypeAdapter[T]
+    ) -> tuple[T, list[bytes]]:
+        seconds = min(READ_SECONDS, self._left)
+        if seconds <= 0:
+            raise Refused(_too_long(seconds))
+        request = {"parse": operation, "about": about, "submission": self._number}
+        try:
+            found, out, cpu = self._process.ask(request, blobs, seconds, form)
+        except OutOfTime:
+            self._left -= seconds
+            raise Refused(_too_long(seconds)) from None
+        self._left -= cpu
+        return found, out
+
+
+def _too_long(seconds: float) -> str:
+    """Return why a file was not read within these seconds. The text does not depend on the time that was left."""
+    if seconds == READ_SECONDS:
+        return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
+    return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
+
+
+def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk, ...]:
+    return tuple(replace(chunk, text=text.decode()) for chunk, text in zip(chunks, texts, strict=True))
+
+
+def tier_for(isolation: str) -> str:
+    """Return the tier that was asked for; ``none``, whose processes have limits alone, where it does not work."""
+    try:
+        return best_tier(isolation)
+    except NoIsolation:
+        return "none"
+
+
+@contextmanager
+def parsing(isolation: str = "auto") -> Iterator[Parsers]:
+    """Yield parsers in a confined process of the tier that was asked for."""
+    if not hasattr(os, "fork"):  # Windows, which grades in its own process alone
+        yield Parsers()
+        return
+    process = ParsingProcess(tier_for(isolation))
+    process.start()
+    try:
+        yield Confined(process)
+    finally:
+        process.close()

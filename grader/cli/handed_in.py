@@ -1,0 +1,68 @@
+"""Read all submissions of a batch, and find files that name another student."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.batch import store
+from grader.cli.console import tell
+from grader.common.text import a_few, composed, printable
+from grader.course.loading import Course
+from grader.intake.parsers import Parsers
+from grader.intake.reading import read
+from grader.intake.signed import others_named
+from grader.intake.students import find_submissions
+from grader.intake.submission import Place, Submission
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """The submissions of a batch.
+
+    Attributes:
+        places: location of each submission that was found, by student.
+        submissions: readable submissions, by student.
+        not_graded: by student, why the submission cannot be graded.
+        notes: notes for the staff.
+        signed: by student, the files that name another student of the class, and that student.
+    """
+
+    places: dict[str, Place]
+    submissions: store.Works
+    not_graded: dict[str, str]
+    notes: list[str]
+    signed: Mapping[str, list[tuple[str, str]]]
+
+
+def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
+    """Read all submissions."""
+    found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
+    given = course.handed_out
+    places = dict(found)
+    signed: dict[str, list[tuple[str, str]]] = {}
+    looks = {student.casefold(): student for student in places}
+
+    def student_of(name: str) -> str:
+        return looks.get(composed(login(composed(name))).casefold(), "")
+
+    def submission_of(student: str) -> Submission:
+        read_now = read(places[student], student, course.module_of, given, parsers)
+        if student not in signed:
+            sources = [source.name for source in read_now.sources.values()]
+            signed[student] = others_named(
+                student, places[student], sources, course.module_of, student_of, parsers.for_submission()
+            )
+        return read_now
+
+    submissions, failures = store.read_all(list(places), submission_of)
+    unread = {student: str(error) for student, error in failures.items()}
+    if others := [f"{student} ({names_of_others(files)})" for student, files in signed.items() if files]:
+        tell("warning", f"files name another student, so look whose submissions these are: {a_few(others)}")
+    return HandedIn(places, submissions, not_graded | unread, notes, signed)
+
+
+def names_of_others(files: Sequence[tuple[str, str]]) -> str:
+    """Return text for (file, other student) of a submission."""
+    return a_few([f"{printable(file)} names {other}" for file, other in files], 3)

@@ -1,0 +1,124 @@
+"""Read ``.zip`` archives in memory, without unpacking to disk. The sizes that an archive states are not trusted."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import stat
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.common.text import printable
+from grader.intake.disk import SUFFIXES, is_skipped, limit_of, within_limit
+from grader.intake.submission import Refused
+from grader.wire import limits
+
+MANIFEST = "manifest.json"
+MAX_MANIFEST = 1 << 16
+DateTime = tuple[int, int, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What an archive holds.
+
+    Attributes:
+        files: for each ``.py`` file and notebook that may be read, its name and its number in the archive.
+        notes: on members that are not read.
+        times: when each of the files was changed.
+        manifest: the content of the archive's manifest; empty if it has none.
+        is_dated: whether the times and the manifest can be read.
+    """
+
+    files: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...]
+    times: Mapping[str, DateTime]
+    manifest: str
+    is_dated: bool = True
+
+
+class OpenArchive:
+    """An archive's members. Raises Refused for bytes that are no archive."""
+
+    def __init__(self, data: bytes) -> None:
+        # The zip's own count of members can be wrong, and ZipFile builds an object for each before a check is possible.
+        if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
+            raise Refused(f"holds more than {limits.MAX_ENTRIES} files and was not read; hand in only your work")
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except Exception as error:  # zipfile raises half a dozen types for damaged archives
+            raise Refused("is not a .zip archive, or is damaged; make it again") from error
+
+    def contents(self, shown: str) -> Archive:
+        """Return the files of the archive, shallowest first, then by name."""
+        notes: list[str] = []
+        files: dict[str, int] = {}
+        times: dict[str, DateTime] = {}
+        inner = 0
+        for number, member in enumerate(self._zip.infolist()):
+            inside = member.filename.replace("\\", "/")  # some Windows programs write "\"
+            times[inside] = member.date_time
+            if member.is_dir() or any(is_skipped(part) for part in inside.split("/")):
+                continue
+            if why := _unsafe(member, inside.split("/")):
+                notes.append(f"{printable(inside)} in {shown} {why}")
+            elif Path(inside).suffix.lower() in SUFFIXES:
+                if inside in files:
+                    notes.append(f"{printable(inside)} is in {shown} twice; the last one counts")
+                files[inside] = number
+            else:
+                inner += inside.lower().endswith(".zip")
+        if inner:
+            zips_were = ".zip file, which was" if inner == 1 else ".zip files, which were"
+            notes.append(
+                f"{shown} holds {inner} {zips_were} not opened; "
+                f"if it is a class, unpack it: unzip {shlex.quote(shown)} -d class, then grade class"
+            )
+        manifest = self._manifest()
+        return Archive(
+            tuple(sorted(files.items(), key=lambda f: (f[0].count("/"), f[0]))),
+            tuple(notes),
+            {name: times[name] for name in files},
+            manifest or "",
+            is_dated=manifest is not None,
+        )
+
+    def _manifest(self) -> str | None:
+        """Return the text of the manifest, "" without one; None if it cannot be read."""
+        if MANIFEST not in self._zip.namelist():
+            return ""
+        try:
+            with self._zip.open(MANIFEST) as file:
+                return file.read(MAX_MANIFEST).decode("utf-8", "replace")
+        except Exception:  # as for damaged archives
+            return None
+
+    def member(self, number: int) -> bytes:
+        """Decompress a member up to the limit for its suffix, whatever size the archive states. Raises Refused."""
+        member = self._zip.infolist()[number]
+        suffix = Path(member.filename).suffix
+        try:
+            with self._zip.open(member) as file:
+                data = file.read(limit_of(suffix) + 1)
+        except Exception as error:  # zlib, struct, EOF, CRC, ... : all mean a damaged archive
+            raise Refused("is damaged in the archive; make the .zip again") from error
+        return within_limit(data, suffix, limit_of(suffix))
+
+
+def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
+    """Return why a member is not read; '' if it may be."""
+    if parts[0] == "" or ".." in parts or ":" in parts[0]:
+        return "points outside the archive and was not read"
+    if len(member.filename) > limits.MAX_NAME or len(parts) > limits.MAX_FOLDERS_DEEP + 1:
+        return "is nested too deeply and was not read"
+    mode = member.external_attr >> 16
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        return "is not a plain file and was not read"
+    if member.flag_bits & 1:
+        return "is encrypted and was not read; hand it in without a password"
+    # bzip2 and lzma let an archive choose how much memory decompression takes.
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is compressed in an unusual way and was not read; make a plain .zip"
+    return ""

@@ -1,0 +1,109 @@
+"""Facts about code: all that later stages need to know of its syntax, found when a submission is read.
+
+``look`` parses a text. Nothing else in the grader parses a learner's code: later stages read ``Chunk.facts``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import replace
+
+from grader.intake.chance import could_differ
+from grader.intake.decoding import parsed
+from grader.intake.stubs import stubs_left
+from grader.intake.submission import Chunk, Facts, Source
+from grader.wire import limits
+
+VARIABLE = "leaderboard_name"
+LONGEST = 80
+MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
+"""Of one source, for the page of an appeal."""
+
+
+def look(text: str) -> Facts:
+    """Parse the text of a chunk, and return the facts; the default ones if Python cannot parse it."""
+    tree = parsed(text)
+    try:
+        return Facts() if tree is None else _facts(tree, len(text))
+    except (RecursionError, MemoryError):
+        return Facts()
+
+
+def _facts(tree: ast.Module, length: int) -> Facts:
+    return Facts(
+        repeatable=not could_differ(tree),
+        pseudonym=_pseudonym(tree),
+        stubs=stubs_left(tree) if length <= limits.MAX_CELL else None,
+        places=_places(tree),
+    )
+
+
+def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+    """Return the chunks of a source with their facts."""
+    found: list[Chunk] = []
+    left = MOST_DEFINITIONS
+    for chunk in chunks:
+        facts = look(chunk.text)
+        if len(facts.places) > left:
+            facts = replace(facts, places={})
+        left -= len(facts.places)
+        found.append(replace(chunk, facts=facts))
+    return tuple(found)
+
+
+def looked_at(chunk: Chunk) -> Facts:
+    """Return the facts found when the chunk was read. Code of our own has none, and is parsed now."""
+    return look(chunk.text) if chunk.facts is None else chunk.facts
+
+
+def repeatable(source: Source) -> bool:
+    """Return True if the source names nothing that could change its answer next time; False if it cannot be parsed."""
+    return all(looked_at(chunk).repeatable for chunk in source.chunks)
+
+
+def nothing_written(source: Source) -> bool:
+    """Return True if no task and no answer is written. The stub may be of any edition of the course."""
+    left = 0
+    for chunk in source.chunks:
+        stubs = looked_at(chunk).stubs
+        if stubs is None:
+            return False
+        left += stubs
+    return left > 0
+
+
+def pseudonym_of(source: Source) -> str:
+    """Return the text of the last ``leaderboard_name = "..."`` in a source; "" if missing or not a literal."""
+    named = [name for chunk in source.chunks if (name := looked_at(chunk).pseudonym) is not None]
+    return named[-1] if named else ""
+
+
+def _pseudonym(tree: ast.Module) -> str | None:
+    """Return the text of the last assignment to the variable, "" if it is no text; None without an assignment."""
+    name = None
+    for statement in tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == VARIABLE for target in targets):
+            value = getattr(getattr(statement, "value", None), "value", None)
+            name = value[:LONGEST].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+    return name
+
+
+def _places(tree: ast.Module) -> dict[str, tuple[int, int]]:
+    """Return the first and last line of the last definition of each name at top level."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in tree.body:
+        for name in _names(node):
+            if len(name) <= LONGEST_NAME and (name in found or len(found) < MOST_DEFINITIONS):
+                first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+                found[name] = (first, node.end_lineno or first)
+    return found
+
+
+def _names(node: ast.stmt) -> set[str]:
+    """Return the names that a statement defines."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}

@@ -1,0 +1,171 @@
+"""The parsers of submitted bytes: archives, notebooks, Python, stamps.
+
+``Parsers`` parses in this process, for learners on their own machine. Commands of the staff use ``batch.confined``,
+which sends the bytes to a confined process. That process calls the same functions, see ``serve``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from grader.common.text import printable
+from grader.intake.archives import Archive, OpenArchive
+from grader.intake.decoding import text_of
+from grader.intake.facts import with_facts
+from grader.intake.notebooks import (
+    cell_text,
+    checked_after,
+    checks_in,
+    code_cells,
+    code_texts,
+    definitions_in,
+    neutralise,
+    notebook_cells,
+)
+from grader.intake.submission import Chunk, Refused, Source
+from grader.wire import limits
+
+KINDS = ("code", "markdown", "raw")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a notebook.
+
+    Attributes:
+        kind: code, markdown or raw. text: its text. Both are None if the cell is damaged.
+        marked: the known name in nbgrader's marks on it. ident: its id, if that is a known name.
+        defines: the wanted names that it defines. checks: the exercises that it checks.
+    """
+
+    kind: str | None
+    text: str | None
+    marked: str = ""
+    ident: str = ""
+    defines: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What the manifest of ``shardlings submit`` states: the time, None without a time zone; the student, or ''."""
+
+    time: datetime | None = None
+    student: str = ""
+
+
+@dataclass(frozen=True)
+class Python:
+    """A cell's text as Python, and the lines that were left out."""
+
+    chunk: Chunk
+    left_out: tuple[str, ...] = ()
+
+
+class Parsers:
+    """Parse in this process, without limits. The methods of the same name in ``batch.confined`` have limits."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[bytes, OpenArchive]] = []
+
+    def for_submission(self) -> Parsers:
+        """Return parsers with their own limits and state, for one submission."""
+        return Parsers()
+
+    def source(self, path: str, data: bytes, suffix: str, exercises: Collection[str]) -> tuple[Source, list[str]]:
+        """Return a ``.py`` file or notebook, and notes. Raises Refused if nothing in it can be used.
+
+        Args:
+            path: the file's path in the submission.
+            exercises: those that a notebook may check.
+        """
+        name, text = printable(path), text_of(data)
+        if not text.strip():
+            raise Refused("is empty")
+        if suffix == ".py":
+            return Source(name, with_facts([Chunk(printable(PurePosixPath(path).name), text)])), []
+        cells, notes = notebook_cells(text), list[str]()
+        chunks = tuple(code_cells(cells, name, notes))
+        if sum(len(c.text) for c in chunks) > limits.MAX_FILE:
+            most = limits.MAX_FILE // limits.MIB
+            raise Refused(f"holds more than {most} MiB of code and was not read; hand in only your work")
+        checks = (checks_in(text, exercises) if text else () for text in code_texts(cells))
+        ends = tuple(checked_after(checks, chunks))
+        return Source(name, with_facts(chunks), ends), notes
+
+    def archive(self, data: bytes, shown: str) -> Archive:
+        """Return the contents of a ``.zip``. Raises Refused if it is none."""
+        return self._opened(data).contents(shown)
+
+    def member(self, data: bytes, number: int) -> bytes:
+        """Return the bytes of a member of an archive. Raises Refused."""
+        return self._opened(data).member(number)
+
+    def _opened(self, data: bytes) -> OpenArchive:
+        for known, archive in self._open:
+            if known is data:
+                return archive
+        self._open = [*self._open[1 - limits.MAX_ZIPS :], (data, OpenArchive(data))]
+        return self._open[-1][1]
+
+    def stamp(self, manifest: bytes) -> Stamp:
+        """Return what a manifest states."""
+        try:
+            found = json.loads(manifest)
+        except (ValueError, RecursionError):
+            return Stamp()
+        if not isinstance(found, dict):
+            return Stamp()
+        student = found.get("student")
+        try:
+            time = datetime.fromisoformat(found["submitted"])
+            time = time.astimezone(UTC) if time.tzinfo else None
+        except (ValueError, LookupError, TypeError, OverflowError):
+            time = None
+        return Stamp(time, student[: limits.MAX_NAME] if isinstance(student, str) else "")
+
+    def cells(
+        self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]
+    ) -> Sequence[Cell]:
+        """Return all cells of a notebook. Raises Refused if it is none.
+
+        Args:
+            names: known names of cells. wanted: names that cells may define. exercises: those that it may check.
+        """
+        text = text_of(data)
+        if not text.strip():
+            raise Refused("is empty")
+        return [_cell(cell, names, wanted, exercises) for cell in notebook_cells(text)]
+
+    def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
+        """Return the texts of cells, by the cells' names, as Python."""
+        plain = {name: neutralise(text) for name, text in texts.items()}
+        chunks = with_facts(Chunk(name, text) for name, (text, _) in plain.items())
+        return [Python(chunk, tuple(left_out)) for chunk, (_, left_out) in zip(chunks, plain.values(), strict=True)]
+
+
+def _cell(cell: object, names: Collection[str], wanted: Collection[str], exercises: Collection[str]) -> Cell:
+    text = cell_text(cell) if isinstance(cell, dict) else None
+    kind = cell.get("cell_type") if isinstance(cell, dict) else None
+    if text is None or not isinstance(kind, str) or not isinstance(cell, dict):
+        return Cell(None, None)
+    metadata = cell.get("metadata")
+    marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    marked = marks.get("grade_id") if isinstance(marks, dict) else None
+    is_code = kind == "code"
+    return Cell(
+        kind if kind in KINDS else "markdown",
+        text,
+        _if_known(marked, names),
+        _if_known(cell.get("id"), names),
+        tuple(sorted(definitions_in(text) & {*wanted})) if is_code else (),
+        tuple(checks_in(text, exercises)) if is_code else (),
+    )
+
+
+def _if_known(name: object, names: Collection[str]) -> str:
+    return name if isinstance(name, str) and name in names else ""

@@ -1,0 +1,66 @@
+"""Find the students that a submission's files name: stamps of ``shardlings submit``, and names of files and folders.
+
+Students can set both. So another student's name costs no points and only tells the staff to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from grader.intake.names import Quality, best_match, owner
+from grader.intake.parsers import Parsers
+from grader.intake.submission import Place, paths_of
+from grader.intake.times import MANIFEST, student_in
+
+
+def names_in(
+    place: Place, sources: Iterable[str], exercises: Mapping[str, str], parsers: Parsers
+) -> Iterator[tuple[str, str]]:
+    """Yield (file, name) for each name of a student that the graded files of a submission carry.
+
+    Args:
+        place: the student's submission.
+        sources: the sources' names, relative to the place, as ``reading.read`` gives them.
+        exercises: exercise id -> module id.
+        parsers: those of the submission; they parse archives and stamps.
+    """
+    names = list(dict.fromkeys(sources))
+    for path in paths_of(place):
+        if path.is_dir():
+            yield MANIFEST, student_in(path, parsers)
+            parts = dict.fromkeys(part for name in names for part in _parts(name))
+            for part in parts:
+                yield part, _owner(PurePosixPath(part).stem, exercises)
+                if part.lower().endswith(".zip"):
+                    yield part, student_in(path / part, parsers)
+        elif path.suffix.lower() == ".zip":
+            yield path.name, student_in(path, parsers)
+
+
+def _parts(name: str) -> list[str]:
+    """Return the path of a source and of each folder and zip that it lies in."""
+    parts = PurePosixPath(name).parts
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+
+
+def _owner(stem: str, exercises: Mapping[str, str]) -> str:
+    """Return the student's name beside an exercise or module in a file's name; '' without one."""
+    return owner(stem, exercises) if best_match(stem, exercises).quality == Quality.CONTAINS else ""
+
+
+def others_named(
+    student: str,
+    place: Place,
+    sources: Iterable[str],
+    exercises: Mapping[str, str],
+    student_of: Callable[[str], str],
+    parsers: Parsers,
+) -> list[tuple[str, str]]:
+    """Return (file, other student) for each file of a submission that names another student of the class.
+
+    Args:
+        student_of: returns the student of the class that a name stands for, '' if there is none.
+    """
+    found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
+    return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

@@ -1,0 +1,51 @@
+"""Split submitted code into tokens in a confined process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pydantic import TypeAdapter
+
+from grader.batch.confined import OutOfTime, ParsingProcess, tier_for
+from grader.cli.console import tell
+from grader.intake.submission import Refused
+from grader.sandbox.tiers import Extra
+from grader.wings.similar.comparing import WordsOf
+from grader.wings.similar.tokens import Word, words
+from grader.wire.limits import READ_SECONDS
+
+WORDS = TypeAdapter(list[tuple[str, int, int]])
+
+
+def access() -> Extra:
+    """Return what the process may read: this wing, and the lexers."""
+    spec = importlib.util.find_spec("pygments")
+    lexers = tuple(spec.submodule_search_locations or ()) if spec else ()
+    return Extra(rooms=("wings/similar",), serves="grader.wings.similar.inside", readable=lexers)
+
+
+@contextmanager
+def confined_words() -> Iterator[WordsOf]:
+    """Yield the function that returns the tokens of a text. A text that exceeds a limit has none, with a note."""
+    if not hasattr(os, "fork"):
+        yield words
+        return
+    process = ParsingProcess(tier_for("auto"), access())
+    process.start()
+
+    def words_of(text: str) -> Sequence[Word]:
+        request = {"parse": "words", "about": {}, "submission": 0}
+        try:
+            found, _, _ = process.ask(request, [text.encode("utf-8", "replace")], READ_SECONDS, WORDS)
+        except (Refused, OutOfTime):
+            tell("note", f"not compared, because it takes too long: code that begins with {text.strip()[:40]!r}")
+            return []
+        return [Word(*word) for word in found]
+
+    try:
+        yield words_of
+    finally:
+        process.close()

@@ -1,0 +1,217 @@
+"""Submissions are parsed in a confined process: alike, within limits, and by no process of the staff."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.batch import confined
+from grader.batch.confined import Confined, ParsingProcess, parsing
+from grader.batch.grade import Grader
+from grader.intake.parsers import Parsers, Stamp
+from grader.intake.submission import Refused, Submission, Unreadable
+from grader.intake.times import ZIPPED, handed_in_at
+from grader.sandbox.tiers import available
+from grader.sandbox.worker import WorkerDied
+from tests.handed_in import code, notebook, read_, write, zipped
+from tests.made_up import COURSE, made_up
+from tests.oversized import RIGHT, tried
+from tests.watched import parsed_by
+
+TIERS = [tier for tier in ("sandlock", "bwrap", "none") if not available(tier)]
+BOMB = "leaderboard_name = 'x'\n" + "a\n" * 1_500_000
+
+
+@pytest.fixture(scope="module", params=TIERS)
+def process(request: pytest.FixtureRequest) -> Iterator[ParsingProcess]:
+    made = ParsingProcess(request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def parsers(process: ParsingProcess) -> Confined:
+    return Confined(process)
+
+
+def facts(found: Submission) -> list[Any]:
+    return [chunk.facts for source in found.sources.values() for chunk in source.chunks]
+
+
+def same(place: Path, parsers: Parsers) -> Submission:
+    """What is read, by this process and by the confined one."""
+    here, there = read_(place), read_(place, parsers=parsers)
+    assert (here, facts(here)) == (there, facts(there))
+    return there
+
+
+# -- alike -------------------------------------------------------------------------------------
+
+
+def test_the_confined_process_reads_what_this_one_does(tmp_path: Path, parsers: Confined) -> None:
+    write(tmp_path / "one/c3_contracting.py", "import random\nleaderboard_name = 'ott\\udc00er'\ndef f():\n    pass\n")
+    write(tmp_path / "one/c3.py", "def f(): raise NotImplementedError")
+    write(tmp_path / "one/03_matmuls.ipynb", notebook(code("%time a = 'é'"), code("x ="), code(3), code("check('c1')")))
+    write(tmp_path / "one" / ("deep é" * 20) / ("wide" * 20) / "e1_ring_gather.py", "a = 1")
+    write(tmp_path / "one/05_rings.ipynb", b"\xff\xfe")
+    write(tmp_path / "two/a.zip", zipped({"c3_contracting.py": "a = 1", "b/c1_local.py": "(" * 300, "x.zip": ""}))
+    write(tmp_path / "two/b.zip", zipped({"c3_contracting.py": "b = 1", "../c1_local.py": ""}))
+    write(tmp_path / "two/c.zip", b"PK no zip")
+    assert len(same(tmp_path / "one", parsers).notes) >= 4
+    assert len(same(tmp_path / "two", parsers).notes) >= 4
+    assert same(tmp_path / "two" / "a.zip", parsers).sources
+    assert same(tmp_path / "missing", parsers).notes
+    at = handed_in_at(tmp_path / "two", ["a.zip/c3_contracting.py"], parsers)
+    assert at == handed_in_at(tmp_path / "two", ["a.zip/c3_contracting.py"]) and (at is None or at[1] == ZIPPED)
+
+
+def test_more_archives_than_are_held_are_read(tmp_path: Path, parsers: Confined) -> None:
+    places = [write(tmp_path / f"{i}.zip", zipped({f"c3_contracting ({i}).py": f"a = {i}"})) for i in range(9)]
+    found = parsers.for_submission()
+    data = [place.read_bytes() for place in places]
+    archives = [found.archive(one, "a.zip") for one in data]
+    assert [found.member(one, archive.files[0][1]) for one, archive in zip(data, archives, strict=True)] == [
+        f"a = {i}".encode() for i in range(9)
+    ]
+
+
+def test_cells_and_python_are_alike(parsers: Confined) -> None:
+    cells = [
+        code("!ls\nf = 1"),
+        {"cell_type": "raw", "source": "é"},
+        None,
+        code("check('c1_local')", nbgrader={"grade_id": "g"}),
+    ]
+    data = notebook(*cells).encode()
+    asked = (["g", "h"], ["f", "g"], ["c1_local"])
+    assert parsers.cells(data, *asked) == Parsers().cells(data, *asked)
+    assert parsers.python({"cell 1": "!ls\nf = 1", "cell 2": "é"}) == Parsers().python(
+        {"cell 1": "!ls\nf = 1", "cell 2": "é"}
+    )
+    assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time
+    assert parsers.stamp(b'{"student": "ada"}').student == "ada"
+    assert parsers.stamp(b"[" * 99_999) == Stamp()
+
+
+# -- within limits -----------------------------------------------------------------------------
+
+
+def test_text_that_takes_all_memory_is_graded_without_its_facts(tmp_path: Path, parsers: Confined) -> None:
+    write(tmp_path / "c3_contracting.py", BOMB + "a\n" * 1_000_000)
+    write(tmp_path / "c1_local.py", "leaderboard_name = 'otter'")
+    found = read_(tmp_path, parsers=parsers)
+    assert [f.pseudonym for f in facts(found)] == ["otter", None]
+
+
+def test_what_takes_too_long_is_refused_and_the_rest_is_read(
+    tmp_path: Path, parsers: Confined, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confined, "READ_SECONDS", 0.3)
+    write(tmp_path / "c3_contracting.py", BOMB)
+    write(tmp_path / "c1_local.py", "a = 1")
+    found = read_(tmp_path, parsers=parsers)
+    assert [*found.sources] == ["c1_local"]
+    assert found.notes == ("c3_contracting.py takes more than 0.3 s to read and was not read; make it smaller",)
+    monkeypatch.setattr(confined, "READ_SECONDS_TOTAL", 0.3)
+    (tmp_path / "c3_contracting.py").rename(tmp_path / "c1_local (1).py")
+    write(tmp_path / "c3.py", "a = 1")
+    late = read_(tmp_path, parsers=parsers).notes
+    assert " ".join(late).count("was not read: the files of this submission take more than 0.3 s to read") == 2
+
+
+def test_a_notebook_of_too_many_cells_is_refused(tmp_path: Path, parsers: Confined) -> None:
+    write(tmp_path / "03_matmuls.ipynb", notebook(*[code("a")] * 10_001))
+    assert same(tmp_path, parsers).notes == (
+        "03_matmuls.ipynb has more than 10000 cells and was not read; hand in only your work",
+    )
+
+
+def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confined, "READ_MEMORY_MIB", 1024)
+    write(tmp_path / "03_matmuls.ipynb", '{"cells": [], "x": [' + "{}," * 16_000_000 + "0]}")
+    with parsing() as parsers:
+        assert read_(tmp_path, parsers=parsers).notes == (
+            "03_matmuls.ipynb needs more than 1024 MiB of memory to read; make it smaller",
+        )
+        assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # by a new process
+
+
+def test_a_process_that_ends_is_started_anew(tmp_path: Path, process: ParsingProcess, parsers: Confined) -> None:
+    place = write(tmp_path / "a.zip", zipped({"c3_contracting.py": "a = 1"}))
+    found, data = parsers.for_submission(), place.read_bytes()
+    archive = found.archive(data, "a.zip")
+    assert process._worker.process is not None
+    os.killpg(process._worker.process.pid, signal.SIGKILL)
+    assert found.member(data, archive.files[0][1]) == b"a = 1"
+
+
+@pytest.mark.parametrize(("works", "error"), [(True, Refused), (False, Unreadable)])
+def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[Exception]) -> None:
+    """The learner's where a file of ours is read in the same way, else the machine's."""
+    process = ParsingProcess("none")
+
+    def parse(request: dict[str, Any], data: Any) -> Any:
+        if works and request["parse"] == "time" and request["submission"] < 0:
+            return {}, [b'{"found": "2026-01-01T00:00:00+00:00"}']
+        raise WorkerDied("died")
+
+    process._worker.parse = parse  # type: ignore[method-assign]
+    with pytest.raises(error):
+        Confined(process).source("a.py", b"a = 1", ".py", [])
+
+
+@pytest.mark.parametrize(
+    "answer", [b"[", b"[]", b"{}", b'{"found": 3}', b'{"found": {"chunks": [3]}}', b'{"refused": 1}']
+)
+def test_a_record_of_another_form_is_refused(answer: bytes) -> None:
+    """A process that a submission took over can say what it likes."""
+    process = ParsingProcess("none")
+    ours = {}, [b'{"found": "2026-01-01T00:00:00"}']
+    process._worker.parse = lambda request, data: ours if request["submission"] < 0 else ({"cpu": 0}, [answer])  # type: ignore[method-assign]
+    with pytest.raises(Refused):
+        Confined(process).source("a.py", b"a = 1", ".py", [])
+
+
+def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:
+    """A minute of ``python -m tests.oversized`` on one processor."""
+    with parsing() as parsers, Grader(made_up(tmp_path), TIERS[0]) as grader:
+        for seed in range(40):
+            kind, _, report = tried(grader, parsers, f"ci/{seed}")
+            assert not report.broken and not report.pending, (seed, kind)
+
+
+# -- by no process of the staff ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["grade", "why", "similar"])
+def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: str) -> None:
+    made_up(tmp_path / "course")
+    marked = RIGHT + "# MARKED\nleaderboard_name = 'x'\n"
+    write(tmp_path / "class/ada/x1_gather.py", marked)
+    write(tmp_path / "class/bo/x1_gather.ipynb", notebook(code(marked), code("!ls")))
+    write(
+        tmp_path / "class/cy/work.zip", zipped({"x1_gather.py": marked, "manifest.json": '{"submitted": "2026-01-02"}'})
+    )
+    late = "late: {percent_per_day: 10, trust: file-dates}\n"
+    text = COURSE.replace("    title: Gather", "    title: Gather\n    deadline: 2026-01-01")
+    write(tmp_path / "course/course.yaml", text + late)
+    words = {
+        "grade": ["grade", "class", "--out", "out"],
+        "why": ["grade", "class", "--why", "cy", "traffic"],
+        "similar": ["similar", "class"],
+    }[command]
+    seen, done = parsed_by(*words, "--course", "course", cwd=tmp_path)
+    assert seen == set(), done.stdout + done.stderr
+    assert {"grade": "3 submissions", "why": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
+
+
+def test_a_process_that_parses_is_told(tmp_path: Path) -> None:
+    """Otherwise the test above would prove nothing."""
+    made_up(tmp_path / "course")
+    write(tmp_path / "x1_gather.py", RIGHT + "# MARKED\n")
+    assert parsed_by("check", "--course", "course", "--work", "x1_gather.py", cwd=tmp_path)[0] == {"python"}

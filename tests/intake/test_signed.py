@@ -1,0 +1,51 @@
+"""Files of a submission that name another student of the class."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grader.intake.parsers import Parsers
+from grader.intake.signed import others_named
+from tests.handed_in import write, zipped
+
+EXERCISES = {"c1_one": "03_matmuls", "c2_two": "03_matmuls"}
+CLASS = {"ada": "ada", "bob": "bob", "bob@x.edu": "bob"}
+
+
+def stamp(student: object) -> str:
+    return json.dumps({"student": student})
+
+
+def others(place: Path, *sources: str, student: str = "ada") -> list[tuple[str, str]]:
+    return others_named(student, place, sources, EXERCISES, lambda name: CLASS.get(name, ""), Parsers())
+
+
+def test_the_name_of_a_zip_or_file_in_a_folder_is_compared(tmp_path: Path) -> None:
+    assert others(tmp_path, "bob_03_matmuls.zip/c1_one.py") == [("bob_03_matmuls.zip", "bob")]
+    assert others(tmp_path, "old/bob_c1_one (2).py", "c2_two.py") == [("old/bob_c1_one (2).py", "bob")]
+    assert others(tmp_path, "ada_03_matmuls.zip/c1_one.py", "zoe_c1_one.py", "final_c2_two.py", "c1_one.py") == []
+
+
+@pytest.mark.parametrize("manifest", [stamp("bob"), stamp("bob@x.edu")])
+def test_the_stamp_is_compared_wherever_it_is(tmp_path: Path, manifest: str) -> None:
+    alone = tmp_path / "ada_03_matmuls.zip"
+    alone.write_bytes(zipped({"manifest.json": manifest, "c1_one.py": "x = 1\n"}))
+    assert others(alone, "c1_one.py") == [("ada_03_matmuls.zip", "bob")]
+    (tmp_path / "ada").mkdir()
+    alone.rename(tmp_path / "ada" / "w.zip")
+    assert others(tmp_path / "ada", "w.zip/c1_one.py") == [("w.zip", "bob")]
+    write(tmp_path / "ada" / "manifest.json", manifest)
+    assert others(tmp_path / "ada", "c1_one.py") == [("manifest.json", "bob")]
+
+
+@pytest.mark.parametrize(
+    "manifest", ["{", "[]", stamp(None), stamp(["bob"]), stamp("ada"), stamp("x" * 10**5), "[" * 9999]
+)
+def test_a_stamp_that_names_no_other_student_says_nothing(tmp_path: Path, manifest: str) -> None:
+    write(tmp_path / "ada" / "manifest.json", manifest)
+    (tmp_path / "z.zip").write_bytes(zipped({"manifest.json": manifest, "c1_one.py": "x = 1\n"}))
+    assert others(tmp_path / "ada", "c1_one.py") == others(tmp_path / "z.zip", "c1_one.py") == []
+    assert others(write(tmp_path / "broken.zip", b"PK"), "c1_one.py") == []

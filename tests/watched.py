@@ -1,0 +1,44 @@
+"""A command in a process that tells what it parsed of texts with a mark in them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.commands import ROOT
+
+WATCHED = """
+import json, os, sys, zipfile
+file, mark = sys.argv.pop(1), "MARK" + "ED"
+
+def saw(what, text=mark):
+    if mark in (text if isinstance(text, str) else bytes(text).decode("utf-8", "replace")):
+        with open(file, "a") as out:
+            print(what, file=out)
+
+def hook(event, arguments):
+    if event == "compile" and isinstance(arguments[0], str | bytes):
+        saw("python", arguments[0])
+
+sys.addaudithook(hook)
+loads, ZipFile = json.loads, zipfile.ZipFile
+json.loads = lambda text, **more: (saw("json", text), loads(text, **more))[1]
+zipfile.ZipFile = lambda *args, **more: (saw("zip"), ZipFile(*args, **more))[1]
+from grader.cli import main
+main()
+"""
+
+
+def parsed_by(*words: str, cwd: Path) -> tuple[set[str], subprocess.CompletedProcess[str]]:
+    """Run a command, and return what its own process parsed with the mark: python, json, or any zip."""
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "seen")
+        file.touch()
+        code = [sys.executable, "-c", WATCHED, str(file), *words]
+        done = subprocess.run(code, cwd=cwd, env=env, capture_output=True, text=True)
+        assert "Traceback" not in done.stderr, done.stderr
+        return set(file.read_text().split()), done
