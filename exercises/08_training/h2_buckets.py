@@ -9,7 +9,7 @@ as one flat array.
    ready:     w2, w1, embed      not: embed, w2, w1, embed
 ```
 
-**Write** a function and a body.
+**Write** a function and a body (`check_vma=False`).
 
 | | |
 |---|---|

@@ -14,7 +14,7 @@ one forward (F) or one backward (B), and sends one array.
 Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
 other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
 
-**Write** the body `grad_1f1b(ws, x, y)`. `stage` and the loss are those of I2.
+**Write** the body `grad_1f1b(ws, x, y)` (`check_vma=False`). `stage` and the loss are those of I2.
 
 | | shape on one device | layout |
 |---|---|---|

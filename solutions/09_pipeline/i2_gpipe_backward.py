@@ -13,8 +13,8 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
 
 In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
-**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step. `stage` is given. The loss is the mean of
-`(output − y)²` over all M micro-batches together.
+**Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step (`check_vma=False`). `stage` is given. The
+loss is the mean of `(output − y)²` over all M micro-batches together.
 
 | | shape on one device | layout |
 |---|---|---|

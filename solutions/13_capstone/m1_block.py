@@ -25,7 +25,7 @@ are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the m
 numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. JAX differentiates `block`: leave
 `check_vma` on.
 
-**What is checked** (single numbers and padding are free)
+**What is checked**
 
 | check | rule |
 |---|---|
@@ -41,8 +41,7 @@ numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once
 
 So you may gather K and V again in the backward pass.
 
-**Symbols.** T positions, H heads of d, F hidden units; b texts and T/sp positions on a device; V bytes, W both-way
-bandwidth, C FLOP/s. In questions F = 4·D, H·d = D, bfloat16; mesh axes are rings.
+**Symbols.** B texts of T positions, D width, H heads of d numbers, F hidden units.
 
 **Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. Rows are [3, 6, 10], 720 bytes; an all-reduce sends 720,
 the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.

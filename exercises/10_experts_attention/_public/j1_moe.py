@@ -97,7 +97,7 @@ def moe(x, route, w, *, k, cap):
     hints=[
         "How many slots does a device have, in all?",
         "A device has room / 100 · k slots for each token, and sends (N - 1)/N of them.",
-        "forward there and back: 2 · 2 bytes · S · k · (room / 100) · D, of which (N − 1) / N leaves the device",
+        "To the experts and back: 2 · 2 bytes · S · k · (room / 100) · D · (N − 1) / N",
     ],
 )
 def moe_bytes(S, D, k, room, N):
