@@ -45,6 +45,8 @@ class _Python(_Chunks):
 SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapter(Archive)
 CELLS, STAMP, FLAG = TypeAdapter(list[Cell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
+SMALL = 200_000
+"""Bytes. A smaller file needs little memory: if the kernel ends the process over it, the machine is short of memory."""
 
 
 class OutOfTime(Exception):
@@ -75,6 +77,7 @@ class ParsingProcess:
             OutOfTime: reading took too long.
             Unreadable: the process does not work on this machine.
         """
+        killed = False
         with self._lock:
             for _ in range(2):
                 try:
@@ -90,9 +93,10 @@ class ParsingProcess:
                 except WorkerDied as died:
                     if died.out_of_time:
                         raise OutOfTime from None
+                    killed = died.killed and sum(map(len, blobs)) < SMALL
                 except (BadFrame, ValidationError, ValueError, TypeError, LookupError, AttributeError):
                     self._worker.kill()
-            if self._works():
+            if not killed and self._works():
                 raise Refused("ends the process that reads it, twice, and was not read")
         raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
 
@@ -146,6 +150,9 @@ class Confined(Parsers):
         found, out = self._ask("cells", about, [data], CELLS)
         texts = iter(out)
         return [cell if cell.text is None else replace(cell, text=next(texts).decode()) for cell in found]
+
+    def strings(self, data: bytes, suffix: str) -> str:
+        return self._ask("strings", {"suffix": suffix}, [data], FLAG)[1][0].decode()
 
     def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
         found, out = self._ask("python", {"names": [*texts]}, [text.encode() for text in texts.values()], PYTHON)

@@ -195,6 +195,7 @@ def nbgrader_scan(
 
     Without --course: the course that the folder's nbgrader_config.py names.
     """
+    from grader.batch.confined import parsing
     from grader.integrations.nbgrader import folder as folders
     from grader.integrations.nbgrader import scan
 
@@ -203,7 +204,8 @@ def nbgrader_scan(
         raise CourseError("there is no solutions/ here to look for; go to the course's folder or pass --course")
     if not any((folder / step).is_dir() for step in scan.STEPS):
         raise CourseError(f"{folder} is no course folder of nbgrader's: it has no source/, release/ or submitted/")
-    leaks = [f"{path}: {what}" for path, what in scan.scan(found, folder)]
+    with parsing() as parsers:
+        leaks = [f"{path}: {what}" for path, what in scan.scan(found, folder, parsers)]
     for line in leaks:
         say(clean(line, 400))
     out.print(f"{len(leaks)} leaks" if leaks else "nothing leaks")

@@ -6,8 +6,10 @@ which sends the bytes to a confined process. That process calls the same functio
 
 from __future__ import annotations
 
+import html
 import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -141,6 +143,18 @@ class Parsers:
             raise Refused("is empty")
         return [_cell(cell, names, wanted, exercises) for cell in notebook_cells(text)]
 
+    def strings(self, data: bytes, suffix: str) -> str:
+        """Return a file's readable text: the strings of a notebook, the words of a page, the content of other files."""
+        text = data.decode("utf-8", "replace")
+        if suffix == ".ipynb":
+            try:
+                return "\n".join(_strings(json.loads(text)))
+            except (ValueError, RecursionError):
+                pass
+        if suffix in (".html", ".ipynb"):
+            text = html.unescape(re.sub(r"<[^>]*>", "", text))
+        return text
+
     def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
         """Return the texts of cells, by the cells' names, as Python."""
         plain = {name: neutralise(text) for name, text in texts.items()}
@@ -169,3 +183,13 @@ def _cell(cell: object, names: Collection[str], wanted: Collection[str], exercis
 
 def _if_known(name: object, names: Collection[str]) -> str:
     return name if isinstance(name, str) and name in names else ""
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        yield "".join(value)  # the lines of a cell
+    elif isinstance(value, list | dict):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)
+    elif isinstance(value, str):
+        yield value

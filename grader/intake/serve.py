@@ -86,6 +86,10 @@ def _cells(about: Any, blobs: list[bytes]) -> Answer:
     return cells, [cell.text.encode() for cell in found if cell.text is not None]
 
 
+def _strings(about: Any, blobs: list[bytes]) -> Answer:
+    return True, [_Submission.parsers.strings(blobs[0], about["suffix"]).encode("utf-8", "replace")]
+
+
 def _python(about: Any, blobs: list[bytes]) -> Answer:
     texts = [text.decode() for text in blobs]
     found = _Submission.parsers.python(dict(zip(about["names"], texts, strict=True)))
@@ -107,5 +111,6 @@ OPERATIONS: Mapping[str, Callable[[Any, list[bytes]], Answer]] = {
     "member": _member,
     "stamp": _stamp,
     "cells": _cells,
+    "strings": _strings,
     "python": _python,
 }

@@ -30,11 +30,13 @@ class WorkerDied(Exception):
             with a program, ``asked`` (being read), ``compiling`` or ``executing``.
         ours: whether the grader's own program fails too; True until it is tried (``Runner.run_or_try_again``).
         out_of_time: whether it used up the CPU time of its request. A timeout alone may be a busy machine's.
+        killed: whether another process ended it, such as the kernel for lack of memory.
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.stderr, self.phase, self.ours, self.out_of_time = reason, stderr, phase, True, False
+        self.reason, self.stderr, self.phase, self.ours = reason, stderr, phase, True
+        self.out_of_time = self.killed = False
 
 
 class Worker:
@@ -203,9 +205,7 @@ class Worker:
             self.process.stdin.write(data)
             self.process.stdin.flush()
         except OSError:
-            words = self.last_words()
-            self.kill()
-            raise WorkerDied("died", words, self._phase) from None
+            raise self._died("died", ended=True) from None
 
     def receive(self, deadline: float) -> tuple[dict, list[bytes]]:
         """Return the next frame of the worker's output. Raises WorkerDied, also after ``deadline`` (monotonic time)."""
@@ -228,15 +228,23 @@ class Worker:
         try:
             return frames.read_frame(read)
         except (TimeoutError, EOFError, frames.BadFrame) as error:
-            if isinstance(error, EOFError):  # the worker has ended or is ending; the exit code tells why
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(GONE_SECONDS)
-            words = self.last_words()
             kinds = {TimeoutError: "timeout", EOFError: "died", frames.BadFrame: "garbage"}
-            out_of_time = self.kill() == signal.SIGPROF
-            died = WorkerDied("timeout" if out_of_time else kinds[type(error)], words, self._phase)
-            died.out_of_time = out_of_time
-            raise died from None
+            raise self._died(kinds[type(error)], ended=isinstance(error, EOFError)) from None
+
+    def _died(self, reason: str, *, ended: bool) -> WorkerDied:
+        """End the process, and return the exception to raise.
+
+        Args:
+            ended: the process has ended by itself, or is ending: its exit code tells why.
+        """
+        assert self.process is not None
+        if ended:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(GONE_SECONDS)
+        words, ended_by = self.last_words(), self.kill()
+        died = WorkerDied("timeout" if ended_by == signal.SIGPROF else reason, words, self._phase)
+        died.out_of_time, died.killed = ended_by == signal.SIGPROF, ended and ended_by == signal.SIGKILL
+        return died
 
     def last_words(self) -> str:
         """Return the end of the worker's standard error."""

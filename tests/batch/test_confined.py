@@ -16,6 +16,7 @@ from grader.batch.grade import Grader
 from grader.intake.parsers import Parsers, Stamp
 from grader.intake.submission import Refused, Submission, Unreadable
 from grader.intake.times import ZIPPED, handed_in_at
+from grader.integrations.nbgrader.scan import _Texts
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
 from tests.handed_in import code, notebook, read_, write, zipped
@@ -98,6 +99,22 @@ def test_cells_and_python_are_alike(parsers: Confined) -> None:
     assert parsers.stamp(b"[" * 99_999) == Stamp()
 
 
+@pytest.mark.parametrize("data", [b'{"a": ["x", "\\ud800"], "b": 3}', b"<p>a &lt; b</p>", b"[" * 99_999, b"\xff", b"{"])
+@pytest.mark.parametrize("suffix", [".ipynb", ".html", ".py"])
+def test_strings_are_alike(parsers: Confined, data: bytes, suffix: str) -> None:
+    here = Parsers().strings(data, suffix)
+    assert parsers.strings(data, suffix) == here.encode("utf-8", "replace").decode()
+
+
+def test_a_page_that_takes_too_long_is_named(
+    tmp_path: Path, parsers: Confined, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confined, "READ_SECONDS", 0.3)
+    place = write(tmp_path / "page.html", "<" * 1_000_000)
+    read = _Texts(parsers)
+    assert read.text(place) == "" and "takes more than 0.3 s to read" in read.refused[place]
+
+
 # -- within limits -----------------------------------------------------------------------------
 
 
@@ -163,6 +180,25 @@ def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[
     process._worker.parse = parse  # type: ignore[method-assign]
     with pytest.raises(error):
         Confined(process).source("a.py", b"a = 1", ".py", [])
+
+
+@pytest.mark.parametrize(("size", "error"), [(1, Unreadable), (confined.SMALL, Refused)])
+def test_a_machine_without_memory_costs_nobody_a_small_file(size: int, error: type[Exception]) -> None:
+    """The kernel ends the process; whose fault that is depends on the file and not on the load."""
+    process = ParsingProcess("none")
+    parse = process._worker.parse
+
+    def killed(request: dict[str, Any], data: Any) -> Any:
+        process._worker.await_ready()
+        assert process._worker.process is not None
+        if request["submission"] >= 0:
+            process._worker.process.kill()
+        return parse(request, data)
+
+    process._worker.parse = killed  # type: ignore[method-assign]
+    with pytest.raises(error):
+        Confined(process).source("a.py", b"#" * size, ".py", [])
+    process.close()
 
 
 @pytest.mark.parametrize(

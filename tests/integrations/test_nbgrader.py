@@ -21,6 +21,7 @@ import pytest
 
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course
+from grader.intake.parsers import Parsers
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.answers import params_for
@@ -539,7 +540,7 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
     grade(root)
     nbgrader(root, "generate_feedback", MODULE)
     assert {p.name for p in root.iterdir()} >= set(scan.STEPS)
-    assert list(scan.scan(course, root)) == []
+    assert list(scan.scan(course, root, Parsers())) == []
 
     planted = {
         "a line of c3_contracting/reduced_traffic": "    expect_spec(seen.out, P())",
@@ -556,7 +557,7 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
             for file in ("told.txt", "told.html", "told.ipynb"):
                 written = json.dumps({"cells": [{"source": ["x\n", text]}]}) if file.endswith("ipynb") else text
                 (place / file).write_text(written)
-                found = [leak for path, leak in scan.scan(course, root) if path.name == file]
+                found = [leak for path, leak in scan.scan(course, root, Parsers()) if path.name == file]
                 own = step == "submitted" and what.split("/")[-1] in (
                     "matmul_reduce_scatter",
                     "the answer to scatter_time",
@@ -817,7 +818,7 @@ def test_scan_knows_the_gradebook_and_other_students_work(course: Course, root: 
                          "(select c.id from comment c join submitted_notebook n on n.id = c.notebook_id join "
                          "submitted_assignment s on s.id = n.assignment_id where s.student_id = 'ada' limit 1)")  # fmt: skip
     nbgrader(root, "generate_feedback", MODULE)
-    assert list(scan.scan(course, root)) == []
+    assert list(scan.scan(course, root, Parsers())) == []
     ada = (root / "submitted" / "ada" / MODULE / "diary.txt").read_text()
     planted = {
         "book.db": ((root / "gradebook.db").read_bytes(), "a database, such as the gradebook"),
@@ -830,7 +831,7 @@ def test_scan_knows_the_gradebook_and_other_students_work(course: Course, root: 
             for who in ("bob", "ada"):
                 path = root / step / who / MODULE / name
                 path.write_bytes(data)
-                leaks = [t for p, t in scan.scan(course, root) if p == path]
+                leaks = [t for p, t in scan.scan(course, root, Parsers()) if p == path]
                 assert any(t.startswith(what) for t in leaks) is (who == "bob" or name == "book.db"), (step, name, who)
                 path.unlink()
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import html
-import json
 import os
 import re
 import sqlite3
@@ -23,8 +21,12 @@ from grader.authoring.leaks import normal_form, secret_lines
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Quantity, Question, Table
+from grader.intake.disk import bytes_of
+from grader.intake.parsers import Parsers
+from grader.intake.submission import Refused, Unreadable
 from grader.judging.answers import kind_of, wanted
 from grader.judging.units import unit_of
+from grader.wire import limits
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])", re.IGNORECASE)
@@ -40,21 +42,25 @@ TELLING_LINE = 30  # characters; shorter lines occur in any file
 TELLING_DIGITS = 5  # a number with fewer digits may be there by chance
 
 
-def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
+def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
     """Yield each file of ``folder`` (all of nbgrader's steps) with a leak, and the leak.
 
-    A student's own work is no leak in their own files, even if it is right.
+    A student's own work is no leak in their own files, even if it is right. A file that cannot be read is yielded too.
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
-    others = _Others(folder)
+    read = _Texts(parsers)
+    others = _Others(folder, read)
     for step in STEPS:
         for path in _files_and_links(folder / step):
             if path.is_symlink():
                 yield path, f"a link, to {os.readlink(path)}"
                 continue
-            text = "\n".join(texts(path))
-            handed_in = _handed_in(folder, path.relative_to(folder)) if step in ("autograded", "feedback") else ""
+            text = read.text(path)
+            if why := read.refused.get(path):
+                yield path, f"not scanned, because it {why}"
+            of_student = step in ("autograded", "feedback")
+            handed_in = _handed_in(folder, path.relative_to(folder), read) if of_student else ""
             leaks = [*others.leaks(path), *_lines_in(text, checks if step == "submitted" else lines, handed_in)]
             if len(course.config.seed) > 3 and course.config.seed in text:
                 leaks.append("the course's seed")
@@ -76,15 +82,15 @@ def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
 class _Others:
     """Material that only one student may see: their files, their lines; and the gradebook."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, read: _Texts) -> None:
+        self.folder, self._read = folder, read
         self.owners: dict[str, set[str]] = defaultdict(set)  # digest of a file, or a line -> students
         self.released = {_digest(p) for step in ("source", "release") for p in _files(folder / step)}
-        given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in _lines(p)}
+        given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in read.lines(p)}
         for path in _files(folder / "submitted"):
             student = path.relative_to(folder).parts[1]
             self.owners[_digest(path)].add(student)
-            for line in {_line(t) for t in _lines(path)} - given:
+            for line in {_line(t) for t in read.lines(path)} - given:
                 self.owners[line].add(student)
         for student, comment in _comments(folder / GRADEBOOK):
             for line in map(_line, comment.splitlines()):
@@ -103,7 +109,7 @@ class _Others:
         if owners and student not in owners and _digest(path) not in self.released:
             yield f"the same file as {_names(owners)} handed in"
             return
-        for text in dict.fromkeys(_lines(path)):
+        for text in dict.fromkeys(self._read.lines(path)):
             owners = self.owners.get(_line(text), set()) if len(_line(text)) >= TELLING_LINE else set()
             if len(owners) == 1 and student not in owners:
                 yield f"a line of {_names(owners)}: {text.strip()[:80]}"
@@ -122,11 +128,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _lines(path: Path) -> list[str]:
-    return "\n".join(texts(path)).splitlines()
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _line(text: str) -> str:
@@ -144,34 +147,28 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
             raise CourseError(f"cannot read {gradebook}: {error}") from None
 
 
-def texts(path: Path) -> Iterator[str]:
-    """Yield a file's readable text: strings of notebooks, words of pages, the content of other files."""
-    text = path.read_bytes().decode("utf-8", "replace")
-    if path.suffix == ".ipynb":
+class _Texts:
+    """The readable text of files. ``refused``: by file, why it has none."""
+
+    def __init__(self, parsers: Parsers) -> None:
+        self._parsers = parsers
+        self.refused: dict[Path, str] = {}
+
+    def text(self, path: Path) -> str:
         try:
-            yield from _strings(json.loads(text))
-            return
-        except ValueError:
-            pass
-    if path.suffix in (".html", ".ipynb"):
-        text = html.unescape(re.sub(r"<[^>]*>", "", text))
-    yield text
+            return self._parsers.for_submission().strings(bytes_of(path, limits.MAX_READ), path.suffix)
+        except (Refused, Unreadable) as error:
+            self.refused[path] = str(error)
+            return ""
+
+    def lines(self, path: Path) -> list[str]:
+        return self.text(path).splitlines()
 
 
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, list) and all(isinstance(v, str) for v in value):
-        yield "".join(value)  # the lines of a cell
-    elif isinstance(value, list | dict):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _strings(inner)
-    elif isinstance(value, str):
-        yield value
-
-
-def _handed_in(folder: Path, path: Path) -> str:
+def _handed_in(folder: Path, path: Path, read: _Texts) -> str:
     """Return the whole text of the submission behind ``step/STUDENT/ASSIGNMENT/...``."""
     place = folder.joinpath("submitted", *path.parts[1:3])
-    return "\n".join(t for p in _files(place) for t in texts(p))
+    return "\n".join(read.text(p) for p in _files(place))
 
 
 def _of_check(course: Course, what: str) -> bool:
