@@ -137,15 +137,19 @@ def test_what_is_said_of_another_spec(value: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown", "reason"),
     [
-        (P(("x", "y"), unreduced={"z"}), "P(('x', 'y'), unreduced={'z'})", ""),
+        (P(("x", "y"), unreduced=frozenset({"z"})), "P(('x', 'y'), unreduced={'z'})", ""),
         ("P((x, y), unreduced={z})", "P(('x', 'y'), unreduced={'z'})", ""),
         ('P(("x", "y"), None, unreduced=frozenset({"z"}))', "P(('x', 'y'), unreduced={'z'})", ""),
         (P(("x", "y")), "P(('x', 'y'))", "not right: other axes are unreduced"),
-        (P("x", unreduced={"z"}), "P('x', unreduced={'z'})", "not right, and no known misconception leads to it"),
-        (P(unreduced={"x"}), "P(unreduced={'x'})", "not right, and no known misconception leads to it"),
+        (
+            P("x", unreduced=frozenset({"z"})),
+            "P('x', unreduced={'z'})",
+            "not right, and no known misconception leads to it",
+        ),
+        (P(unreduced=frozenset({"x"})), "P(unreduced={'x'})", "not right, and no known misconception leads to it"),
         ("P('x', unreduced={'x'})", "", "the axis x is named twice: it cuts one dimension, or is unreduced"),
-        (P("x", unreduced={"w"}), "", "there is no axis 'w': the mesh has x, y, z"),
-        (P("x", reduced={"z"}), "", 'an answer is a PartitionSpec: write it like P("x", None)'),
+        (P("x", unreduced=frozenset({"w"})), "", "there is no axis 'w': the mesh has x, y, z"),
+        (P("x", reduced=frozenset({"z"})), "", 'an answer is a PartitionSpec: write it like P("x", None)'),
     ],
 )
 def test_unreduced_axes_count(value: Any, shown: str, reason: str) -> None:
@@ -154,7 +158,7 @@ def test_unreduced_axes_count(value: Any, shown: str, reason: str) -> None:
     @exercise.spec(points=1, axes=["x", "y", "z"])
     def layout():
         """How?"""
-        return P(("x", "y"), unreduced={"z"})
+        return P(("x", "y"), unreduced=frozenset({"z"}))
 
     result = judge(layout, {}, [], composed_answer(value))
     assert (result.reason, result.status) == (reason, "failed" if reason else "passed")

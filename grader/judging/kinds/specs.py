@@ -19,7 +19,8 @@ LONGEST = 200
 WRITTEN = re.compile(r"\s*(?:[A-Za-z_][\w.]*\.)?(?:P|PartitionSpec)\s*\((.*)\)\s*", re.DOTALL)
 UNQUOTED = re.compile(r"(?<!['\"\w])(?!None\b)[A-Za-z_]\w*(?!['\"\w])")
 """An axis name without quotes: P(x, None)."""
-PENDING = re.compile(r",?\s*\bunreduced\s*=\s*(?:frozenset\(|set\()?\s*[{\[(]([^{}\[\]()]*)[}\])]\)?")
+NAMES = r"\s*[{\[(]([^{}\[\]()]*)[}\])]"
+PENDING = re.compile(rf",?\s*\bunreduced\s*=\s*(?:(?:frozen)?set\({NAMES}\s*\)|{NAMES})")
 """The unreduced axes in a spec that is written as text: P("x", unreduced={"y"})."""
 SUCH_AS = 'write it like P("x", None)'
 
@@ -104,7 +105,11 @@ class SpecKind:
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         named = PENDING.search(text)
-        unreduced = [axis.strip().strip("\"'") for axis in named[1].split(",") if axis.strip()] if named else []
+        unreduced = (
+            [axis.strip().strip("\"'") for axis in (named[1] or named[2] or "").split(",") if axis.strip()]
+            if named
+            else []
+        )
         rest = PENDING.sub("", text, count=1)
         found = WRITTEN.fullmatch(rest)
         inside = UNQUOTED.sub(lambda word: repr(word[0]), found[1] if found else rest).strip()
