@@ -1,4 +1,4 @@
-"""What goes wrong in A1."""
+"""Misconceptions of A1."""
 
 import math
 
@@ -11,7 +11,7 @@ from grader.hardware import hbm_time
 
 @exercise.misconception(fails=[local_shape_axes, local_shape_tuples])
 def local_shape_by_every_axis(shape, spec, mesh_shape):
-    """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it; along the others there are copies."""
+    """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it. The other axes hold copies."""
     devices = math.prod(mesh_shape.values())
     local = list(shape)
     for dim, entry in enumerate(spec):
@@ -23,7 +23,7 @@ def local_shape_by_every_axis(shape, spec, mesh_shape):
 
 @exercise.misconception(fails=local_shape_uneven)
 def local_shape_rounded(shape, spec, mesh_shape):
-    """You rounded an uneven block. All devices must hold equal blocks, so JAX refuses such a sharding."""
+    """You rounded an uneven block. JAX requires equal blocks on all devices and refuses such a sharding."""
     local = list(shape)
     for dim, entry in enumerate(spec):
         axes = () if entry is None else (entry,) if isinstance(entry, str) else entry

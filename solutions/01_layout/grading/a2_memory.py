@@ -1,4 +1,4 @@
-"""What goes wrong in A2."""
+"""Misconceptions of A2."""
 
 import math
 
@@ -11,28 +11,28 @@ from grader.exercise import Scenario
 
 @exercise.misconception(fails=memory_copies)
 def memory_one_copy(shape, dtype, spec, mesh_shape):
-    """Your total counts one copy of the array. Along an axis that the spec does not name, every device holds its own."""
+    """Your total counts one copy of the array. Devices along an axis that the spec does not name hold copies: count each copy."""
     whole = math.prod(shape) * jnp.dtype(dtype).itemsize
     return whole // math.prod(mesh_shape[axis] for axis in named_axes(spec)), whole
 
 
 @exercise.misconception(fails=memory_copies)
 def memory_shared_by_all(shape, dtype, spec, mesh_shape):
-    """You divided by all devices. Only the axes that the spec names cut the array."""
+    """You divided by the number of all devices. Only the axes that the spec names cut the array."""
     whole = math.prod(shape) * jnp.dtype(dtype).itemsize
     return whole // math.prod(mesh_shape.values()), whole
 
 
 @exercise.misconception(fails=[memory_dtypes, memory_copies])
 def memory_four_bytes(shape, dtype, spec, mesh_shape):
-    """You took 4 bytes for every dtype: bfloat16 has 2, int8 has 1."""
+    """You counted 4 bytes for every dtype. A bfloat16 has 2, an int8 has 1."""
     per_device = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in named_axes(spec))
     return per_device, per_device * math.prod(mesh_shape.values())
 
 
 @exercise.misconception(of=weights_in_all)
 def weights_one_copy(I, J, X, Y, Z):
-    """That is one copy. y and z are not named, so the mesh holds Y·Z copies."""
+    """That is one copy. The spec does not name y and z, so the mesh holds Y·Z copies."""
     return 2 * I * J
 
 
@@ -44,7 +44,7 @@ def weights_elements(I, J, X, Y, Z):
 
 @exercise.misconception(of=weights_in_all)
 def weights_copied_along_z(I, J, X, Y, Z):
-    """You counted the copies along z only. y is not named either."""
+    """You counted the copies along z only. The spec does not name y either."""
     return 2 * I * J * Z
 
 
@@ -56,7 +56,7 @@ exercise.scenario(
 
 @exercise.misconception(of=placed_and_unplaced)
 def unplaced_on_every_chip(I, J, X, Y):
-    """You took `a` for replicated. An array that nobody places lies on one chip; only `P()` on a mesh asks for copies."""
+    """You counted `a` as replicated. JAX keeps an array without a sharding on one chip. Only `P()` on a mesh copies it to every chip."""
     return 2 * I * J * 2 * X * Y
 
 
@@ -68,7 +68,7 @@ def replicated_once(I, J, X, Y):
 
 @exercise.misconception(of=placed_and_unplaced)
 def placed_only(I, J, X, Y):
-    """You left out `a`. It lies on one chip: one copy more."""
+    """You left out `a`. It is on one chip: add one copy."""
     return 2 * I * J * X * Y
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in A3."""
+"""Misconceptions of A3."""
 
 import math
 
@@ -11,14 +11,14 @@ from grader.exercise import Scenario
 
 @exercise.misconception(fails=owner_order)
 def owner_in_mesh_order(shape, spec, mesh_shape):
-    """You went through the axes in the order of the mesh. P(('y', 'x')) lists y first, so y counts slowest: it is not P(('x', 'y'))."""
+    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y counts slowest. P(('x', 'y')) gives other blocks."""
     in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
     return owner_slices(shape, in_order, mesh_shape)
 
 
 @exercise.misconception(fails=owner_tuples)
 def owner_minor_first(shape, spec, mesh_shape):
-    """You let the first axis of a tuple count fastest. It is the major one: its neighbours are far apart."""
+    """You let the first axis of a tuple count fastest. It is the major axis and counts slowest: neighbours along it hold blocks that are far apart."""
     backwards = [e if e is None or isinstance(e, str) else e[::-1] for e in spec]
     return owner_slices(shape, backwards, mesh_shape)
 
@@ -33,7 +33,7 @@ def owner_columns_first(shape, spec, mesh_shape):
 
 @exercise.misconception(fails=[owner_axes, owner_order])
 def owner_dealt_round(shape, spec, mesh_shape):
-    """You dealt the blocks out by device number. Which block a device holds follows from its own coordinates on the axes of the entry."""
+    """You assigned the blocks by device number. A device's coordinates on the axes of the entry determine its block."""
     whole = [slice(0, size) for size in shape]
     owned = {device: list(whole) for device in range(math.prod(mesh_shape.values()))}
     for dim, entry in enumerate(spec):
@@ -47,7 +47,7 @@ def owner_dealt_round(shape, spec, mesh_shape):
 
 @exercise.misconception(fails=[owner_axes, owner_tuples])
 def owner_without_numbers(shape, spec, mesh_shape):
-    """You wrote slice(None) where a dimension is whole. Both numbers were asked for, slice(0, size): a reader of one block needs them."""
+    """You returned slice(None) for a dimension that no axis cuts. Return slice(0, size): the task asks for both bounds."""
     cut = [slice(0, size) for size in shape]
     return {
         device: tuple(slice(None) if s == whole else s for s, whole in zip(slices, cut, strict=True))
@@ -63,13 +63,13 @@ def first_row_x_major(I, X, Y, device):
 
 @exercise.misconception(of=first_row)
 def first_row_of_group(I, X, Y, device):
-    """You found where the devices with this y begin. Within their rows, x counts on."""
+    """You found the first row of the devices with this y. x divides their rows further: add the offset of this device's x."""
     return device % Y * I / Y
 
 
 @exercise.misconception(of=reorder_bytes)
 def reorder_everything(I, J, X, Y):
-    """You let every device send its block. Those with x·Y + y = y·X + x keep theirs, the first and the last for instance."""
+    """You let every device send its block. A device with x·Y + y = y·X + x keeps its block. The first and the last device are examples."""
     return 4 * I * J
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in A4."""
+"""Misconceptions of A4."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from grader.exercise import Scenario
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_value)
 def mean_of_everything(a, *, mesh):
-    """That is the mean of the whole array, on every device. Each device was asked for the mean of its own block."""
+    """You returned the mean of the whole array on every device. Return the mean of each device's own block."""
 
     def local(block):
         return jax.lax.pmean(jnp.mean(block, keepdims=True), ("x", "y"))
@@ -51,7 +51,7 @@ def mean_over_all_elements(a, *, mesh):
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_alone)
 def means_gathered(a, *, mesh):
-    """You gathered the means on every device. Nobody asked for the others': out_specs=P('x', 'y') joins them where they are."""
+    """You gathered the means on every device. Each device needs only its own mean: out_specs=P('x', 'y') joins the means without communication."""
 
     def local(block):
         rows = jax.lax.all_gather(jnp.mean(block, keepdims=True), "x", tiled=True)
@@ -62,13 +62,13 @@ def means_gathered(a, *, mesh):
 
 @exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
 def rolled_everything(a, *, mesh, shift):
-    """You rolled the whole array: rows left one block and came into the next. Roll inside shard_map, where jnp.roll sees one block."""
+    """You rolled the whole array: rows left one block and entered the next. Roll inside shard_map, where jnp.roll sees one block."""
     return jnp.roll(a, shift, axis=0) - a
 
 
 @exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
 def rolled_flat(a, *, mesh, shift):
-    """You rolled the flattened block: without axis=0, jnp.roll moves elements and not rows."""
+    """You rolled the flattened block. Without axis=0, jnp.roll moves elements, not rows."""
 
     def local(block):
         return jnp.roll(block, shift) - block
@@ -78,7 +78,7 @@ def rolled_flat(a, *, mesh, shift):
 
 @exercise.misconception(of=shard_roll_diff, fails=shard_roll_further)
 def rolled_by_one(a, *, mesh, shift):
-    """You rolled by one row, whatever `shift` says."""
+    """You rolled by one row for every `shift`. Roll by `shift` rows."""
     return shard_roll_diff(a, mesh=mesh, shift=1)
 
 
@@ -90,7 +90,7 @@ def roll_whole_rows(S, D, X, Y, shift):
 
 @exercise.misconception(of=global_roll_bytes)
 def roll_whole_block(S, D, X, Y, shift):
-    """You sent the whole block. Only the rows that leave it travel, `shift` of them."""
+    """You sent the whole block. Only the `shift` rows that leave a block travel."""
     return 4 * S / X * D / Y
 
 

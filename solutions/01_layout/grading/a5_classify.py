@@ -1,4 +1,4 @@
-"""What is checked in A5, and what goes wrong."""
+"""Checks and misconceptions of A5."""
 
 import itertools
 import math
@@ -26,12 +26,12 @@ ENTRIES = [None, None, "x", "y", "z", ("x", "y"), ("y", "x")]
 
 
 def of_case(*answers):
-    """Matrix products with these answers."""
+    """Return the matmuls with these answers."""
     return [case for case in TABLE if classify(**case) in answers]
 
 
 def drawn(rng):
-    """Products of tensors, legal ones, as many of each case."""
+    """Return legal matmuls of tensors, equally many of each case."""
     found = {1: [], 2: [], 3: [], 4: []}
     while min(map(len, found.values())) < 25:
         eq = TENSORS[rng.integers(len(TENSORS))]
@@ -109,7 +109,7 @@ def classify_tensors(seen):
 
 @exercise.misconception(fails=[classify_clash, classify_tensors])
 def classify_no_clash(eq, spec_a, spec_b):
-    """You looked at the summed letters only. Kept letters count too: C[I_X, K_X] would be cut twice by x, and the local products are only its diagonal blocks."""
+    """You looked at the summed letters only. Check the kept letters too: x would cut C[I_X, K_X] twice, and the local matmuls give only its diagonal blocks."""
     operands, kept = eq.split("->")
     cuts = [
         {letter: axes_of(entry) for letter, entry in zip(letters, spec, strict=False) if letter not in kept and entry}
@@ -124,7 +124,7 @@ def classify_no_clash(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_matrices)
 def classify_by_shared_axis(eq, spec_a, spec_b):
-    """You answered 3 because both operands name an axis. It has to cut the same summed letter in both: A[I_X, J] · B[J_X, K] is case 2."""
+    """You answered 3 because both operands name an axis. The axis must cut the summed letter in both operands: A[I_X, J] · B[J_X, K] is case 2."""
     answer = classify(eq, spec_a, spec_b)
     shared = {n for e in spec_a for n in axes_of(e)} & {n for e in spec_b for n in axes_of(e)}
     return 3 if answer != "illegal" and shared else answer
@@ -132,7 +132,7 @@ def classify_by_shared_axis(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_matrices)
 def classify_any_two_cuts(eq, spec_a, spec_b):
-    """You answered 3 because the summed letter is cut in both operands. Cut over different axes, the blocks do not match: one has to be gathered."""
+    """You answered 3 because the summed letter is cut in both operands. If different axes cut it, the blocks do not match: gather one operand."""
     operands, kept = eq.split("->")
     cut = [
         {n for n, e in zip(part, s, strict=False) if e}
@@ -144,7 +144,7 @@ def classify_any_two_cuts(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_tensors)
 def classify_by_position(eq, spec_a, spec_b):
-    """You took the summed letter to be the last of the first operand and the first of the second. The equation says which letters are summed."""
+    """You took the last letter of the first operand and the first letter of the second as summed. Read the summed letters from the equation."""
     first, second = eq.split("->")[0].split(",")
     if len(spec_a) > len(first) or len(spec_b) > len(second):
         return "illegal"
@@ -157,7 +157,7 @@ def classify_by_position(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_tensors)
 def classify_in_any_order(eq, spec_a, spec_b):
-    """You took ("x", "y") and ("y", "x") for the same way to cut. They give a device different blocks, so the operands do not match."""
+    """You took ("x", "y") and ("y", "x") for the same sharding. They give a device different blocks, so the operands do not match."""
     if classify(eq, spec_a, spec_b) == "illegal":
         return "illegal"
     in_order = [[tuple(sorted(axes_of(entry))) or None for entry in spec] for spec in (spec_a, spec_b)]
@@ -166,20 +166,20 @@ def classify_in_any_order(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_illegal)
 def classify_everything(eq, spec_a, spec_b):
-    """You took every spec for a sharding. One that names an axis twice, or has more entries than its operand has dimensions, is none."""
+    """You accepted every spec as a sharding. A spec is illegal if it names an axis twice or has more entries than its operand has dimensions."""
     answer = classify(eq, spec_a, spec_b)
     return 1 if answer == "illegal" else answer
 
 
 @exercise.misconception(of=partial_sum_bytes)
 def partial_cut_by_y(I, J, K, X, Y, Z):
-    """You divided by Y too. y cuts the summed letter, so along y every device holds a partial sum of full size."""
+    """You divided by Y too. y cuts the summed letter, so each device along y holds a partial sum of full size."""
     return 4 * I * K / (X * Y * Z)
 
 
 @exercise.misconception(of=partial_sum_bytes)
 def partial_not_cut(I, J, K, X, Y, Z):
-    """You took all of C. x and z cut its rows and columns; only y leaves it unreduced."""
+    """You counted all of C. x and z cut its rows and columns. Only y leaves partial sums."""
     return 4 * I * K
 
 
@@ -199,19 +199,19 @@ exercise.scenario(
 
 @exercise.misconception(of=how_many_shardings)
 def shardings_in_any_order(r, k):
-    """You let each axis choose a dimension, or none. Two axes on one dimension can stand in two orders, which are two layouts."""
+    """You let each axis choose a dimension, or none. Two axes on one dimension have two orders, and each order is a layout."""
     return (r + 1) ** k
 
 
 @exercise.misconception(of=how_many_shardings)
 def shardings_by_all_axes(r, k):
-    """You used every axis. One that no dimension names is legal: along it there are copies."""
+    """You used every axis. A spec may leave out an axis: the devices along it hold copies."""
     return math.perm(k, k) * math.comb(k + r - 1, r - 1)
 
 
 @exercise.misconception(of=how_many_shardings)
 def shardings_without_tuples(r, k):
-    """You gave each dimension one axis at most. Several may cut the same one, as a tuple."""
+    """You gave each dimension at most one axis. A tuple of several axes may cut one dimension."""
     return sum(math.comb(k, j) * math.perm(r, j) for j in range(k + 1))
 
 

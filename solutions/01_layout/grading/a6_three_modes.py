@@ -1,4 +1,4 @@
-"""What is checked in A6, and what goes wrong."""
+"""Checks and misconceptions of A6."""
 
 import jax
 from jax.sharding import NamedSharding
@@ -112,45 +112,45 @@ def auto_by_hand(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_auto, fails=auto_budget)
 def auto_one_constraint(a, b, *, mesh):
-    """You asked only for C[I_X, K], so the compiler gathered B and every device along y computes the same. Constrain the product to C[I_X, K_Y] first."""
+    """You constrained only the result to C[I_X, K]. The compiler gathered B, and every device along y computes the same rows. Constrain the matmul to C[I_X, K_Y] first."""
     return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
 
 
 @exercise.misconception(of=matmul_auto, fails=auto_budget)
 def auto_unconstrained(a, b, *, mesh):
-    """You left the layout to the compiler, and it left C where it was computed, C[I_X, K_Y]."""
+    """You left the layout to the compiler. It kept the computed layout, C[I_X, K_Y]. Constrain the result."""
     return a @ b
 
 
 @exercise.misconception(of=matmul_auto, fails=auto_budget)
 def auto_gathered_b_too(a, b, *, mesh):
-    """You had B gathered too. Each device's columns of C need only its columns of B: gather only C."""
+    """You made the compiler gather B too. Each device's columns of C need only its columns of B: gather only C."""
     b = jax.lax.with_sharding_constraint(b, NamedSharding(mesh, P(None, None)))
     return matmul_auto(a, b, mesh=mesh)
 
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_mode)
 def explicit_by_hand(a, b, *, mesh):
-    """You wrote Manual mode again. In Explicit mode you handle whole arrays whose types carry shardings; reshard moves them."""
+    """You wrote Manual mode again. In Explicit mode you work on whole arrays whose types carry shardings. Use reshard to move them."""
     return matmul_manual(a, b, mesh=mesh)
 
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_budget)
 def explicit_in_one_step(a, b, *, mesh):
-    """You asked the product itself to come out as [I@x, K], so B was gathered and the FLOPs doubled. Let it be [I@x, K@y], then reshard."""
+    """You asked for [I@x, K] as the matmul's result. JAX gathered B, and the FLOPs doubled. Multiply to [I@x, K@y], then reshard."""
     whole = jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None)))
     return jax.sharding.reshard(a, NamedSharding(explicit(mesh), P("x", None))) @ whole
 
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_budget)
 def explicit_gathered_b_too(a, b, *, mesh):
-    """You had B gathered too. Each device's columns of C need only its columns of B: gather only C."""
+    """You gathered B too. Each device's columns of C need only its columns of B: gather only C."""
     return matmul_explicit(a, jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None))), mesh=mesh)
 
 
 @exercise.misconception(of=matmul_manual, fails=manual_budget)
 def manual_gathered_b(a, b, *, mesh):
-    """You gathered B, and every device along y computes the same rows of C. Multiply first: C is what has to travel."""
+    """You gathered B, and every device along y computes the same rows of C. Multiply first, then gather C."""
 
     def local(a, b):
         return a @ jax.lax.all_gather(b, "y", axis=1, tiled=True)
@@ -161,7 +161,7 @@ def manual_gathered_b(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_manual, fails=manual_budget)
 def manual_by_summing(a, b, *, mesh):
-    """You placed each block in an array of zeros and added the arrays up. An all-reduce sends twice what an all-gather sends."""
+    """You placed each block in an array of zeros and added the arrays. An all-reduce sends twice the bytes of an all-gather."""
 
     def local(a, b):
         width = b.shape[1]
@@ -194,7 +194,7 @@ def gather_of_b_instead(I, J, K, X, Y):
 
 @exercise.misconception(of=gather_of_c_bytes)
 def gather_of_c_one_step_more(I, J, K, X, Y):
-    """You counted Y steps. A ring of Y devices has gone round after Y - 1."""
+    """You counted Y steps. A ring of Y devices needs Y - 1."""
     return 4 * I * K / X
 
 
@@ -206,7 +206,7 @@ def flops_still_shared(I, J, K, X, Y):
 
 @exercise.misconception(of=flops_of_one_constraint)
 def flops_without_two(I, J, K, X, Y):
-    """You counted a term as one FLOP. It is a multiplication and an addition."""
+    """You counted one FLOP per term. Each term needs a multiplication and an addition."""
     return I * J * K / X
 
 

@@ -1,4 +1,4 @@
-"""What is checked in B1, and what goes wrong."""
+"""Checks and misconceptions of B1."""
 
 import jax
 from jax.sharding import PartitionSpec as P
@@ -84,19 +84,19 @@ def all_to_all_traffic(seen):
 
 @exercise.misconception(of=all_gather_body, fails=[all_gather_value, all_gather_other_dim])
 def gathered_untiled(a, *, dim):
-    """You stacked the shards along a new dimension. tiled=True joins them along the one that was cut."""
+    """You stacked the shards along a new dimension. Set tiled=True to join them along the cut dimension."""
     return jax.lax.all_gather(a, "x", axis=dim)
 
 
 @exercise.misconception(of=all_gather_body, fails=all_gather_other_dim)
 def gathered_rows_only(a, *, dim):
-    """You joined along dimension 0, whatever `dim` says."""
+    """You joined along dimension 0 for every `dim`. Join along `dim`."""
     return jax.lax.all_gather(a, "x", tiled=True)
 
 
 @exercise.misconception(of=all_gather_body, fails=all_gather_traffic)
 def gathered_by_summing(a, *, dim):
-    """You placed each shard in an array of zeros and added the arrays up. An all-reduce sends twice what an all-gather sends."""
+    """You placed each shard in an array of zeros and added the arrays. An all-reduce sends twice the bytes of an all-gather."""
     n, size = jax.lax.axis_size("x"), a.shape[dim]
     whole = jax.numpy.zeros([n * s if d == dim else s for d, s in enumerate(a.shape)], a.dtype)
     placed = jax.lax.dynamic_update_slice_in_dim(whole, a, jax.lax.axis_index("x") * size, dim)
@@ -105,13 +105,13 @@ def gathered_by_summing(a, *, dim):
 
 @exercise.misconception(of=all_reduce_body, fails=all_reduce_value)
 def averaged(a):
-    """You took the mean. The partial sums of a matmul have to be added."""
+    """You took the mean. Add the partial sums of a matmul."""
     return jax.lax.pmean(a, "x")
 
 
 @exercise.misconception(of=all_reduce_body, fails=all_reduce_traffic)
 def gathered_and_added(a):
-    """You gathered all partial sums and added them up on every device. An all-reduce adds on the way, and sends less."""
+    """You gathered all partial sums and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     return jax.lax.all_gather(a, "x").sum(0)
 
 
@@ -124,13 +124,13 @@ def reduced_then_sliced(a):
 
 @exercise.misconception(of=reduce_scatter_body, fails=reduce_scatter_value)
 def scattered_rows(a):
-    """You kept rows: scatter_dimension is 0 unless you set it. The result is A[I, J_X]: dimension 1."""
+    """You kept rows: scatter_dimension is 0 by default. The result A[I, J_X] needs scatter_dimension=1."""
     return jax.lax.psum_scatter(a, "x", tiled=True)
 
 
 @exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
 def traded_backwards(a):
-    """You swapped split_axis and concat_axis. Split the dimension that shall be cut, join the one that was."""
+    """You swapped split_axis and concat_axis. Split the dimension that is cut in the result. Join the dimension that is cut in the input."""
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
 
 
@@ -156,13 +156,13 @@ def gathered_then_sliced(a):
 
 @exercise.misconception(of=all_to_all_on_ring)
 def all_to_all_as_all_gather(chip, I, J, X):
-    """That is the all-gather. In an all-to-all a chunk travels only to the one device that wants it: a quarter of the traffic."""
+    """That is the all-gather's time. In an all-to-all each chunk travels to one device only: a quarter of the traffic."""
     return 4 * all_to_all_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=all_to_all_on_ring)
 def all_to_all_one_way(chip, I, J, X):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * all_to_all_time(2 * I * J, X, chip)
 
 

@@ -1,4 +1,4 @@
-"""What is checked in B2, and what goes wrong."""
+"""Checks and misconceptions of B2."""
 
 import math
 
@@ -10,7 +10,7 @@ from grader.expect import Failure
 
 
 def drawn(rng, count, wanted):
-    """Layouts on a mesh of three unequal axes between which there is a plan whose kinds of steps are wanted."""
+    """Return layouts on a mesh of three unequal axes. Each plan between them has the wanted kinds of steps."""
     found = []
     while len(found) < count:
         mesh_shape = dict(zip("xyz", rng.permutation([2, 3, 4, 5]).tolist(), strict=False))
@@ -49,7 +49,7 @@ order_cases = exercise.cases(reshard_plan, public=[], hidden=lambda rng: drawn(r
 
 
 def bytes_of(args, outcome):
-    """What a plan sends; infinity when it does not arrive."""
+    """Return the bytes that a plan sends, or infinity if it does not arrive."""
     start = {name: value for name, value in args.items() if name != "dst"}
     try:
         layout, unreduced, sent = run_plan(outcome.value, **start)
@@ -59,7 +59,7 @@ def bytes_of(args, outcome):
 
 
 def expect_budget(seen):
-    """No plan sends more than the reference's."""
+    """No plan sends more bytes than the reference's plan."""
     over = [args for args, got, want in seen.outcomes if bytes_of(args, got) > bytes_of(args, want)]
     if over:
         first = f"from {over[0]['src']} unreduced over {over[0]['unreduced']} to {over[0]['dst']}"
@@ -107,7 +107,7 @@ def plan_order(seen):
 
 @exercise.misconception(fails=[plan_moves, plan_order])
 def plan_gathers_to_move(src, unreduced, dst, shape, mesh_shape):
-    """You moved an axis to another dimension by all-gather and slice. An all-to-all sends only what each device keeps, 1/n of it."""
+    """You moved an axis to a different dimension by all-gather and slice. An all-to-all sends 1/n of those bytes: only what each device keeps."""
     plan = []
     for kind, axis, *dims in reshard_plan(src, unreduced, dst, shape, mesh_shape):
         by_hand = [("all_gather", axis, *dims[:1]), ("slice", axis, *dims[1:])]
@@ -117,7 +117,7 @@ def plan_gathers_to_move(src, unreduced, dst, shape, mesh_shape):
 
 @exercise.misconception(fails=[plan_sums, plan_order])
 def plan_reduces_everywhere(src, unreduced, dst, shape, mesh_shape):
-    """You reduced by all-reduce and slice. A reduce-scatter sends half as much and leaves each device what it keeps."""
+    """You reduced by all-reduce and slice. A reduce-scatter sends half the bytes and leaves each device the part that it keeps."""
     plan = []
     for kind, axis, *dims in reshard_plan(src, unreduced, dst, shape, mesh_shape):
         by_hand = [("all_reduce", axis), ("slice", axis, *dims)]
@@ -127,13 +127,13 @@ def plan_reduces_everywhere(src, unreduced, dst, shape, mesh_shape):
 
 @exercise.misconception(fails=plan_order)
 def plan_gathers_first(src, unreduced, dst, shape, mesh_shape):
-    """You gathered first. Everything after it moves larger blocks: cut early, gather late, unless a dimension must become free."""
+    """You gathered first, so every later step moves larger blocks. Slice and scatter early and gather late, unless a dimension must become free first."""
     return sorted(reshard_plan(src, unreduced, dst, shape, mesh_shape), key=lambda step: step[0] != "all_gather")
 
 
 @exercise.misconception(fails=plan_arrives)
 def plan_axis_by_axis(src, unreduced, dst, shape, mesh_shape):
-    """You took the axes in the order of the mesh. A dimension must be free before another axis can cut it."""
+    """You took the axes in the order of the mesh. A dimension must be free before the next axis can cut it."""
     return sorted(
         reshard_plan(src, unreduced, dst, shape, mesh_shape), key=lambda step: list(mesh_shape).index(step[1])
     )
@@ -141,25 +141,25 @@ def plan_axis_by_axis(src, unreduced, dst, shape, mesh_shape):
 
 @exercise.misconception(fails=plan_arrives)
 def plan_forgets_sums(src, unreduced, dst, shape, mesh_shape):
-    """You looked at src and dst only. Over the axes in `unreduced` devices hold partial sums, which somebody has to add."""
+    """You looked at src and dst only. Devices along the axes in `unreduced` hold partial sums: add a step that sums them."""
     return reshard_plan(src, (), dst, shape, mesh_shape)
 
 
 @exercise.misconception(of=reshard_bytes)
 def reshard_scatter_first(I, J, X, Y):
-    """You reduce-scattered all of C. Slice along y first: it is free, and leaves 1/Y to be reduced."""
+    """You reduce-scattered all of C. Slice along y first: the slice sends nothing and leaves 1/Y of C to reduce."""
     return 4 * I * J * (X - 1) / X
 
 
 @exercise.misconception(of=reshard_bytes)
 def reshard_all_reduce(I, J, X, Y):
-    """You all-reduced, or counted both halves of one. The reduce-scatter alone leaves every device its rows."""
+    """You counted an all-reduce, or both halves of one. The reduce-scatter alone gives every device its rows."""
     return 2 * 4 * I * J / Y * (X - 1) / X
 
 
 @exercise.misconception(of=reshard_bytes)
 def reshard_own_chunk_too(I, J, X, Y):
-    """You sent all X chunks of the block. One of them stays: X - 1 travel."""
+    """You sent all X chunks of the block. A device keeps its own chunk and sends X - 1."""
     return 4 * I * J / Y
 
 

@@ -1,4 +1,4 @@
-"""What is checked in B3, and what goes wrong."""
+"""Checks and misconceptions of B3."""
 
 import jax
 import numpy as np
@@ -93,33 +93,33 @@ def shift_t_traffic(seen):
 
 @exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
 def all_gather_t_mean(y):
-    """You took the mean. The copies' cotangents are added: if a mean is wanted, the loss has it."""
+    """You took the mean. Add the cotangents of the copies. A mean belongs in the loss."""
     return all_gather_t(y) / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
 def all_gather_t_own_rows(y):
-    """You kept your own cotangent of your shard. The other devices used your shard, too: their cotangents of it have to be added."""
+    """You kept only your own cotangent of your shard. The other devices used your shard too: add their cotangents of it."""
     size = y.shape[0] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(y, jax.lax.axis_index("x") * size, size)
 
 
 @exercise.misconception(of=all_gather_t, fails=all_gather_t_traffic)
 def all_gather_t_all_reduced(y):
-    """You all-reduced and threw most of it away: a reduce-scatter sends half the bytes."""
+    """You all-reduced and discarded most of the result. A reduce-scatter sends half the bytes."""
     size = y.shape[0] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(jax.lax.psum(y, "x"), jax.lax.axis_index("x") * size, size)
 
 
 @exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_value)
 def reduce_scatter_t_mean(y):
-    """You divided by X. A term of a sum gets the cotangent of the sum, all of it."""
+    """You divided by X. Each term of a sum gets the sum's whole cotangent."""
     return reduce_scatter_t(y) / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic)
 def reduce_scatter_t_padded(y):
-    """You put your cotangent among zeros and all-reduced. An all-gather says the same with half the bytes."""
+    """You put your cotangent into zeros and all-reduced. An all-gather gives the same result with half the bytes."""
     full = jax.numpy.zeros((y.shape[0] * jax.lax.axis_size("x"), y.shape[1]))
     here = jax.lax.axis_index("x") * y.shape[0]
     return jax.lax.psum(jax.lax.dynamic_update_slice_in_dim(full, y, here, axis=0), "x")
@@ -133,19 +133,19 @@ def all_reduce_t_mean(y):
 
 @exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value)
 def all_reduce_t_identity(y):
-    """You passed the cotangent through. That is right when all devices share one; here each has its own, and your block is in all the results."""
+    """You passed the cotangent through. That is right if all devices share one cotangent. Here each device has its own, and all results depend on your block: add the cotangents."""
     return y
 
 
 @exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value)
 def all_to_all_t_forwards(y):
-    """You did the forward all-to-all again. Backwards, rows are split and columns are joined."""
+    """You repeated the forward all-to-all. In the backward pass, split the rows and join the columns."""
     return jax.lax.all_to_all(y, "x", split_axis=1, concat_axis=0, tiled=True)
 
 
 @exercise.misconception(of=all_to_all_t, fails=all_to_all_t_traffic)
 def all_to_all_t_gathered(y):
-    """You gathered everything and kept 1/X of it. A chunk's cotangent has one place to go to."""
+    """You gathered everything and kept 1/X of it. The cotangent of a chunk goes to one device only: use an all-to-all."""
     size = y.shape[0] // jax.lax.axis_size("x")
     whole = jax.lax.all_gather(y, "x", axis=1, tiled=True)
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("x") * size, size)
@@ -153,39 +153,39 @@ def all_to_all_t_gathered(y):
 
 @exercise.misconception(of=shift_t, fails=shift_t_value)
 def shift_t_forwards(y):
-    """You shifted in the forward direction. A block that went from i to i + 1 gets its cotangent from i + 1."""
+    """You shifted in the direction of the forward pass. A block that went from i to i + 1 gets its cotangent from i + 1."""
     return jax.lax.ppermute(y, "x", [(i, i + 1) for i in range(jax.lax.axis_size("x") - 1)])
 
 
 @exercise.misconception(of=shift_t, fails=shift_t_value)
 def shift_t_round(y):
-    """You closed the ring. Forwards the last device sent nothing, so its block has no effect and its cotangent is zero."""
+    """You closed the ring. In the forward pass the last device sent nothing, so its block has no effect and its cotangent is zero."""
     n = jax.lax.axis_size("x")
     return jax.lax.ppermute(y, "x", [((i + 1) % n, i) for i in range(n)])
 
 
 @exercise.misconception(of=shift_t, fails=shift_t_traffic)
 def shift_t_by_gathering(y):
-    """You gathered all blocks to keep one of them. A permute sends each block only to the device that needs it."""
+    """You gathered all blocks and kept one. A permute sends each block only to the device that needs it."""
     blocks = jax.lax.all_gather(y, "x")
     return jax.numpy.concatenate([blocks[1:], 0 * blocks[:1]])[jax.lax.axis_index("x")]
 
 
 @exercise.misconception(of=fsdp_backward_bytes)
 def fsdp_backward_as_forward(D, F, X):
-    """You counted 2 bytes, as in the forward pass. What travels backwards is float32."""
+    """You counted 2 bytes, as in the forward pass. The backward pass sends float32: 4 bytes."""
     return 2 * D * F * (X - 1) / X
 
 
 @exercise.misconception(of=fsdp_backward_bytes)
 def fsdp_backward_all_reduce(D, F, X):
-    """You all-reduced. Each device keeps the gradient of its own shard only: a reduce-scatter, half of it."""
+    """You counted an all-reduce. Each device keeps the gradient of its own shard only. A reduce-scatter sends half the bytes."""
     return 2 * 4 * D * F * (X - 1) / X
 
 
 @exercise.misconception(of=fsdp_backward_bytes)
 def fsdp_backward_shard(D, F, X):
-    """You sent one chunk. A reduce-scatter sends one in each of its X - 1 steps."""
+    """You counted one chunk. A reduce-scatter sends one chunk in each of its X - 1 steps."""
     return 4 * D * F / X
 
 

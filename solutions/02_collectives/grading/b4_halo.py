@@ -1,4 +1,4 @@
-"""What goes wrong in B4."""
+"""Misconceptions of B4."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from grader.exercise import Scenario
 
 @exercise.misconception(of=halo, fails=halo_value)
 def halo_zeros_at_the_wrap(a, *, w):
-    """Your ring is open: no pair sends to the first (or from the last) device, and who is sent nothing receives zeros. Wrap round: (i + 1) % n."""
+    """Your ring is open: no pair sends to the first device, or none sends from the last. A device without a sender receives zeros. Close the ring with (i + 1) % n."""
     n = jax.lax.axis_size("x")
     left = jax.lax.ppermute(a[-w:], "x", [(i, i + 1) for i in range(n - 1)])
     right = jax.lax.ppermute(a[:w], "x", [(i + 1, i) for i in range(n - 1)])
@@ -30,7 +30,7 @@ def halo_zeros_at_the_wrap(a, *, w):
 
 @exercise.misconception(of=halo, fails=halo_value)
 def halo_wrong_way(a, *, w):
-    """You sent the edges the wrong way. Your last elements are what the device to your right lacks on its left: i sends them to i + 1."""
+    """You sent the edges in the wrong direction. The device to your right needs your last elements on its left: i sends them to i + 1."""
     n = jax.lax.axis_size("x")
     left = jax.lax.ppermute(a[-w:], "x", [(i, (i - 1) % n) for i in range(n)])
     right = jax.lax.ppermute(a[:w], "x", [(i, (i + 1) % n) for i in range(n)])
@@ -39,7 +39,7 @@ def halo_wrong_way(a, *, w):
 
 @exercise.misconception(of=halo, fails=halo_wide)
 def halo_of_one(a, *, w):
-    """You exchanged one element, whatever `w` says."""
+    """You exchanged one element for every `w`. Exchange `w` elements."""
     return halo(a, w=1)
 
 
@@ -53,7 +53,7 @@ def halo_by_all_gather(a, *, w):
 
 @exercise.misconception(of=halo, fails=halo_traffic)
 def halo_of_whole_blocks(a, *, w):
-    """You sent the whole block and cut off the edge where it arrived. Cut first: only w elements need to travel."""
+    """You sent the whole block and cut off the edge on arrival. Cut first: only w elements need to travel."""
     n = jax.lax.axis_size("x")
     left = jax.lax.ppermute(a, "x", [(i, (i + 1) % n) for i in range(n)])
     right = jax.lax.ppermute(a, "x", [(i, (i - 1) % n) for i in range(n)])
@@ -62,7 +62,7 @@ def halo_of_whole_blocks(a, *, w):
 
 @exercise.misconception(of=stencil, fails=stencil_value)
 def stencil_of_blocks(a, *, mesh, weights):
-    """You let each block wrap round into itself. Its neighbours' elements are on other devices: fetch them with halo."""
+    """You let each block wrap round into itself. Other devices hold the neighbouring elements: fetch them with halo."""
 
     def local(block):
         return sum(weight * jnp.roll(block, len(weights) // 2 - k) for k, weight in enumerate(weights))
@@ -72,19 +72,19 @@ def stencil_of_blocks(a, *, mesh, weights):
 
 @exercise.misconception(of=stencil, fails=stencil_value)
 def stencil_mirrored(a, *, mesh, weights):
-    """You used the weights backwards: weights[0] belongs to the element w places to the left, a[i - w]."""
+    """You reversed the weights. weights[0] belongs to a[i - w], the element w places to the left."""
     return stencil(a, mesh=mesh, weights=weights[::-1])
 
 
 @exercise.misconception(of=stencil, fails=stencil_weighted)
 def stencil_of_three(a, *, mesh, weights):
-    """You took three weights, a halo of one. With 2w + 1 weights an element reaches w places to each side."""
+    """You used three weights and a halo of one. With 2w + 1 weights an element needs w elements from each side."""
     return stencil(a, mesh=mesh, weights=weights[:3])
 
 
 @exercise.misconception(of=stencil, fails=stencil_traffic)
 def stencil_halo_per_weight(a, *, mesh, weights):
-    """You shifted the whole array once for each weight. Fetch the halo once; all shifts are slices of it."""
+    """You communicated once for each weight. Fetch the halo once: all shifts are slices of it."""
 
     def shifted(block):
         w = len(weights) // 2
@@ -101,13 +101,13 @@ def halo_one_side(N, D, X, w):
 
 @exercise.misconception(of=halo_bytes)
 def halo_of_blocks(N, D, X, w):
-    """You sent the whole block to both neighbours. Only its outermost w rows travel."""
+    """You sent the whole block to both neighbours. Only the outermost w rows on each side travel."""
     return 2 * N / X * D * 4
 
 
 @exercise.misconception(of=halo_bytes)
 def halo_cut_columns(N, D, X, w):
-    """You divided the rows by X. The rows are whole on their device: x cuts dimension 0 only, and a row at the edge has all D columns."""
+    """You divided the row length by X. x cuts dimension 0 only, so a row at the edge has all D columns."""
     return 2 * w * D / X * 4
 
 

@@ -1,4 +1,4 @@
-"""What is checked in B5, and what goes wrong."""
+"""Checks and misconceptions of B5."""
 
 import jax
 import jax.numpy as jnp
@@ -99,7 +99,7 @@ def rooted_reduce_budget(seen):
 
 @exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value)
 def broadcast_from_0(a, *, root):
-    """You took device 0 for the root. Compare with `root`."""
+    """You used device 0 as the root. Compare with `root`."""
     return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == 0, a, 0), "x")
 
 
@@ -111,7 +111,7 @@ def broadcast_the_sum(a, *, root):
 
 @exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_budget)
 def broadcast_by_gather(a, *, root):
-    """You gathered all blocks to keep one: (N - 1)·V from each device. A masked sum needs less than 2·V, however many devices there are."""
+    """You gathered all blocks and kept one: each device sends (N - 1)·V. A masked sum sends less than 2·V for any number of devices."""
     return jax.lax.all_gather(a, "x")[root]
 
 
@@ -123,20 +123,20 @@ def scatter_the_sum(a, *, root):
 
 @exercise.misconception(of=rooted_scatter, fails=rooted_scatter_budget)
 def scatter_by_broadcast(a, *, root):
-    """You sent the root's whole block to everybody and kept 1/N of it: twice the bytes of a reduce-scatter."""
+    """You sent the root's whole block to every device and kept 1/N of it: twice the bytes of a reduce-scatter."""
     me, whole = jax.lax.axis_index("x"), rooted_broadcast(a, root=root)
     return whole.reshape(jax.lax.axis_size("x"), -1, a.shape[1])[me]
 
 
 @exercise.misconception(of=rooted_gather, fails=rooted_gather_value)
 def gather_on_every_device(a, *, root):
-    """You left the result on every device. Only the root keeps it, the others return zeros."""
+    """You left the result on every device. Only the root keeps it. The other devices return zeros."""
     return jax.lax.all_gather(a, "x", axis=1, tiled=True)
 
 
 @exercise.misconception(of=rooted_gather, fails=rooted_gather_budget)
 def gather_by_sum(a, *, root):
-    """You put each block into a whole array of zeros and added these: the sum moves twice what an all-gather does."""
+    """You put each block into a whole array of zeros and added the arrays. The sum sends twice the bytes of an all-gather."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     placed = jnp.zeros((a.shape[0], n, a.shape[1]), a.dtype).at[:, me].set(a)
     return jnp.where(me == root, jax.lax.psum(placed, "x").reshape(a.shape[0], -1), 0)
@@ -144,19 +144,19 @@ def gather_by_sum(a, *, root):
 
 @exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value)
 def reduce_on_every_device(a, *, root):
-    """You left the sum on every device, which is an all-reduce. Only the root keeps it, the others return zeros."""
+    """You left the sum on every device, as an all-reduce does. Only the root keeps it. The other devices return zeros."""
     return jax.lax.psum(a, "x")
 
 
 @exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value)
 def reduce_masked_first(a, *, root):
-    """You masked before you added, so only the root contributed. Here all contribute and only the root keeps: mask afterwards."""
+    """You masked before you added, so only the root contributed. All devices contribute and only the root keeps the sum: mask after the sum."""
     return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == root, a, 0), "x")
 
 
 @exercise.misconception(of=rooted_reduce, fails=rooted_reduce_budget)
 def reduce_by_gather(a, *, root):
-    """You gathered all blocks and added them yourself: (N - 1)·V from each device, where psum sends less than 2·V."""
+    """You gathered all blocks and added them yourself: each device sends (N - 1)·V. psum sends less than 2·V."""
     return jnp.where(jax.lax.axis_index("x") == root, jax.lax.all_gather(a, "x").sum(0), 0)
 
 
@@ -168,31 +168,31 @@ def rooted_broadcast_one_phase(chip, I, K, X):
 
 @exercise.misconception(of=rooted_broadcast_time)
 def rooted_broadcast_of_chunk(chip, I, K, X):
-    """You divided the block by X. Every device holds a block of this size (its own, masked), and that is V."""
+    """You divided the block by X. Every device holds its own masked block of this size, and that size is V."""
     return all_reduce_time(2 * I * K / X, X, chip)
 
 
 @exercise.misconception(of=rooted_broadcast_time)
 def rooted_broadcast_one_way(chip, I, K, X):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * all_reduce_time(2 * I * K, X, chip)
 
 
 @exercise.misconception(of=rooted_scatter_bytes)
 def rooted_scatter_of_root(I, K, X):
-    """That is what one device sends, as if the root alone did. The same program runs on all: the others send zeros, just as many."""
+    """You counted the bytes of one device, as if only the root sent. All devices run the same program: the others send as many bytes of zeros."""
     return (X - 1) / X * 4 * I * K
 
 
 @exercise.misconception(of=rooted_scatter_bytes)
 def rooted_scatter_as_reduce(I, K, X):
-    """That is an all-reduce. A reduce-scatter stops after the first half, when every device has its chunk."""
+    """That is an all-reduce. A reduce-scatter stops after its first half, when every device has its chunk."""
     return 2 * (X - 1) * 4 * I * K
 
 
 @exercise.misconception(of=rooted_scatter_bytes)
 def rooted_scatter_n_hops(I, K, X):
-    """You counted X hops. A chunk is home after X - 1."""
+    """You counted X hops. A chunk reaches its device after X - 1."""
     return X * 4 * I * K
 
 

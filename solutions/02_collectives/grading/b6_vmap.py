@@ -1,4 +1,4 @@
-"""What goes wrong in B6."""
+"""Misconceptions of B6."""
 
 from functools import partial
 
@@ -21,32 +21,32 @@ from grader.hardware import all_gather_time, latency
 
 @exercise.misconception(fails=centre_batch_value)
 def mapped_over_rows(a, *, mesh):
-    """You mapped over the rows, so what was centred is one row of all examples. The batch is dimension 0, vmap's usual in_axes."""
+    """You mapped over the rows, so you centred one row across all examples. The batch is dimension 0, vmap's default in_axes."""
     return jax.vmap(partial(centre, mesh=mesh), in_axes=1, out_axes=1)(a)
 
 
 @exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
 def mapped_without_axis(a, *, mesh):
-    """You did not tell vmap which axis cuts the batch. Its specs then say "whole", and the compiler gathers the batch over y to make that true."""
+    """You did not tell vmap which axis cuts the batch. Its specs then mean "whole", and the compiler gathers the batch over y. Set spmd_axis_name."""
     return jax.vmap(partial(centre, mesh=mesh))(a)
 
 
 @exercise.misconception(fails=centre_batch_traffic)
 def mapped_and_cut_again(a, *, mesh):
-    """The result is cut as it should be, but only in the end: before, the batch was gathered and every device along y did all of it. spmd_axis_name keeps it cut."""
+    """You cut the result only at the end. Before that the compiler gathered the batch, and every device along y computed all of it. Set spmd_axis_name to keep the batch cut."""
     out = jax.vmap(partial(centre, mesh=mesh))(a)
     return jax.lax.with_sharding_constraint(out, jax.NamedSharding(mesh, P("y", "x")))
 
 
 @exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
 def looped_over_batch(a, *, mesh):
-    """You looped over the examples in Python: an all-reduce for each, and every example has to be fetched from where the batch is cut. Map them with vmap."""
+    """You looped over the examples in Python. The loop runs one all-reduce per example and fetches every example from the devices that hold it. Map the examples with vmap."""
     return jnp.stack([centre(example, mesh=mesh) for example in a])
 
 
 @exercise.misconception(fails=centre_batch_traffic)
 def looped_over_block(a, *, mesh):
-    """Your batch stays where it is, but you loop over a device's examples: B/Y small all-reduces, each with its own latency. vmap makes them one."""
+    """You keep the batch in place but loop over a device's examples: B/Y small all-reduces, each with its own latency. vmap makes one all-reduce of them."""
 
     def local(block):
         return jnp.stack([example - jax.lax.pmean(example.mean(0), "x") for example in block])
@@ -56,37 +56,37 @@ def looped_over_block(a, *, mesh):
 
 @exercise.misconception(of=batch_gather_time)
 def batch_gather_of_all_rows(chip, B, I, J, X, Y):
-    """You gathered whole matrices. Their rows stay cut over x: V is what one ring along y holds, 1/X of the array."""
+    """You gathered whole matrices. Their rows stay cut over x: V is 1/X of the array, the part of one ring along y."""
     return all_gather_time(2 * B * I * J, Y, chip)
 
 
 @exercise.misconception(of=batch_gather_time)
 def batch_gather_of_one_block(chip, B, I, J, X, Y):
-    """You counted the block of one device. V is what a device has in the end: the blocks of all devices along y."""
+    """You counted the block of one device. V is the result on a device: the blocks of all devices along y."""
     return all_gather_time(2 * B * I * J / X / Y, Y, chip)
 
 
 @exercise.misconception(of=batch_gather_time)
 def batch_gather_one_way(chip, B, I, J, X, Y):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * all_gather_time(2 * B * I * J / X, Y, chip)
 
 
 @exercise.misconception(of=looped_latency)
 def looped_latency_of_whole_batch(B, X, Y):
-    """You looped over the whole batch. A device loops over its own B/Y examples; other devices along y do theirs meanwhile."""
+    """You looped over the whole batch. A device loops over its own B/Y examples, while the other devices along y loop over theirs."""
     return B * 2 * latency(X)
 
 
 @exercise.misconception(of=looped_latency)
 def looped_latency_of_gathers(B, X, Y):
-    """You counted each all-reduce once round. It is a reduce-scatter and an all-gather."""
+    """You counted one pass round the ring per all-reduce. It is a reduce-scatter and an all-gather: two passes."""
     return B / Y * latency(X)
 
 
 @exercise.misconception(of=looped_latency)
 def looped_latency_of_one(B, X, Y):
-    """That is one all-reduce, what vmap would need. The loop has one for each example."""
+    """That is the latency of one all-reduce, which vmap would need. The loop runs one per example."""
     return 2 * latency(X)
 
 

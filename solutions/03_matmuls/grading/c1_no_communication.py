@@ -1,4 +1,4 @@
-"""What goes wrong in C1."""
+"""Misconceptions of C1."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from grader.exercise import Scenario
 
 @exercise.misconception(fails=[local_traffic, local_flops])
 def gathered_without_need(a, b, *, mesh):
-    """You gathered all columns of B and kept a few of the product's. Your own columns of C need only your own columns of B."""
+    """You gathered all columns of B and kept only your own columns of the result. Your columns of C need only your columns of B."""
 
     def local(a, b):
         c = a @ jax.lax.all_gather(b, "y", axis=1, tiled=True)
@@ -31,7 +31,7 @@ def wrong_in_specs(a, b, *, mesh):
 
 @exercise.misconception(fails=local_flops)
 def left_to_compiler(a, b, *, mesh):
-    """You multiplied whole arrays, and the compiler said who computes what. With jax.shard_map you say it: one block of A, one of B."""
+    """You multiplied whole arrays and left the split of the work to the compiler. With jax.shard_map you choose it: each device multiplies one block of A by one block of B."""
     return a @ b
 
 
@@ -47,7 +47,7 @@ def cut_rows_of_b(a, b, *, mesh):
 
 @exercise.misconception(fails=local_value)
 def multiplied_in_bfloat16(a, b, *, mesh):
-    """You multiplied in bfloat16 and cast back. The numbers lost on the way, all but 8 bits of each, do not come back."""
+    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 bits of each number, and a cast does not restore the rest."""
 
     def local(a, b):
         return (a.astype(jnp.bfloat16) @ b.astype(jnp.bfloat16)).astype(jnp.float32)
@@ -57,13 +57,13 @@ def multiplied_in_bfloat16(a, b, *, mesh):
 
 @exercise.misconception(of=flops_per_device)
 def flops_shared_by_z(I, J, K, X, Y, Z):
-    """You divided by Z. Nothing is cut over z: the devices along it all do the same work."""
+    """You divided by Z. z cuts nothing: all devices along z do the same work."""
     return 2 * I * J * K / (X * Y * Z)
 
 
 @exercise.misconception(of=flops_per_device)
 def flops_without_additions(I, J, K, X, Y, Z):
-    """You forgot the factor 2: every term is one multiplication and one addition."""
+    """You left out the factor 2. Every term needs one multiplication and one addition."""
     return I * J * K / (X * Y)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in C2."""
+"""Misconceptions of C2."""
 
 import jax
 from jax.sharding import PartitionSpec as P
@@ -19,7 +19,7 @@ from grader.hardware import all_gather_time, all_reduce_time, latency
 
 @exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
 def gathered_b_too(a, b, *, mesh):
-    """You cut B and gathered it again. B was whole on every device; only A has to travel."""
+    """You cut B and gathered it again. Every device already holds all of B: gather only A."""
 
     def local(a, b):
         return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ jax.lax.all_gather(b, "x", tiled=True)
@@ -30,7 +30,7 @@ def gathered_b_too(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_slice_first, fails=slice_first_value)
 def first_rows_on_every_device(a, b, *, mesh):
-    """Every device took the first rows of B. Device x holds the columns of A that meet block x of the rows: use axis_index."""
+    """Every device used the first rows of B. Device x holds the columns of A that match block x of B's rows: use axis_index."""
 
     def local(a, b):
         return jax.lax.psum(a @ b[: a.shape[1]], "x")
@@ -52,13 +52,13 @@ def reduced_by_compiler(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic)
 def gathered_after_all(a, b, *, mesh):
-    """You gathered A, so every device computes the whole product. Multiply its columns of A by the rows of B that they meet, then sum."""
+    """You gathered A, so every device computes the whole matmul. Multiply the device's columns of A by the matching rows of B, then sum."""
     return matmul_gather_first(a, b, mesh=mesh)
 
 
 @exercise.misconception(of=gather_first_time)
 def gather_time_of_b(chip, I, J, K, X):
-    """You gathered B. It is whole on every device; A is the one that is cut."""
+    """You gathered B. Every device holds all of B. x cuts A: gather A."""
     return all_gather_time(2 * J * K, X, chip)
 
 
@@ -70,25 +70,25 @@ def gather_time_of_shard(chip, I, J, K, X):
 
 @exercise.misconception(of=slice_first_time)
 def reduce_time_once(chip, I, J, K, X):
-    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice V / W."""
     return all_reduce_time(2 * I * K, X, chip) / 2
 
 
 @exercise.misconception(of=slice_first_time)
 def reduce_time_of_a(chip, I, J, K, X):
-    """You reduced A. What is unreduced is the product, C[I, K]."""
+    """You reduced A. The partial sums are of the result, C[I, K]."""
     return all_reduce_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=gather_first_time)
 def gather_time_one_way(chip, I, J, K, X):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * all_gather_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=slice_first_time)
 def reduce_time_one_way(chip, I, J, K, X):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * all_reduce_time(2 * I * K, X, chip)
 
 

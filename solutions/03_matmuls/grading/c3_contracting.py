@@ -1,4 +1,4 @@
-"""What goes wrong in C3."""
+"""Misconceptions of C3."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from grader.hardware import latency, reduce_scatter_time
 
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
 def forgot_psum(a, b, *, mesh):
-    """Each device returned its own partial sum: nothing added the parts together. With check_vma=False JAX does not warn you."""
+    """Each device returned its own partial sum. Your program never adds the partial sums. With check_vma=False JAX does not warn you."""
 
     def local(a, b):
         return a @ b
@@ -32,7 +32,7 @@ def forgot_psum(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
 def summed_twice(a, b, *, mesh):
-    """You summed twice. After the first psum every device holds all of C; a second one adds X copies of it."""
+    """You summed twice. After the first psum every device holds all of C. The second psum adds X copies of it."""
 
     def local(a, b):
         return jax.lax.psum(jax.lax.psum(a @ b, "x"), "x")
@@ -49,7 +49,7 @@ def summed_by_compiler(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
 def summed_in_bfloat16(a, b, *, mesh):
-    """You added the partial sums in bfloat16. It sends half the bytes and keeps 8 bits of each number: C is to be float32."""
+    """You added the partial sums in bfloat16. That sends half the bytes but keeps only 8 bits of each number. Add in float32, the dtype of C."""
 
     def local(a, b):
         return jax.lax.psum((a @ b).astype(jnp.bfloat16), "x").astype(jnp.float32)
@@ -59,7 +59,7 @@ def summed_in_bfloat16(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_reduce_scatter, fails=scattered_value)
 def scattered_untiled(a, b, *, mesh):
-    """Without tiled=True psum_scatter takes the dimension for a list of X chunks, one per device, and wants it to be of size X."""
+    """You left out tiled=True. psum_scatter then expects a dimension of size X, with one chunk per device."""
 
     def local(a, b):
         return jax.lax.psum_scatter(a @ b, "x", scatter_dimension=1)
@@ -75,7 +75,7 @@ def scattered_by_compiler(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
 def psum_then_slice(a, b, *, mesh):
-    """You all-reduced and threw most of it away: a reduce-scatter sends half the bytes."""
+    """You all-reduced and discarded most of the result. A reduce-scatter sends half the bytes."""
 
     def local(a, b):
         c = jax.lax.psum(a @ b, "x")
@@ -87,31 +87,31 @@ def psum_then_slice(a, b, *, mesh):
 
 @exercise.misconception(of=scatter_time)
 def scatter_one_way(chip, I, K, X):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * reduce_scatter_time(2 * I * K, X, chip)
 
 
 @exercise.misconception(of=scatter_time)
 def scatter_of_shard(chip, I, K, X):
-    """You counted the result, C[I, K_X]. V is the whole array that every device holds a partial sum of."""
+    """You counted the result, C[I, K_X]. V is the whole array: every device holds a partial sum of all of it."""
     return reduce_scatter_time(2 * I * K / X, X, chip)
 
 
 @exercise.misconception(of=scatter_time)
 def scatter_half_a_gather(chip, I, K, X):
-    """You made it cheaper than an all-gather. It is the same way backwards, with partial sums as large as the shards."""
+    """You made it cheaper than an all-gather. A reduce-scatter is an all-gather in reverse: its partial sums are as large as the shards."""
     return reduce_scatter_time(2 * I * K, X, chip) / 2
 
 
 @exercise.misconception(of=all_reduce_bytes)
 def sent_every_chunk(I, K, X):
-    """You counted X steps. A ring of X devices has gone round after X - 1."""
+    """You counted X steps. A ring of X devices needs X - 1."""
     return 2 * 4 * I * K
 
 
 @exercise.misconception(of=all_reduce_bytes)
 def sent_in_one_phase(I, K, X):
-    """That is the reduce-scatter alone. An all-reduce also gathers the summed chunks: twice as much."""
+    """That is the reduce-scatter alone. An all-reduce also gathers the summed chunks: twice the bytes."""
     return 4 * I * K * (X - 1) / X
 
 

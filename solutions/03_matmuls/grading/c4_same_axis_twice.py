@@ -1,4 +1,4 @@
-"""What goes wrong in C4."""
+"""Misconceptions of C4."""
 
 import jax
 from jax.sharding import PartitionSpec as P
@@ -19,7 +19,7 @@ from grader.hardware import all_gather_time, latency
 
 @exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value)
 def diagonal_blocks(a, b, *, mesh):
-    """You multiplied the local blocks: device x knows block (x, x) of C and nothing beside the diagonal."""
+    """You multiplied the local blocks. Device x then has only block (x, x) of C and no block off the diagonal. Gather B first."""
 
     def local(a, b):
         return a @ b
@@ -39,7 +39,7 @@ def gathered_rows_for_rows(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
 def gathered_both(a, b, *, mesh):
-    """You gathered both operands and every device computed all of C. One gather is enough: your columns of C need only your columns of B."""
+    """You gathered both operands, and every device computed all of C. One all-gather is enough: your columns of C need only your columns of B."""
 
     def local(a, b):
         c = jax.lax.all_gather(a, "x", axis=0, tiled=True) @ jax.lax.all_gather(b, "x", axis=1, tiled=True)
@@ -50,7 +50,7 @@ def gathered_both(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_keep_rows, fails=keep_rows_budget)
 def gathered_both_for_rows(a, b, *, mesh):
-    """You gathered both operands and every device computed all of C. One gather is enough: your rows of C need only your rows of A."""
+    """You gathered both operands, and every device computed all of C. One all-gather is enough: your rows of C need only your rows of A."""
 
     def local(a, b):
         c = jax.lax.all_gather(a, "x", axis=0, tiled=True) @ jax.lax.all_gather(b, "x", axis=1, tiled=True)
@@ -73,13 +73,13 @@ def columns_by_compiler(a, b, *, mesh):
 
 @exercise.misconception(of=cheaper_gather_time)
 def dearer_gather(chip, I, J, K, X):
-    """You gathered the larger operand. Leave the other one's dimension cut instead: C may end either way."""
+    """You gathered the larger operand. Gather the smaller one: C may keep the larger operand's cut."""
     return all_gather_time(2 * max(I, K) * J, X, chip)
 
 
 @exercise.misconception(of=cheaper_gather_time)
 def gather_one_way(chip, I, J, K, X):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * all_gather_time(2 * min(I, K) * J, X, chip)
 
 

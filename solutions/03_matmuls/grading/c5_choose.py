@@ -1,4 +1,4 @@
-"""What goes wrong in C5."""
+"""Misconceptions of C5."""
 
 from jax.sharding import PartitionSpec as P
 
@@ -9,80 +9,80 @@ from grader.hardware import all_gather_time, all_reduce_time, latency, matmul_ti
 
 @exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
 def choose_by_width(B, D, F, X, flops, bandwidth):
-    """You asked whether F < C/W. F divides out of every comparison here; what counts is B against C/W, and D."""
+    """You compared F with C/W. F cancels in every comparison here. Compare B with C/W, and use D."""
     return 1 if flops / bandwidth <= F else 2
 
 
 @exercise.misconception(of=choose, fails=choose_large_batch)
 def choose_by_bytes(B, D, F, X, flops, bandwidth):
-    """You compared only the bytes. With a large batch, strategy 1 is held up by its arithmetic, which every chip does in full."""
+    """You compared only the bytes. With a large batch the arithmetic limits strategy 1, because every chip does all of it."""
     return 2 if 2 * B < D else 1
 
 
 @exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
 def choose_by_threshold(B, D, F, X, flops, bandwidth):
-    """You asked whether B >= C/W. That says whether strategy 1 is held up by its arithmetic, not which one is faster: D and X count too."""
+    """You compared B with C/W. That shows whether arithmetic limits strategy 1, not which strategy is faster. D and X count too."""
     return 1 if flops / bandwidth <= B else 2
 
 
 @exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
 def choose_reduced_once(B, D, F, X, flops, bandwidth):
-    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice V / W."""
     gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
     return 1 if gather_first < max(2 * B * D * F / X / flops, 2 * B * F / bandwidth) else 2
 
 
 def gather_first(chip, batches, D, F, X, total=max, links=2):
-    """The time of each batch's arithmetic and communication, put together by ``total``."""
+    """Return the first strategy's time: ``total`` combines the arithmetic and communication of each batch."""
     gathered = all_gather_time(2 * D * F, X, chip) * 2 / links
     return sum(total((matmul_time(2 * B * D * F, chip), gathered)) for B in batches)
 
 
 def reduce_last(chip, B, D, F, X, total=max, passes=2):
-    """The same for the two layers of the second strategy."""
+    """Return the second strategy's time for its two layers."""
     arithmetic = matmul_time(2 * B * D * F / X, chip)
     return sum(total((arithmetic, all_reduce_time(2 * B * n, X, chip) * passes / 2)) for n in (F, D))
 
 
 @exercise.misconception(of=gather_first_total)
 def gather_first_added(chip, B, L, **layer):
-    """You added the two times. They overlap, so the longer one counts."""
+    """You added the two times. They overlap: take the longer one."""
     return gather_first(chip, (B, L), **layer, total=sum)
 
 
 @exercise.misconception(of=gather_first_total)
 def gather_first_one_way(chip, B, L, **layer):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return gather_first(chip, (B, L), **layer, links=1)
 
 
 @exercise.misconception(of=gather_first_total)
 def gather_first_communication(chip, B, L, D, F, X):
-    """You counted the communication only. With a large batch the arithmetic takes longer than the gather beside it."""
+    """You counted the communication only. With a large batch the arithmetic takes longer than the overlapped all-gather."""
     return 2 * all_gather_time(2 * D * F, X, chip)
 
 
 @exercise.misconception(of=gather_first_total)
 def gather_first_arithmetic(chip, B, L, D, F, X):
-    """You counted the arithmetic only. With a small batch the gather takes longer than the product beside it."""
+    """You counted the arithmetic only. With a small batch the all-gather takes longer than the overlapped matmul."""
     return matmul_time(2 * (B + L) * D * F, chip)
 
 
 @exercise.misconception(of=reduce_last_total)
 def reduce_last_added(**layers):
-    """You added the two times. They overlap, so the longer one counts."""
+    """You added the two times. They overlap: take the longer one."""
     return reduce_last(**layers, total=sum)
 
 
 @exercise.misconception(of=reduce_last_total)
 def reduce_last_once(**layers):
-    """You counted each all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    """You counted each all-reduce as one pass. It is a reduce-scatter and an all-gather: twice V / W."""
     return reduce_last(**layers, passes=1)
 
 
 @exercise.misconception(of=reduce_last_total)
 def reduce_last_communication(chip, B, D, F, X):
-    """You counted the communication only. The second product leaves a small partial sum, and its arithmetic takes longer."""
+    """You counted the communication only. The second matmul leaves a small partial sum, and its arithmetic takes longer."""
     return all_reduce_time(2 * B * (D + F), X, chip)
 
 

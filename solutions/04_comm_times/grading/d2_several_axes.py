@@ -1,4 +1,4 @@
-"""What is checked in D2, and what goes wrong."""
+"""Checks and misconceptions of D2."""
 
 import itertools
 import math
@@ -29,7 +29,7 @@ def example(kind, spec, over, mesh_shape, rows=3, columns=5):
 
 
 def drawn(rng, kinds, admit, sizes=(2, 3, 4, 8, 16), repeats=8):
-    """Every kind, spec and set of talking axes that ``admit(cuts that talk, cuts that are silent, over)`` lets through."""
+    """Return every kind, spec and set of communicating axes that ``admit(cuts that communicate, cuts that do not, over)`` accepts."""
     for kind, spec, over in itertools.product(kinds, SPECS * repeats, OVER):
         silent = [axis for axis in cutting_axes(spec) if axis not in over]
         if admit(len(cutting_axes(spec)) - len(silent), len(silent), len(over)):
@@ -105,14 +105,14 @@ TIMES = [axes_cut_elsewhere, axes_together, axes_reduced]
 
 @exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
 def axes_whole_array(spec, over, mesh_shape, **rest):
-    """You sent the whole array over each ring. Axes that cut it and do not talk have divided the work already."""
+    """You sent the whole array over each ring. Divide by the axes that cut it and do not communicate."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     return right * math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
 
 
 @exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
 def axes_divided_by_talking(spec, over, mesh_shape, **rest):
-    """You divided by the axes that talk. What they hold is put together; divide by the axes that cut and stay silent."""
+    """You divided by the axes in `over`. The collective joins their parts. Divide by the axes that cut the array and are not in `over`."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     silent = math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
     return right * silent / math.prod(mesh_shape[axis] for axis in over)
@@ -120,14 +120,14 @@ def axes_divided_by_talking(spec, over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=[axes_together, axes_reduced, axes_of_one])
 def axes_one_ring(over, mesh_shape, **rest):
-    """You used the links of one axis only. All axes that talk carry data at the same time: n·W."""
+    """You used the links of one axis only. All axes in `over` carry data at the same time: n·W."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
     return right * sum(mesh_shape[axis] > 1 for axis in over)
 
 
 @exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
 def axes_all_rings(over, mesh_shape, **rest):
-    """You counted the links of every axis of the mesh. Only the axes that the collective talks over carry its data."""
+    """You counted the links of every mesh axis. Only the axes in `over` carry the collective's data."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
     rings = sum(mesh_shape[axis] > 1 for axis in over)
     return right * rings / max(1, sum(size > 1 for size in mesh_shape.values()))
@@ -135,7 +135,7 @@ def axes_all_rings(over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=axes_of_one)
 def axes_ring_of_one(over, mesh_shape, **rest):
-    """You counted links along an axis of one chip. There is nobody to talk to."""
+    """You counted links along an axis of one chip. It has no links."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
     return right * sum(mesh_shape[axis] > 1 for axis in over) / len(over)
 
@@ -148,32 +148,32 @@ def axes_one_direction(**call):
 
 @exercise.misconception(of=axes_time, fails=axes_reduced)
 def axes_reduced_once(kind, **rest):
-    """You counted the all-reduce once: it is a reduce-scatter and an all-gather."""
+    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather."""
     right = axes_time(kind=kind, **rest)
     return right / 2 if kind == "all_reduce" else right
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_ignored(Y, **rest):
-    """You gathered all of A. y has cut it already: each ring along x brings together 1/Y of the array."""
+    """You gathered all of A. y has already cut it: each ring along x joins 1/Y of the array."""
     return Y * gather_cut_elsewhere_time(Y=Y, **rest)
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_by_its_own_axis(X, Y, **rest):
-    """You divided by x, the axis that is gathered. Divide by y, which cuts the array and stays silent."""
+    """You divided by x, the axis of the all-gather. Divide by y, which cuts the array and does not communicate."""
     return Y / X * gather_cut_elsewhere_time(X=X, Y=Y, **rest)
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_twice(X, **rest):
-    """You took V as one chip's shard. V is what the ring along x holds together."""
+    """You took one chip's shard as V. V is the part of the array on the whole ring along x."""
     return gather_cut_elsewhere_time(X=X, **rest) / X
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_one_way(**params):
-    """You are a factor of two too slow: both directions of a ring carry data (W = 2·W1), and a bfloat16 has 2 bytes."""
+    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1), and a bfloat16 has 2 bytes."""
     return 2 * gather_cut_elsewhere_time(**params)
 
 
@@ -191,25 +191,25 @@ def gather_two_on_one(**params):
 
 @exercise.misconception(of=gather_two_axes_time)
 def gather_two_on_three(**params):
-    """You counted the links of z too. Only x and y talk."""
+    """You counted the links of z too. Only x and y communicate."""
     return 2 / 3 * gather_two_axes_time(**params)
 
 
 @exercise.misconception(of=gather_two_axes_time)
 def gather_two_ignoring_z(Z, **rest):
-    """You gathered all of A. z has cut it already: each group brings together 1/Z of the array."""
+    """You gathered all of A. z has already cut it: each group joins 1/Z of the array."""
     return Z * gather_two_axes_time(Z=Z, **rest)
 
 
 @exercise.misconception(of=gather_two_axes_time)
 def gather_two_by_their_own(X, Y, Z, **rest):
-    """You divided by x and y, which are gathered. Divide by z, which cuts the array and stays silent."""
+    """You divided by x and y, the axes of the all-gather. Divide by z, which cuts the array and does not communicate."""
     return Z / (X * Y) * gather_two_axes_time(X=X, Y=Y, Z=Z, **rest)
 
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_ignored(X, Y, **rest):
-    """You reduced all of C. x and y have cut it already: each ring along z adds up 1/(X·Y) of it."""
+    """You reduced all of C. x and y have already cut it: each ring along z adds 1/(X·Y) of it."""
     return X * Y * reduce_cut_elsewhere_time(X=X, Y=Y, **rest)
 
 
@@ -221,18 +221,18 @@ def reduce_cut_by_z(X, Y, Z, **rest):
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_once(**params):
-    """You are a factor of two short: an all-reduce is a reduce-scatter and an all-gather (and a float32 has 4 bytes)."""
+    """Your answer is too small by a factor of two. An all-reduce is a reduce-scatter and an all-gather, and a float32 has 4 bytes."""
     return reduce_cut_elsewhere_time(**params) / 2
 
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_one_way(**params):
-    """You used one direction of the link; on a ring data flows both ways round at once: W = 2·W1."""
+    """You used one direction of the link. On a ring data flows both ways round at once: W = 2·W1."""
     return 2 * reduce_cut_elsewhere_time(**params)
 
 
 def about(spec, over, passes=1):
-    """A three-axis slice, an array cut by ``spec``, and the hops along the axes that talk."""
+    """Return a three-axis slice, an array cut by ``spec``, and the hops along the communicating axes."""
 
     def facts(chip, X, Y, Z, I, J):
         mesh = {"x": X, "y": Y, "z": Z}

@@ -1,4 +1,4 @@
-"""What is checked in D3, and what goes wrong."""
+"""Checks and misconceptions of D3."""
 
 import math
 
@@ -18,7 +18,7 @@ from grader.hardware import CHIPS, HOP_TIME, axis_topology, latency, latency_bou
 
 
 def drawn(rng, wraps, axes, low, high, tries=50):
-    """Arrays so large that bandwidth takes ``low`` to ``high`` times as long as the hops."""
+    """Return arrays whose bandwidth time is ``low`` to ``high`` times the time of the hops."""
     for _ in range(tries):
         sizes = tuple(rng.choice([3, 4, 5, 6, 8, 12, 16], axes, replace=False).tolist())
         bandwidth, hop = float(rng.choice([4.5e10, 9e10])), float(rng.choice([1e-6, 1.5e-6]))
@@ -80,26 +80,26 @@ def slower(waiting, moving):
 
 
 def moving_time(bytes, sizes, wraps, one_way_bandwidth, **rest):
-    """Bandwidth alone."""
+    """Return the time from bandwidth alone."""
     total = math.prod(sizes)
     return bytes * (total - 1) / total / (len(sizes) * (2 if wraps else 1) * one_way_bandwidth)
 
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes])
 def limit_ring_as_line(sizes, hop_time, **rest):
-    """You let a shard go N-1 hops on a ring. It goes both ways round, so ⌊N/2⌋ hops reach everybody."""
+    """You let a shard go N-1 hops on a ring. It goes both ways round, so ⌊N/2⌋ hops reach every chip."""
     return slower(hop_time * sum(n - 1 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_line, limit_axes])
 def limit_line_as_ring(sizes, hop_time, **rest):
-    """You let a shard go N/2 hops on a line. Without a link between the ends it goes N-1 hops from end to end."""
+    """You let a shard go N/2 hops on a line. The ends have no link between them, so it goes N-1 hops from end to end."""
     return slower(hop_time * sum(n // 2 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
 @exercise.misconception(of=gather_and_limit, fails=limit_axes)
 def limit_one_long_axis(sizes, wraps, hop_time, **rest):
-    """You took all chips for one long ring or line. Axes are walked one after the other: add their hops, not multiply."""
+    """You took all chips as one long ring or line. A shard crosses the axes one after the other: add their hops, do not multiply them."""
     total = math.prod(sizes)
     hops = total // 2 if wraps else total - 1
     return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
@@ -107,7 +107,7 @@ def limit_one_long_axis(sizes, wraps, hop_time, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_tiny_line, limit_axes, limit_large])
 def limit_summed(bytes, sizes, wraps, one_way_bandwidth, hop_time):
-    """You added latency and bandwidth. A hop carries bytes while it lasts, so the longer of the two counts."""
+    """You added latency and bandwidth. A hop carries bytes during its latency: take the longer of the two."""
     waiting = hop_time * sum(n // 2 if wraps else n - 1 for n in sizes)
     moving = moving_time(bytes, sizes, wraps, one_way_bandwidth)
     return waiting + moving, slower(waiting, moving)[1]
@@ -115,12 +115,12 @@ def limit_summed(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_tiny_line, limit_axes])
 def limit_bytes_only(hop_time, **rest):
-    """You counted bytes only. A hop takes 1 µs even when it carries next to nothing."""
+    """You counted bytes only. A hop takes 1 µs even if it carries very few bytes."""
     return moving_time(**rest), "bandwidth"
 
 
 def tiny_parts(chip, N, R, L, C):
-    """(hops, bytes) of the two arrays on an axis that is what it is."""
+    """Return (hops, bytes) of the two arrays, with the axis's own topology."""
     return [gather_on_rings_or_lines(2 * rows * C, (N,), chip, axis_topology(chip, N)) for rows in (R, L)]
 
 
@@ -137,37 +137,37 @@ def tiny_gather_other_hops(chip, N, **arrays):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_bytes_only(**params):
-    """You counted bytes only. A small shard passes its link in less than the 1 µs that a hop takes, so hops decide."""
+    """You counted bytes only. A small shard passes its link in less than the 1 µs of a hop, so the hops decide."""
     return sum(bytes for _, bytes in tiny_parts(**params))
 
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_hops_only(**params):
-    """You counted hops only. A large shard needs longer than 1 µs for each, so bytes decide."""
+    """You counted hops only. A large shard needs more than 1 µs per link, so the bytes decide."""
     return sum(hops for hops, _ in tiny_parts(**params))
 
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_summed(**params):
-    """You added latency and bandwidth. A hop carries bytes while it lasts, so the longer of the two counts."""
+    """You added latency and bandwidth. A hop carries bytes during its latency: take the longer of the two."""
     return sum(map(sum, tiny_parts(**params)))
 
 
 @exercise.misconception(of=two_rings_tiny_time)
 def two_rings_as_lines(X, Y, **rest):
-    """You walked N-1 hops along each axis. On a ring a shard goes both ways, and ⌊N/2⌋ hops reach everybody."""
+    """You counted N-1 hops along each axis. On a ring a shard goes both ways, so ⌊N/2⌋ hops reach every chip."""
     return sum(max(latency((X, Y), "line"), bytes) for _, bytes in two_rings_parts(X=X, Y=Y, **rest))
 
 
 @exercise.misconception(of=two_rings_tiny_time)
 def two_rings_longer_only(X, Y, **rest):
-    """You counted the longer axis only. A shard for the opposite corner walks along both axes: add their hops."""
+    """You counted the longer axis only. A shard for the opposite corner crosses both axes: add their hops."""
     return sum(max(latency(Y), bytes) for _, bytes in two_rings_parts(X=X, Y=Y, **rest))
 
 
 @exercise.misconception(of=two_rings_tiny_time)
 def two_rings_bytes_only(**params):
-    """You counted bytes only. For the small array the hops of 1 µs each take longer."""
+    """You counted bytes only. For the small array the hops of 1 µs take longer."""
     return sum(bytes for _, bytes in two_rings_parts(**params))
 
 
@@ -179,13 +179,13 @@ def two_rings_hops_only(**params):
 
 @exercise.misconception(of=two_rings_tiny_time)
 def two_rings_summed(**params):
-    """You added latency and bandwidth. A hop carries bytes while it lasts, so the longer of the two counts."""
+    """You added latency and bandwidth. A hop carries bytes during its latency: take the longer of the two."""
     return sum(map(sum, two_rings_parts(**params)))
 
 
 @exercise.misconception(of=latency_bound_below)
 def latency_bound_shard(chip, N):
-    """That is one shard, W1 · 1 µs. The whole array is N of them."""
+    """That is one shard, W1 · 1 µs. The whole array has N shards."""
     return latency_bound_bytes(chip)
 
 

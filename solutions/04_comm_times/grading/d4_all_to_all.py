@@ -1,4 +1,4 @@
-"""What is checked in D4, and what goes wrong."""
+"""Checks and misconceptions of D4."""
 
 import math
 
@@ -81,20 +81,20 @@ EVERY = [exchange_rings, exchange_lines, exchange_switches, exchange_axes]
 
 @exercise.misconception(of=exchange_time, fails=EVERY)
 def exchange_as_gather(bytes, sizes, network, one_way_bandwidth):
-    """You took the all-gather's time. There every chip needs everything; here it needs one chunk from each."""
+    """You used the all-gather's time. In an all-gather every chip needs everything. In an all-to-all it needs one chunk from each chip."""
     total = math.prod(sizes)
     return bytes * (total - 1) / total / (len(sizes) * (2 if network == "ring" else 1) * one_way_bandwidth)
 
 
 @exercise.misconception(of=exchange_time, fails=EVERY)
 def exchange_quarter_everywhere(bytes, sizes, network, one_way_bandwidth):
-    """You used V/(4·W) everywhere. It is the rule of a ring of even size with both directions of its links."""
+    """You used V/(4·W) for every network. It holds for a ring of even size that uses both directions of its links."""
     return bytes * max(sizes) / math.prod(sizes) / (8 * one_way_bandwidth)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches)
 def exchange_switch_as_line(network, **rest):
-    """You sent chunks through a switch as along a line. Nothing is passed on there: each chunk takes one wire up and one down."""
+    """You sent chunks through a switch as along a line. Behind a switch no chip passes chunks on: each chunk takes one wire up and one down."""
     return exchange_time(network="line" if network == "switch" else network, **rest)
 
 
@@ -114,84 +114,84 @@ def exchange_whole_array_per_axis(bytes, sizes, **rest):
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
 def exchange_shortest_axis(bytes, sizes, **rest):
-    """You let the shortest axis decide. On the longest one chunks have the longest way, so its wires are the busiest."""
+    """You let the shortest axis decide. Chunks travel farthest on the longest axis, so its wires are the busiest."""
     return exchange_time(bytes=bytes * min(sizes) / math.prod(sizes), sizes=(min(sizes),), **rest)
 
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_as_gather(chip, N, I, J):
-    """You took the all-gather's time. A chunk goes to one chip only, N/4 hops on average: a quarter of it."""
+    """You used the all-gather's time. A chunk goes to one chip only, N/4 hops on average: a quarter of that time."""
     return all_gather_time(2 * I * J, N, chip)
 
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_half(**params):
-    """You are a factor of two too slow: half an all-gather is the rule of a one-way ring; both ways round it is a quarter."""
+    """Your answer is too large by a factor of two. A one-way ring takes half the all-gather's time, a ring used both ways a quarter."""
     return 2 * ring_exchange_time(**params)
 
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_shard(N, **rest):
-    """You took V as one chip's shard; V is the full array over the ring."""
+    """You took one chip's shard as V. V is the full array over the ring."""
     return ring_exchange_time(N=N, **rest) / N
 
 
 @exercise.misconception(of=line_exchange_time)
 def line_exchange_as_ring(**params):
-    """You used a quarter of V/W. On this chip only an axis of 16 wraps around: x is a line, and its middle wire takes V/4 at W1."""
+    """You used a quarter of V/W. On this chip only an axis of 16 wraps around. So x is a line, and its middle wire carries V/4 at W1."""
     return line_exchange_time(**params) / 2
 
 
 @exercise.misconception(of=line_exchange_time)
 def line_exchange_as_gather(chip, X, Y, I, J):
-    """You took the all-gather's time on a line. Only a quarter of V has to cross the middle wire."""
+    """You used the all-gather's time on a line. Only a quarter of V has to cross the middle wire."""
     return all_gather_time(2 * I * J, X, chip, topology="line")
 
 
 @exercise.misconception(of=line_exchange_time)
 def line_exchange_half(**params):
-    """You are a factor of two too slow: of V, a quarter crosses the middle to the right and another to the left, at the same time."""
+    """Your answer is too large by a factor of two. A quarter of V crosses the middle to the right, and at the same time a quarter crosses to the left."""
     return 2 * line_exchange_time(**params)
 
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_as_ring(N, **rest):
-    """You took a quarter of the all-gather. That is the rule of a ring; behind a switch nothing is passed on: 1/N of it."""
+    """You used a quarter of the all-gather's time. That holds for a ring. Behind a switch no chip passes chunks on: use 1/N of it."""
     return N / 4 * switch_exchange_time(N=N, **rest)
 
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_as_gather(N, **rest):
-    """You took the all-gather's time. Each GPU sends V/N² to each of the others, not V/N."""
+    """You used the all-gather's time. Each GPU sends V/N² to each of the others, not V/N."""
     return N * switch_exchange_time(N=N, **rest)
 
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_elements(**params):
-    """You are a factor of two short: a bfloat16 has two bytes, and a GPU's egress is one direction of its links."""
+    """Your answer is too small by a factor of two. A bfloat16 has two bytes, and a GPU's egress is one direction of its links."""
     return switch_exchange_time(**params) / 2
 
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_one_ring(chip, X, Y, I, J):
-    """You used V/(4·W), one ring for everything. The rings along the longer axis share the array."""
+    """You used V/(4·W), one ring for the whole array. The rings along the longer axis share the array."""
     return all_to_all_time(2 * I * J, Y, chip)
 
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_shorter(X, Y, **rest):
-    """You let the shorter axis decide. On the longer one chunks have the longer way, so its wires are the busiest."""
+    """You let the shorter axis decide. Chunks travel farther on the longer axis, so its wires are the busiest."""
     return X / Y * torus_exchange_time(X=X, Y=Y, **rest)
 
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_as_gather(chip, X, Y, I, J):
-    """You took the all-gather's time over two axes, V/(2·W). A chunk goes to one chip only."""
+    """You used the all-gather's time over two axes, V/(2·W). In an all-to-all a chunk goes to one chip only."""
     return 2 * I * J / (2 * CHIPS[chip].ici_both)
 
 
 def traded(I, J, axes):
-    """The array before and after: its rows cut by these axes, then its columns."""
+    """Return the array before and after: first these axes cut its rows, then its columns."""
     return [((I, J), P(axes)), ((I, J), P(None, axes))]
 
 

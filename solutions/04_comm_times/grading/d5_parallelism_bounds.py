@@ -1,4 +1,4 @@
-"""What is checked in D5, and what goes wrong."""
+"""Checks and misconceptions of D5."""
 
 import math
 
@@ -89,47 +89,47 @@ PASSES = [mlp_forward, mlp_backward, mlp_plain]
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_one_flop(**call):
-    """You counted one FLOP per term of a matmul: it is a multiplication and an addition, two."""
+    """You counted one FLOP per term of a matmul. Each term needs a multiplication and an addition: two FLOPs."""
     arithmetic, weights, activations = mlp_times(**call)
     return arithmetic / 2, weights, activations
 
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_batch_per_chip(X, B, **rest):
-    """You took B as the batch of one chip. It is the global batch, and x has cut it."""
+    """You took B as the batch of one chip. B is the global batch, and x has already cut it."""
     return mlp_times(X=X, B=B * X, **rest)
 
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_repeated_along_y(Y, **rest):
-    """You divided the arithmetic by X only. Along y each chip computes its own part of F, not all of it."""
+    """You divided the arithmetic by X only. Along y each chip computes only its own part of F."""
     arithmetic, weights, activations = mlp_times(Y=Y, **rest)
     return arithmetic * Y, weights, activations
 
 
 @exercise.misconception(of=mlp_times, fails=[mlp_backward, mlp_plain])
 def mlp_backward_like_forward(**call):
-    """You gave the backward pass the forward's FLOPs. It has twice as many: gradients of the inputs and of the weights."""
+    """You gave the backward pass the forward pass's FLOPs. It has twice as many: gradients of the inputs and of the weights."""
     arithmetic, weights, activations = mlp_times(**call)
     return arithmetic / (2 if call["backward"] else 1), weights, activations
 
 
 @exercise.misconception(of=mlp_times, fails=mlp_plain)
 def mlp_plain_gathers(fsdp, **rest):
-    """You let plain data parallelism gather weights in the forward pass. They are whole on every chip; only gradients travel."""
+    """You let plain data parallelism gather weights in the forward pass. Every chip holds whole weights: only gradients travel."""
     return mlp_times(fsdp=True, **rest)
 
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_whole_weights(Y, **rest):
-    """You moved all of the weights over x. y has cut them: 1/Y of them travels."""
+    """You moved all of the weights over x. y has already cut them: 1/Y of them travels."""
     arithmetic, weights, activations = mlp_times(Y=Y, **rest)
     return arithmetic, weights * Y, activations
 
 
 @exercise.misconception(of=best_split, fails=split_best)
 def split_swapped(**call):
-    """You swapped X and Y: x cuts the batch (and the weights, FSDP), y is tensor-parallel."""
+    """You swapped X and Y. x cuts the batch and, with FSDP, the weights. y is tensor-parallel."""
     return best_split(**call)[::-1]
 
 
@@ -141,19 +141,19 @@ def split_one_axis_each(MX, MY, **rest):
 
 @exercise.misconception(of=best_split, fails=split_best)
 def split_data_only(N, **rest):
-    """You gave all chips to FSDP. With a small batch each chip computes little and the weights no longer hide: let y help."""
+    """You gave all chips to FSDP. With a small batch each chip computes little, and that no longer overlaps the time of the weights: use y too."""
     return N, 1
 
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_per_chip(N, **rest):
-    """That is the batch of one chip. The question is about the global batch, of all chips."""
+    """That is the batch of one chip. The question asks for the global batch, of all chips."""
     return fsdp_least_batch(N=N, **rest) / N
 
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_in_sequences(T, **rest):
-    """You counted sequences. Batches are counted in tokens here."""
+    """You counted sequences. This question counts the batch in tokens."""
     return fsdp_least_batch(T=T, **rest) / T
 
 
@@ -165,55 +165,55 @@ def fsdp_batch_one_axis(**params):
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_doubled(**params):
-    """You are a factor of two too high: a matmul has 2 FLOPs per term, the backward pass twice the forward's, and W is both directions."""
+    """Your answer is too large by a factor of two. A matmul has 2 FLOPs per term, the backward pass has twice the forward pass's FLOPs, and W is both directions."""
     return 2 * fsdp_least_batch(**params)
 
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_by_model_width(chip, D, F):
-    """You used D. The activations that travel are B·D, the arithmetic is B·D·F: D divides out, F stays."""
+    """You used D. The activations that travel are B·D, and the arithmetic is B·D·F: D cancels, F stays."""
     return D / link_intensity(chip)
 
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_halved(**params):
-    """You are a factor of two short: a matmul has 2 FLOPs per term, and W is both directions of the link."""
+    """Your answer is too small by a factor of two. A matmul has 2 FLOPs per term, and W is both directions of the link."""
     return tensor_most_chips(**params) / 2
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_as_fsdp(chip, N, F):
-    """That is the bound of FSDP alone. Tensor parallelism makes the weights that travel smaller by Y."""
+    """That is the bound of FSDP alone. Tensor parallelism divides the weights that travel by Y."""
     return link_intensity(chip) / 2
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_global(N, **rest):
-    """That is the global batch. The question is about the tokens of one chip."""
+    """That is the global batch. The question asks for the tokens of one chip."""
     return N * mixed_least_batch(N=N, **rest)
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_one_axis(**params):
-    """You left out the torus axes: FSDP over two of them has 2·W."""
+    """You left out the torus axes. FSDP over two of them has 2·W."""
     return 2 * mixed_least_batch(**params)
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_not_overlapped(**params):
-    """You are a factor of four too high: weights and activations overlap, so do not add their times, and W is both directions."""
+    """Your answer is too large by a factor of four. Weights and activations overlap, so do not add their times. W is both directions."""
     return 4 * mixed_least_batch(**params)
 
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_tensor_chips(B, F, N):
-    """That is Y, the tensor-parallel axis. The question is about X = N / Y."""
+    """That is Y, the tensor-parallel axis. The question asks for X = N / Y."""
     return N / best_fsdp_chips(B=B, F=F, N=N)
 
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_fsdp_one_axis(**params):
-    """You left out the torus axes: FSDP has two of them, tensor parallelism one."""
+    """You left out the torus axes. FSDP has two of them, tensor parallelism one."""
     return best_fsdp_chips(**params) / math.sqrt(2)
 
 
@@ -225,25 +225,25 @@ def best_fsdp_batch_per_chip(B, F, N):
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_one_slice(P, **rest):
-    """That is the batch of one slice. The question is about all of them."""
+    """That is the batch of one slice. The question asks for the batch of all slices."""
     return dcn_least_batch(P=P, **rest) / P
 
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_per_chip(n, **rest):
-    """You took C / W_dcn for the batch of one chip. The gradients leave a slice once, over the network of all its chips."""
+    """You took C / W_dcn as the batch of one chip. The gradients leave a slice once, over the network of all its chips."""
     return n * dcn_least_batch(n=n, **rest)
 
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_over_ici(chip, dcn, P, n):
-    """You used the links inside a slice. Between slices there is only the data-centre network."""
+    """You used the links inside a slice. Only the data-centre network connects slices."""
     return P * link_intensity(chip)
 
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_in_bits(**params):
-    """You are a factor of eight too high: the network's GB/s are bytes, not bits."""
+    """Your answer is too large by a factor of eight. The network's GB/s are bytes, not bits."""
     return 8 * dcn_least_batch(**params)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in D7."""
+"""Misconceptions of D7."""
 
 from d7_bus_bandwidth import (
     bandwidths,
@@ -16,38 +16,38 @@ from grader.hardware import GPUS
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_cut)
 def bandwidths_of_output(bytes_in, bytes_out, **rest):
-    """You took S for what comes out of a reduce-scatter. Each rank sends n-1 times that: S is the whole array, what goes in."""
+    """You took a reduce-scatter's output as S. Each rank sends n-1 times its output. S is the whole array, the input."""
     return bandwidths(bytes_in=bytes_out, bytes_out=bytes_out, **rest)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_cut)
 def bandwidths_of_input(bytes_in, bytes_out, **rest):
-    """You took S for what goes into an all-gather. Each rank's part reaches n-1 others: S is the whole array, what comes out."""
+    """You took an all-gather's input as S. Each rank's part reaches n-1 others. S is the whole array, the output."""
     return bandwidths(bytes_in=bytes_in, bytes_out=bytes_in, **rest)
 
 
 @exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
 def bandwidths_factor_in_algbw(**call):
-    """You put the factor into algbw as well. Algorithm bandwidth is plain S / t; only bus bandwidth counts what wires carry."""
+    """You multiplied algbw by the factor too. Algorithm bandwidth is S / t. Only bus bandwidth counts the traffic on the wires."""
     _, busbw = bandwidths(**call)
     return busbw * (call["ranks"] - 1) / call["ranks"], busbw
 
 
 @exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
 def bandwidths_alike(**call):
-    """Your two bandwidths are the same. busbw = algbw · factor counts what a rank sends: see the table."""
+    """Your two bandwidths are equal. busbw = algbw · factor counts the bytes that a rank sends: use the table's factors."""
     return (bandwidths(**call)[0],) * 2
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_reduced)
 def bandwidths_reduced_once(kind, **rest):
-    """You counted the all-reduce once. Every part is sent to be added and sent again as a sum: 2·(n-1)/n."""
+    """You counted the all-reduce as one pass. A rank sends every part twice, once to be added and once as a sum: 2·(n-1)/n."""
     return bandwidths(kind="all_gather" if kind == "all_reduce" else kind, **rest)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_others)
 def bandwidths_root_like_ring(kind, **rest):
-    """You gave broadcast or reduce the factor (n-1)/n. The whole array has to leave the root (or reach it): factor 1."""
+    """You gave broadcast or reduce the factor (n-1)/n. The whole array has to leave the root, or reach it: factor 1."""
     return bandwidths(kind="all_gather" if kind in ("broadcast", "reduce") else kind, **rest)
 
 
@@ -59,55 +59,55 @@ def reduce_algorithm_bandwidth(n, MB, ms):
 
 @exercise.misconception(of=reduce_bus_bandwidth)
 def reduce_bus_one_pass(**params):
-    """You counted one pass. An all-reduce sends every part twice: to be added, and as a sum."""
+    """You counted one pass. An all-reduce sends every part twice, once to be added and once as a sum."""
     return reduce_bus_bandwidth(**params) / 2
 
 
 @exercise.misconception(of=reduce_bus_bandwidth)
 def reduce_bus_all_of_it(n, MB, ms):
-    """You doubled algbw. A rank keeps one part of n each time: 2·(n-1)/n."""
+    """You doubled algbw. In each pass a rank keeps one of n parts: 2·(n-1)/n."""
     return 2 * MB * 1e6 / (ms * 1e-3)
 
 
 @exercise.misconception(of=scatter_from_bus_time)
 def scatter_from_output(n, **rest):
-    """You took S for what is left on one GPU. S is the whole array, n times that."""
+    """You took one GPU's result as S. S is the whole array, n times as large."""
     return scatter_from_bus_time(n=n, **rest) / n
 
 
 @exercise.misconception(of=scatter_from_bus_time)
 def scatter_from_algorithm(n, **rest):
-    """You divided S by busbw. That is not how long it takes: a GPU sends (n-1)/n of S."""
+    """You divided S by busbw. That is not the time, because a GPU sends (n-1)/n of S."""
     return scatter_from_bus_time(n=n, **rest) * n / (n - 1)
 
 
 @exercise.misconception(of=scatter_from_bus_time)
 def scatter_upside_down(n, **rest):
-    """You applied the factor the wrong way round: t = S/algbw, and algbw = busbw · n/(n-1)."""
+    """You inverted the factor. t = S/algbw, and algbw = busbw · n/(n-1)."""
     return scatter_from_bus_time(n=n, **rest) * (n / (n - 1)) ** 2
 
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_as_printed(n, **rest):
-    """You believed the benchmark. A rank sends n-1 times what comes out of it, not (n-1)/n times."""
+    """You used the benchmark's figure as printed. A rank sends n-1 times its output, not (n-1)/n times."""
     return puzzle_bus_bandwidth(n=n, **rest) / n
 
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_without_own(n, **rest):
-    """You multiplied by n-1, but the printed number holds a factor (n-1)/n already."""
+    """You multiplied by n-1. The printed number already includes a factor (n-1)/n."""
     return puzzle_bus_bandwidth(n=n, **rest) * (n - 1) / n
 
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_algorithm_bandwidth(n, **rest):
-    """That is the algorithm bandwidth. On the bus each rank sends (n-1)/n of S."""
+    """That is the algorithm bandwidth. For the bus bandwidth, each rank sends (n-1)/n of S."""
     return puzzle_bus_bandwidth(n=n, **rest) * n / (n - 1)
 
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_half_of_reduce(n, ar, percent):
-    """You halved the all-reduce's number because a reduce-scatter is half of it. Half the bytes in half the time: about the same bandwidth."""
+    """You halved the all-reduce's number because a reduce-scatter is half of it. It sends half the bytes in half the time: about the same bandwidth."""
     return ar / 2 * 1e9
 
 

@@ -1,4 +1,4 @@
-"""What is checked in D8, and what goes wrong."""
+"""Checks and misconceptions of D8."""
 
 from d8_memory_budget import cache_of_batch, decode_step, decode_step_time, exercise, kv_cache_bytes, state_per_chip
 from grader.exercise import Scenario, larger
@@ -24,7 +24,7 @@ def step(sequences, params=30_000_000_000, weight_bytes=1, kv_bytes=100_000, tok
 
 
 def drawn_steps(rng, low, high):
-    """Batches between ``low`` and ``high`` times the one at which arithmetic and reading weights take equally long."""
+    """Return batches of ``low`` to ``high`` times the size at which arithmetic and reading weights take equally long."""
     for _ in range(80):
         chip, weight_bytes = CHIPS[str(rng.choice(["v5e", "v5p", "v6e"]))], int(rng.choice([1, 2]))
         batch = max(2, int(rng.uniform(low, high) * weight_bytes * chip.bf16 / chip.hbm_bw / 2))
@@ -63,7 +63,7 @@ def step_large_batch(seen):
 
 @exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
 def cache_keys_only(**call):
-    """You counted keys or values. Each token leaves both."""
+    """You counted keys or values only. Each token adds both to the cache."""
     return kv_cache_bytes(**call) // 2
 
 
@@ -75,25 +75,25 @@ def cache_of_query_heads(query_heads, kv_heads, **rest):
 
 @exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
 def cache_per_sequence(tokens, **rest):
-    """You counted sequences, not tokens. Every token of every sequence leaves a key and a value."""
+    """You counted sequences, not tokens. Every token of every sequence adds a key and a value."""
     return kv_cache_bytes(tokens=1, **rest)
 
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_one_sequence_cached(sequences, tokens, **rest):
-    """You read the cache of one sequence. Weights are shared by the batch, caches are not: each sequence has its own."""
+    """You read the cache of one sequence. The batch shares the weights, but each sequence has its own cache."""
     return decode_step_time(sequences=sequences, tokens=tokens / sequences, **rest)
 
 
 @exercise.misconception(of=decode_step_time, fails=step_large_batch)
 def step_never_computes(flops, **rest):
-    """You read weights and cache and forgot the arithmetic. For large batches 2·B·P FLOPs take longer than reading weights."""
+    """You counted reading weights and cache but not the arithmetic. For large batches 2·B·P FLOPs take longer than reading weights."""
     return decode_step_time(flops=1e30, **rest)
 
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
-    """You added reading the weights and computing with them. They overlap: the longer one counts."""
+    """You added reading the weights and computing with them. They overlap: take the longer one."""
     call = {"params": params, "chips": chips, "hbm_bandwidth": hbm_bandwidth, **rest}
     computed = decode_step_time(weight_bytes=0, flops=flops, **call)
     return computed + params * weight_bytes / (chips * hbm_bandwidth)
@@ -101,20 +101,20 @@ def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
 
 @exercise.misconception(of=decode_step_time, fails=step_large_batch)
 def step_all_overlapped(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
-    """You overlapped everything. Attention reads its cache when the matmuls are done: its time adds to theirs."""
+    """You overlapped everything. Attention reads its cache after the matmuls: add its time to theirs."""
     reading = (params * weight_bytes + kv_bytes_per_token * sequences * tokens) / (chips * hbm_bandwidth)
     return max(reading, 2 * sequences * params / (chips * flops))
 
 
 @exercise.misconception(of=state_per_chip)
 def state_other_recipe(P, N, kept):
-    """You used the other recipe's bytes per parameter: 2 + 4 + 4 = 10 here, 4 + 4 + 4 + 4 = 16 there."""
+    """You used the other recipe's bytes per parameter. One recipe needs 2 + 4 + 4 = 10, the other 4 + 4 + 4 + 4 = 16."""
     return P * 1e9 * (16 if kept == "bf16" else 10) / N
 
 
 @exercise.misconception(of=state_per_chip)
 def state_weights_only(P, N, kept):
-    """You counted the weights only. The optimizer keeps two moments per parameter too."""
+    """You counted the weights only. The optimizer also keeps two moments per parameter."""
     return P * 1e9 * (2 if kept == "bf16" else 4) / N
 
 
@@ -126,13 +126,13 @@ def state_in_gib(**params):
 
 @exercise.misconception(of=state_per_chip)
 def state_on_every_chip(N, **rest):
-    """You kept all of the state on every chip, as plain data parallelism does. FSDP cuts it."""
+    """You kept all of the state on every chip, as plain data parallelism does. FSDP cuts it over the chips."""
     return N * state_per_chip(N=N, **rest)
 
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_half(**params):
-    """You are a factor of two short: each token leaves a key and a value, and a bfloat16 has two bytes."""
+    """Your answer is too small by a factor of two. Each token adds a key and a value, and a bfloat16 has two bytes."""
     return cache_of_batch(**params) / 2
 
 
@@ -155,7 +155,7 @@ def cache_of_batch_in_gib(**params):
 
 
 def two_steps(chip, P, N, T, B, L, kB, **changed):
-    """The answer's sum with some arguments of ``decode_step_time`` changed."""
+    """Return the answer's sum with some arguments of ``decode_step_time`` changed."""
     row = CHIPS[chip]
     call = {"params": P * 1e9, "weight_bytes": 1, "kv_bytes_per_token": kB * 1e3, "tokens": T, "chips": N}
     call |= {"flops": row.bf16, "hbm_bandwidth": row.hbm_bw, **changed}
@@ -164,26 +164,26 @@ def two_steps(chip, P, N, T, B, L, kB, **changed):
 
 @exercise.misconception(of=decode_step)
 def decode_one_cache(chip, P, N, T, B, L, kB):
-    """You read one sequence's cache per step. Weights are shared by the batch, caches are not."""
+    """You read one sequence's cache per step. The batch shares the weights, but each sequence has its own cache."""
     weights = two_steps(chip, P, N, T, B, L, kB, kv_bytes_per_token=0)
     return weights + 2 * kB * 1e3 * T / (N * CHIPS[chip].hbm_bw)
 
 
 @exercise.misconception(of=decode_step)
 def decode_two_byte_weights(**params):
-    """You counted two bytes per weight. They are int8; only the arithmetic is in bfloat16."""
+    """You counted two bytes per weight. The weights are int8. Only the arithmetic is in bfloat16."""
     return two_steps(**params, weight_bytes=2)
 
 
 @exercise.misconception(of=decode_step)
 def decode_never_computes(**params):
-    """You forgot the arithmetic. For hundreds of sequences 2·B·P FLOPs take longer than reading the weights."""
+    """You left out the arithmetic. For hundreds of sequences 2·B·P FLOPs take longer than reading the weights."""
     return two_steps(**params, flops=1e30)
 
 
 @exercise.misconception(of=decode_step)
 def decode_on_one_chip(N, **rest):
-    """You used one chip's bandwidth. Weights and cache are cut over all chips, which read at the same time."""
+    """You used one chip's bandwidth. Weights and cache are cut over all chips, and all chips read at the same time."""
     return N * decode_step(N=N, **rest)
 
 
