@@ -62,7 +62,7 @@ def test_programs_of_the_folder_are_no_part_of_it(site: Path) -> None:
 
 def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    for name in ("mkdocs.yml", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
+    for name in ("mkdocs.yml", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "docs", tmp_path / "docs", dirs_exist_ok=True)
     (tmp_path / "docs" / "more.md").write_text("See `docs/nowhere.md`, [this](clock.md#no-such-part) and [x](y.md).\n")
