@@ -27,63 +27,6 @@ SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
 EXACT = "expect_collectives"
 """Right programs have this number of collectives, so a number that is less is wrong too."""
 COUNTS = (EXACT, "expect_at_most")
-MENDED = {
-    "a1_local_shape",
-    "a2_memory",
-    "a3_owner_slices",
-    "a4_shard_mean",
-    "a5_classify",
-    "a6_three_modes",
-    "b1_collectives",
-    "b2_reshard_plan",
-    "b3_transposes",
-    "b4_halo",
-    "b5_rooted",
-    "b6_vmap",
-    "c1_no_communication",
-    "c2_one_operand",
-    "c3_contracting",
-    "c4_same_axis_twice",
-    "c5_choose",
-    "d1_ring_and_line",
-    "d2_several_axes",
-    "d3_latency",
-    "d4_all_to_all",
-    "d5_parallelism_bounds",
-    "d6_gpu_network",
-    "d7_bus_bandwidth",
-    "d8_memory_budget",
-    "e1_ring_all_gather",
-    "e2_ring_reduce_scatter",
-    "e3_ring_all_reduce",
-    "e4_bidirectional",
-    "e5_ring_all_to_all",
-    "f1_ag_matmul",
-    "f2_matmul_rs",
-    "f3_both_ways",
-    "g1_repair",
-    "g2_megatron",
-    "g3_inner_grad",
-    "g4_accumulation",
-    "g5_batch_norm",
-    "h10_gather_tp",
-    "h1_ddp",
-    "h2_buckets",
-    "h3_zero1",
-    "h5_tensor_parallel",
-    "h6_sequence_parallel",
-    "h8_hsdp",
-    "i1_gpipe_forward",
-    "i2_gpipe_backward",
-    "i5_1f1b_program",
-    "j1_moe",
-    "j2_ring_attention",
-    "j3_ulysses",
-    "j4_decode",
-    "m1_block",
-    "x1_gather",
-}
-"""Exercises that are held to the rules for plain numbers."""
 SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_memory": show_bytes,
     "expect_traffic": show_bytes,
@@ -138,7 +81,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
             if key not in plain:
                 found = _problems(uses, named.get(key, {}).get(sizes, {}))
                 yield from (f"{check.name} {sizes}: {problem}" for problem in found)
-        if plain and exercise.id in MENDED:
+        if plain:
             failing = _failing(exercise, wrong, {check.name, *_before(exercise, check)})
             known = _by_budget(check, failing, measuring=True)
             for key, places in plain.items():

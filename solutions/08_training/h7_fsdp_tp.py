@@ -33,7 +33,7 @@ gradients with `jax.grad`.
 | weights | forward over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | forward over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
 | backward pass | backward: at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
-| | both passes: at most 16BDF/(XY) FLOPs, so nothing is computed twice | |
+| | both passes: at most 15BDF/(XY) FLOPs: the matmuls need 12, H a second time 2 | 3600 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 

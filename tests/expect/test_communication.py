@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from grader.common.intervals import UNKNOWN, Interval
@@ -76,6 +78,13 @@ def test_only_names_what_is_not_allowed() -> None:
     assert "all_gather over x is not allowed here, only permute" in reason(
         expect_only, seen(collective("all_gather", "x")), "permute"
     )
+
+
+def test_only_goes_on_to_the_next_budget_when_measuring() -> None:
+    program = replace(seen(collective("all_gather", "x", sent=10)), measuring=True)
+    expect_only(program, "permute")
+    expect_traffic(program, at_most=0)
+    assert [(use.word, use.amount) for use in program.spent] == [("expect_traffic", 10)]
 
 
 def test_traffic_is_counted_over_an_axis_or_in_all() -> None:

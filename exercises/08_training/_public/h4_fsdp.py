@@ -81,6 +81,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import array
 from grader.expect import Failure
+from grader.expect import between
 from grader.expect import expect_close
 from grader.expect import expect_collectives
 from grader.expect import expect_only
@@ -182,10 +183,11 @@ def fsdp_gradients(seen):
 
 
 @exercise.helper
-def expect_others(seen, *kinds):
-    """Beside these kinds only sums of single numbers."""
-    expect_only(seen, *kinds, "all_reduce")
-    expect_traffic(seen.only(kind="all_reduce"), at_most=64)
+def expect_sums_of_numbers(seen, passes):
+    """All-reduces sum single numbers, not a device's rows in each of so many passes."""
+    number = 8 * (1 - 1 / seen.mesh["dp"])
+    rows = seen.dims["B"] // seen.mesh["dp"] * seen.dims["D"]
+    expect_traffic(seen.only(kind="all_reduce"), at_most=between(number, passes * rows * number, at=64))
 
 
 @exercise.helper
@@ -208,5 +210,6 @@ def fsdp_forward(seen):
     """fsdp_loss: forward, one all-gather for each layer"""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
-    expect_others(forward, "all_gather")
+    expect_only(forward, "all_gather", "all_reduce")
+    expect_sums_of_numbers(forward, passes=1)
     expect_layers(forward)

@@ -50,10 +50,11 @@ def fsdp_gradients(seen):
 
 
 @exercise.helper
-def expect_others(seen, *kinds):
-    """Beside these kinds only sums of single numbers."""
-    expect_only(seen, *kinds, "all_reduce")
-    expect_traffic(seen.only(kind="all_reduce"), at_most=64)
+def expect_sums_of_numbers(seen, passes):
+    """All-reduces sum single numbers, not a device's rows in each of so many passes."""
+    number = 8 * (1 - 1 / seen.mesh["dp"])
+    rows = seen.dims["B"] // seen.mesh["dp"] * seen.dims["D"]
+    expect_traffic(seen.only(kind="all_reduce"), at_most=between(number, passes * rows * number, at=64))
 
 
 @exercise.helper
@@ -76,7 +77,8 @@ def fsdp_forward(seen):
     """fsdp_loss: forward, one all-gather for each layer"""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
-    expect_others(forward, "all_gather")
+    expect_only(forward, "all_gather", "all_reduce")
+    expect_sums_of_numbers(forward, passes=1)
     expect_layers(forward)
 
 
@@ -87,7 +89,8 @@ def fsdp_backward(seen):
     gathers = between(seen.dims["L"] - 1, 2 * seen.dims["L"], at=seen.dims["L"])  # the last layer may be kept
     expect_at_most(backward.only(kind="all_gather"), all_gather={"dp": gathers})
     expect_collectives(backward.only(kind="reduce_scatter"), reduce_scatter=each)
-    expect_others(backward, "all_gather", "reduce_scatter")
+    expect_only(backward, "all_gather", "reduce_scatter", "all_reduce")
+    expect_sums_of_numbers(seen, passes=2)
     expect_layers(backward)
 
 
@@ -395,6 +398,20 @@ def gathered_for_each_matmul(ws, x, *, mesh):
         for w in ws:
             x = layer(x, w)
         return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    specs = (P(None, "dp"), P("dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
+
+
+@exercise.misconception(fails=[fsdp_forward, fsdp_backward])
+def squares_summed_over_devices(ws, x, *, mesh):
+    """You summed the squares of all devices element by element, so each sends an array. Sum your own squares first; then one number is sent."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        for w in ws:
+            x = jax.checkpoint(lambda x, w: jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True)))(x, w)
+        return jnp.sum(jax.lax.psum(x**2, "dp")) / rows
 
     specs = (P(None, "dp"), P("dp"))
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)

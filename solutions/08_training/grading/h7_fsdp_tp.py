@@ -56,10 +56,10 @@ def mlp_activations(seen):
 
 @exercise.check(layer, points=1, after=[mlp_weights, mlp_activations])
 def mlp_backward(seen):
-    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; nothing is computed twice"""
+    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; at most one product is computed again"""
     travels(seen.only(backward=True), 4, 3, "all_gather", "reduce_scatter")
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
-    expect_flops(seen, at_most=4 * 4 * B * D * F / (seen.mesh["x"] * seen.mesh["y"]))
+    expect_flops(seen, at_most=15 * B * D * F / (seen.mesh["x"] * seen.mesh["y"]))  # 12, and 2 for tanh's input again
 
 
 SPECS = (P("x", "y"), P("x", "y"), P("y", "x"))

@@ -96,6 +96,7 @@ def batch_budget(one, two, three):
     budget(one)
     for seen in (two, three):
         budget(seen, "all_gather", x=seen.dims["E"] ** 2)
+    for seen in (two, three):
         expect_not_waiting(seen, "all_gather", on="product")
 
 
@@ -323,6 +324,34 @@ def weights_gathered_whole(a, ws, *, mesh, scheme):
         return scatter(a @ own_part(gather(gather(w, "y", 0), "x", 1), "y", 0), "y")
 
     return with_layers(s7=whole)(a, ws, mesh, scheme)
+
+
+def whole_product(a, w, act, weight):
+    """This device's part of C, from all of A and all of W."""
+    for dim in (0, 1):
+        a = gather(a, act[dim], dim) if act[dim] else a
+        w = gather(w, weight[dim], dim) if weight[dim] else w
+    c = a @ w
+    for dim in (0, 1):
+        c = own_part(c, act[dim], dim) if act[dim] else c
+    return c
+
+
+@exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget])
+def everything_gathered(a, ws, *, mesh, scheme):
+    """You gathered A and W whole, so each device computes all of C and keeps a part. Gather only the array that the table names; then devices share the matmul."""
+    act, weight = SCHEMES[scheme]
+    return with_layers(**{f"s{scheme}": lambda a, w: whole_product(a, w, act, weight)})(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget])
+def averaged_over_y(a, ws, *, mesh, scheme):
+    """In 1 to 6 you averaged C over y, so that shard_map sees equal results along y. Those devices have equal results without it: use check_vma=False, which sends nothing."""
+
+    def averaged(layer):
+        return lambda a, w: jax.lax.pmean(layer(a, w), "y")
+
+    return with_layers(**{f"s{n}": averaged(RIGHT[n]) for n in range(1, 7)})(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=[batch_budget, both_budget])

@@ -126,6 +126,24 @@ def kept_what_was_gathered(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("dp"), P("dp")), out_specs=P())(ws, x)
 
 
+@exercise.misconception(fails=[forward, backward])
+def summed_padded_layers(ws, x, *, mesh):
+    """You put your rows of a layer into zeros and summed over all devices. An all-gather sends half the bytes."""
+
+    def local(ws, x):
+        @jax.checkpoint
+        def layer(w, x):
+            whole = jnp.zeros((jax.lax.axis_size("dp") * len(w), w.shape[1]), w.dtype)
+            padded = jax.lax.dynamic_update_slice_in_dim(whole, w, jax.lax.axis_index("dp") * len(w), 0)
+            return jnp.tanh(x @ jax.lax.psum(padded, "dp"))
+
+        for w in ws:
+            x = layer(w, x)
+        return jax.lax.psum(jnp.sum(x**2), "dp")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("dp"), P("dp")), out_specs=P())(ws, x)
+
+
 @exercise.misconception(fails=memory)
 def gathered_everything_first(ws, x, *, mesh):
     """You gathered all layers before the first was used, so every device holds the whole model. Gather a layer where it is used."""

@@ -28,8 +28,16 @@ def small(rng, shape):
 CUT = P("dp")
 
 
-def one_step(params, momentum, x, y, mesh, *, reduced, state=CUT):
-    """A step whose gradients are brought to the layout of the momentum by ``reduced``."""
+def gathered(p):
+    return jax.lax.all_gather(p, "dp", tiled=True)
+
+
+def scattered(g):
+    return jax.lax.psum_scatter(g, "dp", tiled=True)
+
+
+def one_step(params, momentum, x, y, mesh, *, reduced=scattered, whole=gathered, state=CUT):
+    """A step: ``reduced`` brings gradients to the layout of the momentum, ``whole`` brings parameters to every device."""
 
     def local(params, momentum, x, y):
         loss, grads = jax.value_and_grad(lambda p: jnp.sum((jnp.tanh(x @ p["a"]) @ p["b"] - y) ** 2))(params)
@@ -40,7 +48,7 @@ def one_step(params, momentum, x, y, mesh, *, reduced, state=CUT):
             if len(m) == len(p):
                 return p - 0.01 * m, m
             own = jax.lax.dynamic_slice_in_dim(p, me * len(m), len(m))
-            return jax.lax.all_gather(own - 0.01 * m, "dp", tiled=True), m
+            return whole(own - 0.01 * m), m
 
         new = {name: update(params[name], momentum[name], grads[name]) for name in params}
         params, momentum = ({name: pair[i] for name, pair in new.items()} for i in (0, 1))
@@ -58,7 +66,7 @@ def one_step(params, momentum, x, y, mesh, *, reduced, state=CUT):
 def step(params, momentum, x, y, *, mesh):
     """params {"a": float32[D, F], "b": float32[F, K]} on every device, momentum the same sharded P('dp'), x float32[B, D] and
     y float32[B, K] sharded P('dp') -> (params, momentum, loss), laid out as they came."""
-    return one_step(params, momentum, x, y, mesh, reduced=lambda g: jax.lax.psum_scatter(g, "dp", tiled=True))
+    return one_step(params, momentum, x, y, mesh)
 
 
 call = exercise.call(
@@ -111,6 +119,18 @@ def optimizer_state_replicated(params, momentum, x, y, *, mesh):
     return one_step(params, momentum, x, y, mesh, reduced=lambda g: jax.lax.psum(g, "dp"), state=P())
 
 
+@exercise.misconception(fails=traffic)
+def summed_padded_parameters(params, momentum, x, y, *, mesh):
+    """You put your rows of a parameter into zeros and summed over all devices. An all-gather sends half the bytes."""
+
+    def summed(own):
+        zeros = jnp.zeros((jax.lax.axis_size("dp") * len(own), own.shape[1]), own.dtype)
+        padded = jax.lax.dynamic_update_slice_in_dim(zeros, own, jax.lax.axis_index("dp") * len(own), 0)
+        return jax.lax.psum(padded, "dp")
+
+    return one_step(params, momentum, x, y, mesh, whole=summed)
+
+
 @exercise.misconception(fails=value)
 def own_gradient(params, momentum, x, y, *, mesh):
     """You took the gradient of the rows on this device. It is to be added up over all devices before the update."""
@@ -126,4 +146,4 @@ def own_gradient(params, momentum, x, y, *, mesh):
 def mean_over_devices(params, momentum, x, y, *, mesh):
     """You took the mean over the devices. The loss is a sum over the batch, and so is its gradient."""
     size = mesh.shape["dp"]
-    return one_step(params, momentum, x, y, mesh, reduced=lambda g: jax.lax.psum_scatter(g, "dp", tiled=True) / size)
+    return one_step(params, momentum, x, y, mesh, reduced=lambda g: scattered(g) / size)
