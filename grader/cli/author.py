@@ -39,7 +39,7 @@ def build(
 ) -> None:
     """Write exercises/ from solutions/, and the tables of solutions/README.md.
 
-    What somebody worked on there is left alone and named.
+    Edited files of exercises/ stay as they are, and build names them.
     """
     found = course_at(course)
     done, readme = builder.build(found, force=force), write_sources(found)

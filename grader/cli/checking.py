@@ -65,12 +65,16 @@ def check_work(
     elif as_json:
         typer.echo(graded.dumps(), nl=False)
     else:
-        print_report(graded, out)
-        print_judged(found, chosen)
-        for name in traced_and_wrong(found, graded)[:1]:
-            say(f"What your functions do, collective by collective: shardlings explain {name}", style="dim")
+        _print_whole(found, chosen, graded)
     left = any(not e.handed_in for e in graded.exercises)
     return UNUSABLE if unusable else exit_code([graded], student=True) or (FAILED if left else 0)
+
+
+def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
+    print_report(graded, out)
+    print_judged(found, chosen)
+    for name in traced_and_wrong(found, graded)[:1]:
+        say(f"What your functions do, collective by collective: shardlings explain {name}", style="dim")
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:

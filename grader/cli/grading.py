@@ -218,16 +218,12 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    others = {student: names_of_others(files) for student, files in signed.items() if files}
     missing = known.plain.without([*students, *not_graded]) if known.plain else []
     summary = counts.summary(
         not_graded=not_graded,
         warnings=[course.seed_problem] if course.seed_problem else [],
         suspicions=folder.suspicions,
-        also=[
-            *((student, f"whose submission is it? {files}") for student, files in others.items()),
-            *notes.attention(folder.adjust.problems),
-        ],
+        also=[*_signed_by_others(signed), *notes.attention(folder.adjust.problems)],
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None
@@ -240,6 +236,13 @@ def finish(
         who, to = a_few(earlier), folder.path
         tell("note", f"graded before and not in these folders: {who}; to take a student out: shardlings drop {to} NAME")
     return RunOutcome(summary, not_graded, broken)
+
+
+def _signed_by_others(signed: Mapping[str, list[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
+    """Yield (student, question) for each submission with files that name another student."""
+    for student, files in signed.items():
+        if files:
+            yield student, f"whose submission is it? {names_of_others(files)}"
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:

@@ -22,7 +22,7 @@ exercise, or after a module to serve all its exercises.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,15 +54,7 @@ def read(
     notes: list[str] = []
     candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission())
     unchanged = cache(lambda c: fingerprint(c.source) in handed_out or nothing_written(c.source))
-    sources: dict[str, Source] = {}
-    ignored: dict[_Candidate, dict[str, str]] = {}
-    for exercise in exercises:
-        rivals = _best_first([c for c in candidates if exercise in c.serves], unchanged)
-        if rivals:
-            sources[exercise] = rivals[0].source
-        for other in rivals[1:]:
-            if not unchanged(other):
-                ignored.setdefault(other, {})[exercise] = sources[exercise].name
+    sources, ignored = _chosen(candidates, exercises, unchanged)
     used = {id(s) for s in sources.values()}
     notes += [note for candidate in candidates if id(candidate.source) in used for note in candidate.notes]
     notes += [_ignored_note(candidate, instead) for candidate, instead in ignored.items()]
@@ -80,6 +72,22 @@ class _Candidate:
     serves: tuple[str, ...]
     rank: tuple
     notes: tuple[str, ...]
+
+
+def _chosen(
+    candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
+) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
+    """Return the source of each exercise; and for each changed candidate that was passed over, the sources used."""
+    sources: dict[str, Source] = {}
+    ignored: dict[_Candidate, dict[str, str]] = {}
+    for exercise in exercises:
+        rivals = _best_first([c for c in candidates if exercise in c.serves], unchanged)
+        if rivals:
+            sources[exercise] = rivals[0].source
+        for other in rivals[1:]:
+            if not unchanged(other):
+                ignored.setdefault(other, {})[exercise] = sources[exercise].name
+    return sources, ignored
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:

@@ -5,12 +5,12 @@ Any text may come from a learner; ``csv_cell`` keeps spreadsheets from reading i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from grader.batch.opening import names_in, reading
 from grader.common.files import write_atomic
-from grader.common.result import Report
+from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError
 from grader.integrations.roster import Roster
 from grader.reports.tables import csv_cell, csv_lines
@@ -126,15 +126,25 @@ def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[st
     for module in dict.fromkeys(e.module for e in report.exercises):
         parts = [e for e in report.exercises if e.module == module]
         bonus = [e for e in parts if e.exercise in extensions]
-        earned, extra = (sum(e.earned for e in of) for of in (parts, bonus))
-        kept = earned - sum(one.penalty for one in report.hand_ins if one.module == module)
-        if 0 < len(bonus) < len(parts):
-            kept_extra = kept * extra / earned if earned > 0 else 0.0
-            required = sum(e.points for e in parts) - sum(e.points for e in bonus)
-            yield module, round(required, 6), round(kept - kept_extra, 6)
-            yield f"{module} bonus", 0.0, round(kept_extra, 6)
-        else:
-            yield module, 0.0 if bonus else sum(e.points for e in parts), round(kept, 6)
+        penalty = sum(one.penalty for one in report.hand_ins if one.module == module)
+        yield from _columns_of_module(module, parts, bonus, penalty)
+
+
+def _columns_of_module(
+    module: str, parts: Sequence[ExerciseReport], bonus: Sequence[ExerciseReport], penalty: float
+) -> Iterator[tuple[str, float, float]]:
+    (earned, points), (extra, extra_points) = _sums(parts), _sums(bonus)
+    kept = earned - penalty
+    if not 0 < len(bonus) < len(parts):
+        yield module, 0.0 if bonus else points, round(kept, 6)
+        return
+    kept_extra = kept * extra / earned if earned > 0 else 0.0
+    yield module, round(points - extra_points, 6), round(kept - kept_extra, 6)
+    yield f"{module} bonus", 0.0, round(kept_extra, 6)
+
+
+def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
+    return sum(e.earned for e in parts), sum(e.points for e in parts)
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:

@@ -184,7 +184,7 @@ class _Matching:
         """Compare the attributes of both operations, and the rounds of a loop."""
         judged, timed = (NUMBER.sub("#", op.attributes) for op in (one, two))
         if judged != timed:
-            return f"{two.name} is another one: {_differing(one.attributes, two.attributes)}"
+            return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
         if not self.rounds(one.rounds, two.rounds):
             return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
         if one.name in ("slice", "pad"):

@@ -106,7 +106,7 @@ def score_of(report: Report) -> str:
     plain = score(report.earned - report.bonus, report.points)
     if report.unjudged > 0:
         seen = sum(e.points - e.unjudged for e in report.exercises if not e.extension)
-        plain += f", of which {tidy(seen)} could be judged here"
+        plain += f"; {tidy(seen)} of these could be judged here"
     return f"{plain} + {counted(report.bonus, 'bonus point')}" if report.bonus > 0 else plain
 
 

@@ -29,7 +29,7 @@ def test_unusable_paths_are_notes(tmp_path: Path):
     assert read_(tmp_path / "no.py").notes[0] == "no.py does not exist"
     assert read_(write(tmp_path / "a.txt")).notes[0] == "a.txt is not a .py file, a notebook (.ipynb) or a .zip"
     assert read_(Path("a\0b")).notes[0] == "a?b cannot be read (valueerror)"
-    assert read_(tmp_path / ("a" * 999)).notes[0].endswith("... cannot be read (file name too long)")
+    assert read_(tmp_path / ("a" * 999)).notes[0].endswith("aaa cannot be read (file name too long)")
 
 
 def test_links_that_were_handed_in_are_not_followed(tmp_path: Path):

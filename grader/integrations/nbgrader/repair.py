@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,14 +127,19 @@ def repair(
     found = first_notes(notes)
     digest = _digest([[[c.name, c.text] for c in chunks], found])
     submission = Submission(student, dict.fromkeys(exercises, source) if chunks else {}, found, digest)
-    named = {c.name: c for c in cells}
+    texts = {c.name: c.text for c in cells}
     return Repaired(
         _nodes(cells, known),
         submission,
         _digest([[c.kind, c.text, c.name] for c in cells]),
-        frozenset(k.name for k in known if k.solution and k.name in named and named[k.name].text == k.source),
-        frozenset(k.name for k in known) - named.keys(),
+        _untouched(known, texts),
+        frozenset(k.name for k in known) - texts.keys(),
     )
+
+
+def _untouched(known: Sequence[Known], texts: Mapping[str | None, str]) -> frozenset[str]:
+    """Return the names of solution cells whose text is as handed out."""
+    return frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source)
 
 
 def _digest(value: object) -> str:

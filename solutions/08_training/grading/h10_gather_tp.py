@@ -1,4 +1,4 @@
-"""What is checked in H10, what goes wrong, and what is right as well."""
+"""H10: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from h10_gather_tp import (
     slicing_costs,
 )
 
-# -- what is asked and checked -----------------------------------------------------------------
+# -- questions and checks ----------------------------------------------------------------------
 
 
 @exercise.helper
@@ -130,14 +130,13 @@ def columns_of(x, ws):
 
 @exercise.misconception(fails=gather_traffic)
 def all_reduced_then_cut(x, ws, dy):
-    """You all-reduced {dh} and cut your columns out. A reduce-scatter gives each device its own columns and sends half of that."""
+    """You all-reduced {dh} and cut your columns out. A reduce-scatter gives each device its own columns and sends half the bytes."""
     return written(x, ws, dy, scatter=lambda parts: cut(total(parts)))
 
 
 @exercise.misconception(fails=gather_dws)
 def equal_cotangents_summed(x, ws, dy):
-    """dy was reduce-scattered, by you or by the transpose of the last all_gather. It is no partial sum: N equal copies were added, and
-    all is N times too large. Cut a device's columns out of dy, and derive only what stands before the last gather."""
+    """You, or the transpose of the last all_gather, reduce-scattered dy. dy is not a partial sum: this adds N equal copies and makes everything N times too large. Cut a device's columns out of dy, and differentiate only the part before the last gather."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
     dx, dws = back(dy)
     return y, total(dx), dws
@@ -145,8 +144,7 @@ def equal_cotangents_summed(x, ws, dy):
 
 @exercise.misconception(fails=gather_traffic)
 def a_share_of_dy(x, ws, dy):
-    """You gave each device an N-th of dy and let the transpose of the last gather add the shares: a reduce-scatter too many. Each
-    device has dy: it cuts its columns out and nobody talks."""
+    """You gave each device an N-th of dy and let the transpose of the last gather add the shares. That is a reduce-scatter too many. Each device has all of dy and can cut its columns out without communication."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
     dx, dws = back(dy / jax.lax.axis_size("tp"))
     return y, total(dx), dws
@@ -154,31 +152,31 @@ def a_share_of_dy(x, ws, dy):
 
 @exercise.misconception(fails=gather_dx)
 def dx_left_partial(x, ws, dy):
-    """Your dx is what went through a device's own columns of the first weights. All devices' parts are to be added: an all-reduce."""
+    """Your dx has only the part that came through a device's own columns of the first weights. Add the parts of all devices with an all-reduce."""
     return written(x, ws, dy, whole=lambda parts: parts)
 
 
 @exercise.misconception(fails=gather_dx)
 def dx_averaged(x, ws, dy):
-    """You averaged dx: it is N times too small. The devices have parts of it, and parts are added."""
+    """You averaged dx, which makes it N times too small. Each device has a part of dx: add the parts."""
     return written(x, ws, dy, whole=lambda parts: jax.lax.pmean(parts, "tp"))
 
 
 @exercise.misconception(fails=gather_dws)
 def columns_of_device_0(x, ws, dy):
-    """Every device cut the first columns out of dy. Its own start at its place along tp times their number."""
+    """Every device cut the first columns out of dy. A device's columns start at its index along tp times the number of columns per device."""
     return written(x, ws, dy, own=lambda dy: cut(dy, 0))
 
 
 @exercise.misconception(fails=gather_dws)
 def never_reduced(x, ws, dy):
-    """You went on with your own part of {dh}. What the other devices' columns of w give back belongs to it, too: a reduce-scatter."""
+    """You went on with your own part of {dh}. The other devices' columns of w also contribute to it: add these parts with a reduce-scatter."""
     return written(x, ws, dy, scatter=cut)
 
 
 @exercise.misconception(fails=gather_forward)
 def went_on_without_the_gather(x, ws, dy):
-    """Only the last h was gathered, and each layer was given zeros for the columns of others. Every layer needs all of h."""
+    """You gathered only the last h, and gave each layer zeros for the other devices' columns. Every layer needs all of h: gather it for each layer."""
     n, h = jax.lax.axis_size("tp"), x
     for w in ws:
         mine = jnp.tanh(h @ w)
@@ -189,7 +187,7 @@ def went_on_without_the_gather(x, ws, dy):
 
 @exercise.misconception(fails=gather_traffic)
 def weights_gathered(x, ws, dy):
-    """You gathered the weights, and every device computes everything. Cut weights stay where they are; h goes round."""
+    """You gathered the weights, so every device computes everything. Leave the cut weights where they are, and gather h."""
     whole = jax.lax.all_gather(ws, "tp", axis=2, tiled=True)
 
     def model(x, whole):
@@ -205,7 +203,7 @@ def weights_gathered(x, ws, dy):
 
 @exercise.misconception(fails=gather_traffic)
 def sums_gathered_too(x, ws, dy):
-    """You gathered each layer's sums beside their tanh. The backward pass needs only the columns that the device computed itself."""
+    """You gathered each layer's sums as well as their tanh. The backward pass needs only the sums that the device computed itself: keep those."""
     held, sums = [x], []
     for w in ws:
         own = held[-1] @ w
@@ -222,49 +220,49 @@ def sums_gathered_too(x, ws, dy):
 
 @exercise.misconception(of=gather_tp_bytes)
 def gather_bytes_forward(B, D, L, N):
-    """That is the forward pass. The backward pass sends as much, and dx needs a gather on top."""
+    """You counted the forward pass. The backward pass sends as many bytes, and dx needs a gather on top."""
     return L * 2 * B * D * (N - 1) / N
 
 
 @exercise.misconception(of=gather_tp_bytes)
 def gather_bytes_without_dx(B, D, L, N):
-    """You took dx for one more reduce-scatter. It is wanted whole: an all-reduce sends twice as much."""
+    """You counted a reduce-scatter for dx. Every device needs all of dx: an all-reduce sends twice as much."""
     return 2 * L * 2 * B * D * (N - 1) / N
 
 
 @exercise.misconception(of=gather_tp_bytes)
 def gather_bytes_all_reduced(B, D, L, N):
-    """You counted an all-reduce for every layer of the backward pass. All but dx are reduce-scatters, half of that."""
+    """You counted an all-reduce for every layer of the backward pass. Only dx needs one. The other layers use a reduce-scatter, which sends half as much."""
     return 3 * L * 2 * B * D * (N - 1) / N
 
 
 @exercise.misconception(of=gather_tp_bytes)
 def gather_bytes_with_dy(B, D, L, N):
-    """You reduce-scattered dy, too. Every device has it and cuts its columns out."""
+    """You counted a reduce-scatter of dy as well. Every device has dy and cuts its columns out without communication."""
     return (2 * L + 2) * 2 * B * D * (N - 1) / N
 
 
 @exercise.misconception(of=gather_tp_bytes)
 def gather_bytes_of_columns(B, D, L, N):
-    """You counted one device's columns for each gather. It sends N - 1 such pieces: its own, and those that it passes on."""
+    """You counted one device's columns for each gather. A device sends N - 1 such pieces: its own, and those that it passes on."""
     return (2 * L + 1) * 2 * B * D / N
 
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_dx_too(chip, B, D, L, N):
-    """You counted dx as well. It is wanted whole, so its all-reduce is no loss."""
+    """You counted dx as well. Every device needs all of dx, so its all-reduce wastes nothing."""
     return L * reduce_scatter_time(2 * B * D, N, chip)
 
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_whole(chip, B, D, L, N):
-    """That is what the all-reduces take. Reduce-scatters would take half of it: the loss is the other half."""
+    """You counted all the time of the all-reduces. Reduce-scatters would take half of it, so the loss is the other half."""
     return (L - 1) * all_reduce_time(2 * B * D, N, chip)
 
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_of_one_layer(chip, B, D, L, N):
-    """That is the loss of one layer. All have it but the first, whose gradient for x is wanted whole."""
+    """You counted the loss of one layer. All layers lose time except the first: every device needs all of its gradient for x."""
     return reduce_scatter_time(2 * B * D, N, chip)
 
 

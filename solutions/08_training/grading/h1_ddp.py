@@ -1,4 +1,4 @@
-"""What is asked in H1, what is checked, and what goes wrong."""
+"""H1: checks, misconceptions and alternatives."""
 
 import itertools
 
@@ -21,7 +21,7 @@ def small(rng, shape):
 
 @exercise.helper
 def unequally_many(rng, shape, mesh):
-    """Real rows: on each device another number of them, on one none."""
+    """Real rows: a different number on each device, and none on one."""
     n = mesh["dp"]
     rows = shape[0] // n
     counts = rng.permutation(rows + 1)[:n]
@@ -235,7 +235,7 @@ def of_means(real, mesh):
 
 @exercise.misconception(fails=ddp_value, gives=gives(of_means))
 def ddp_mean_of_means(params, x, y, real, key, *, mesh):
-    """You took the mean of the devices' means. A row counts more where there are few of them: divide the sum over all devices by the number over all devices."""
+    """You took the mean of the devices' means. A row then counts more on a device with few real rows. Divide the sum over all devices by the number of real rows on all devices."""
 
     def own_mean(total, real):
         return total / jnp.maximum(jnp.sum(real), 1)
@@ -255,7 +255,7 @@ def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value)
 def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
-    """You divided on each device by its own number of real rows. Without a real row that is 0/0, and NaN stays NaN in every sum, mean and product. Sum over all devices first, then divide by the number of real rows of all."""
+    """You divided on each device by its own number of real rows. A device without a real row computes 0/0, and NaN stays NaN in every sum, mean and product. Sum over all devices first, then divide by the number of real rows on all devices."""
 
     def divide(total, real):
         own = jnp.sum(real)
@@ -266,7 +266,7 @@ def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.size)))
 def ddp_padding_counted(params, x, y, real, key, *, mesh):
-    """You divided by the number of rows, padding included. Only real rows count."""
+    """You divided by the number of all rows, padding included. Count only the real rows."""
 
     def divide(total, real):
         return total / (len(real) * mesh.shape["dp"])
@@ -276,7 +276,7 @@ def ddp_padding_counted(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value, gives=gives(junk=True))
 def ddp_padding_learnt(params, x, y, real, key, *, mesh):
-    """You divided by the number of real rows but summed over all of them: padding has no part in the loss."""
+    """You divided by the number of real rows but summed over all rows. Leave padding out of the loss."""
 
     def every(p, x, y, real, kept):
         return squares(p, x, y, jnp.ones_like(real), kept)
@@ -298,13 +298,13 @@ def ddp_copies_counted(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_dropout)
 def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
-    """All devices draw from the same key, so that different rows lose the same places. Fold the device's number on dp into the key."""
+    """All devices draw from the same key, so different rows drop the same places. Fold the device's index along dp into the key."""
     return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)
 
 
 @exercise.misconception(fails=ddp_dropout)
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
-    """You drop the same places in every step: you made a key of your own. Use the one that comes with the step."""
+    """You made a key of your own, so every step drops the same places. Use the key that the step gets."""
 
     def fixed(key):
         return jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("dp"))
@@ -314,7 +314,7 @@ def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_dropout)
 def ddp_dropped_most(params, x, y, real, key, *, mesh):
-    """You dropped 3/4 of the numbers: 3/4 is the probability to keep one."""
+    """You dropped 3/4 of the numbers. 3/4 is the probability of keeping one."""
 
     def local(params, x, y, real, key):
         kept = ~drawn(own_key(key), params, x)
@@ -327,7 +327,7 @@ def ddp_dropped_most(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value, gives=gives(scale=1))
 def ddp_not_scaled(params, x, y, real, key, *, mesh):
-    """You kept numbers as they are. What is kept is divided by 3/4, so that the sum stays the same on average."""
+    """You kept numbers as they are. Divide the numbers that you keep by 3/4, so that the sum stays the same on average."""
 
     def total(params, x, y, real, kept):
         hidden = jnp.where(kept, jnp.tanh(x @ params["a"]), 0)
@@ -338,19 +338,19 @@ def ddp_not_scaled(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value)
 def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
-    """You summed the loss but not the gradients: it looks right, and the devices' weights drift apart."""
+    """You summed the loss but not the gradients. The loss looks right, but the devices' weights drift apart. Sum the gradients over the devices too."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: (summed(tree[0]), tree[1]))(params, x, y, real, key)
 
 
 @exercise.misconception(fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.sum() * len(real))))
 def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
-    """You divided by the number of rows and took the mean over devices as well: the gradient is N times too small. Parts add up."""
+    """You divided by the number of rows and also took the mean over devices, so the gradient is N times too small. Add the devices' parts."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
 
 
 @exercise.misconception(fails=ddp_value)
 def ddp_summed_twice(params, x, y, real, key, *, mesh):
-    """With check_vma=True the gradient is summed when it comes back: your psum makes it N times too large."""
+    """With check_vma=True, JAX already sums the gradient in the backward pass. Your psum makes it N times too large: leave it out."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)
@@ -362,7 +362,7 @@ def ddp_summed_twice(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_traffic)
 def ddp_batch_gathered(params, x, y, real, key, *, mesh):
-    """You brought the whole batch to every device. Each computes its own rows; what travels is the gradient."""
+    """You sent the whole batch to every device. Let each device compute its own rows, and send only the gradient."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)
@@ -375,7 +375,7 @@ def ddp_batch_gathered(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_traffic)
 def ddp_weights_averaged(params, x, y, real, key, *, mesh):
-    """You reduced the gradients and then averaged the weights, too. All devices make the same update of the same weights: nothing more has to be sent."""
+    """You reduced the gradients and then averaged the weights as well. All devices make the same update of the same weights: send nothing more."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)
@@ -391,19 +391,19 @@ def ddp_weights_averaged(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(of=ddp_loss)
 def loss_mean_of_means(A, B, a, b):
-    """That is the mean of the two means. A token on the device with few of them would count more than the others."""
+    """You took the mean of the two means. A token on the device with fewer tokens then counts more than the others."""
     return (a + b) / 2
 
 
 @exercise.misconception(of=ddp_loss)
 def loss_of_padding_too(A, B, a, b):
-    """You divided by all tokens, padding included. Only real ones count."""
+    """You divided by all tokens, padding included. Count only the real tokens."""
     return (A * a + B * b) / 1024
 
 
 @exercise.misconception(of=ddp_loss)
 def loss_weighted_the_other_way(A, B, a, b):
-    """Each mean counts as often as its device has real tokens; you weighted it by the other's."""
+    """You weighted each mean by the other device's number of tokens. Weight it by the number of real tokens on its own device."""
     return (B * a + A * b) / (A + B)
 
 
@@ -415,25 +415,25 @@ def unhidden_reduced_once(chip, M, T, N):
 
 @exercise.misconception(of=ddp_unhidden)
 def unhidden_without_forward(chip, M, T, N):
-    """You left out the forward pass: 2 FLOPs per parameter and token, and 4 backward."""
+    """You left out the forward pass. It takes 2 FLOPs per parameter and token, and the backward pass takes 4."""
     return matmul_time(4e6 * M * T, chip) + all_reduce_time(2e6 * M, N, chip)
 
 
 @exercise.misconception(of=ddp_unhidden)
 def unhidden_in_float32(chip, M, T, N):
-    """The gradients are bfloat16, 2 bytes each; or you used one direction of the link: on a ring data flows both ways."""
+    """Either you counted more than 2 bytes per gradient, or you used one direction of the link. The gradients are bfloat16, and on a ring data flows both ways."""
     return matmul_time(6e6 * M * T, chip) + all_reduce_time(4e6 * M, N, chip)
 
 
 @exercise.misconception(of=ddp_unhidden)
 def unhidden_yet_hidden(chip, M, T, N):
-    """You took the longer of the two. Here nothing is sent before the backward pass is over: they add up."""
+    """You took the longer of the two times. Here the devices send nothing before the backward pass ends, so the times add up."""
     return max(matmul_time(6e6 * M * T, chip), all_reduce_time(2e6 * M, N, chip))
 
 
 @exercise.misconception(of=ddp_unhidden)
 def unhidden_divided_by_chips(chip, M, T, N):
-    """You divided the arithmetic by the chips. T tokens are on *each* chip."""
+    """You divided the FLOPs by the number of chips. *Each* chip has T tokens."""
     return matmul_time(6e6 * M * T / N, chip) + all_reduce_time(2e6 * M, N, chip)
 
 

@@ -1,4 +1,4 @@
-"""What is asked in H2, what is checked, and what goes wrong."""
+"""H2: checks, misconceptions and alternatives."""
 
 import itertools
 
@@ -54,7 +54,7 @@ def in_order(tensors):
 
 @exercise.helper
 def problem_of_order(tensors, found):
-    """What is wrong with the names in these buckets, or nothing."""
+    """Return the problem with the names in these buckets, or nothing."""
     ready = list(in_order(tensors))
     if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) and b for b in found):
         return "this is no list of lists of names"
@@ -67,7 +67,7 @@ def problem_of_order(tensors, found):
 
 @exercise.helper
 def problem_of_size(tensors, cap, found, least):
-    """What is wrong with the sizes of these buckets, or nothing."""
+    """Return the problem with the sizes of these buckets, or nothing."""
     size = in_order(tensors)
     for bucket in found:
         held = sum(size[name] for name in bucket)
@@ -284,31 +284,31 @@ def ready(tensors):
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_forward(tensors, cap):
-    """You filled buckets in the order of the forward pass, so that the first one waits for the end of the backward pass. Which gradient is ready first?"""
+    """You filled buckets in the order of the forward pass, so the first bucket waits for the end of the backward pass. Which gradient is ready first?"""
     return filled(ready(tensors)[::-1], cap)
 
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_tied_twice(tensors, cap):
-    """You sent a tied tensor for each of its uses. It is one tensor with one gradient, and has one place."""
+    """You sent a tied tensor once for each of its uses. It is one tensor with one gradient: put it in one place."""
     return filled([(name, size) for name, size, trainable in tensors[::-1] if trainable], cap)
 
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_tied_too_early(tensors, cap):
-    """You sent a tied tensor where the backward pass meets it first. Its other uses still add to the gradient: wait for its first use."""
+    """You sent a tied tensor where the backward pass meets it first. Its other uses still add to the gradient. Wait for the use that comes first in the forward pass."""
     return filled({name: size for name, size, trainable in tensors[::-1] if trainable}.items(), cap)
 
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_frozen_too(tensors, cap):
-    """You put frozen tensors into buckets. They get no gradient, and their bucket would wait for ever."""
+    """You put frozen tensors into buckets. They get no gradient, so their bucket waits for ever. Leave them out."""
     return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
 
 
 @exercise.misconception(of=buckets, fails=buckets_size)
 def buckets_room_for_frozen(tensors, cap):
-    """You kept room for frozen tensors, so that buckets go half empty. Count only what will come."""
+    """You kept room for frozen tensors, so buckets leave half empty. Count only tensors that get a gradient."""
     trainable = {name for name, _, trains in tensors if trains}
     every = filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
     return [kept for bucket in every if (kept := [name for name in bucket if name in trainable])]
@@ -316,19 +316,19 @@ def buckets_room_for_frozen(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_last_not_sent(tensors, cap):
-    """The bucket that was not full when the tensors ended is never sent. Flush it."""
+    """You never send the bucket that is not full when the tensors end. Send it too."""
     return filled(ready(tensors), cap)[:-1]
 
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_by_name(tensors, cap):
-    """You took the names from a set, or sorted them. All devices need one order, and it is that in which gradients become ready."""
+    """You took the names from a set, or sorted them. All devices need one order: the order in which gradients become ready."""
     return filled(sorted(ready(tensors)), cap)
 
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_packed_tightly(tensors, cap):
-    """You packed by size, into whatever bucket had room. A bucket waits for the last of its gradients: take neighbours."""
+    """You packed by size, into any bucket with room. A bucket waits for the last of its gradients: put gradients together that become ready one after the other."""
     found = []
     for name, size in sorted(ready(tensors), key=lambda one: -one[1]):
         bucket = next((b for b in found if sum(n for _, n in b) + size <= cap), None)
@@ -340,7 +340,7 @@ def buckets_packed_tightly(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size)
 def buckets_overfull(tensors, cap):
-    """You closed a bucket after it had passed the cap. Look before you add: a tensor that does not fit begins the next one."""
+    """You closed a bucket after it had passed the cap. Compare sizes before you add a tensor: one that does not fit begins the next bucket."""
     found, held = [[]], 0
     for name, size in ready(tensors):
         if held > cap:
@@ -353,13 +353,13 @@ def buckets_overfull(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size)
 def buckets_of_one(tensors, cap):
-    """Each of your tensors travels alone and pays a start of its own. Fill the buckets."""
+    """You sent each tensor alone, so each pays an overhead of its own. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]
 
 
 @exercise.misconception(of=buckets, fails=buckets_size)
 def buckets_all_in_one(tensors, cap):
-    """You sent everything at once: nothing goes before the backward pass is over. Begin a new bucket at the cap."""
+    """You sent everything at once, so no transfer begins before the backward pass ends. Begin a new bucket at the cap."""
     return [[name for name, _ in ready(tensors)]]
 
 
@@ -385,13 +385,13 @@ def back_into(grads, bucket, flat):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_narrow)
 def bucketed_in_float32(ws, x, y, *, plan):
-    """You send and return the gradients in float32. They have the dtype of ws: twice the bytes travel for nothing."""
+    """You send and return the gradients in float32. They have the dtype of ws. In float32 twice as many bytes travel and nothing is gained."""
     return [g.astype(jnp.float32) for g in bucketed_grads(ws, x, y, plan=plan)]
 
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_value)
 def bucketed_not_written_back(ws, x, y, *, plan):
-    """You reduced a flat copy and returned the gradients that were copied. Cut what came back, and put it in their place."""
+    """You reduced a flat copy but returned the original gradients. Cut the reduced array and return its pieces."""
     grads, sent = own_grads(ws, x, y), 0
     for bucket in plan:
         sent += jnp.sum(jax.lax.psum(flat_of(grads, bucket), "dp"))
@@ -401,7 +401,7 @@ def bucketed_not_written_back(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_value)
 def bucketed_last_not_sent(ws, x, y, *, plan):
-    """Your last bucket is never sent. Flush the rest."""
+    """You never send the last bucket. Send the gradients that remain at the end."""
     grads = own_grads(ws, x, y)
     for bucket in plan[:-1]:
         back_into(grads, bucket, jax.lax.psum(flat_of(grads, bucket), "dp"))
@@ -410,7 +410,7 @@ def bucketed_last_not_sent(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_value)
 def bucketed_in_another_order(ws, x, y, *, plan):
-    """You cut a bucket in another order than you joined it."""
+    """You cut a bucket in a different order than you joined it. Use one order for both."""
     grads = own_grads(ws, x, y)
     for bucket in plan:
         back_into(grads, sorted(bucket), jax.lax.psum(flat_of(grads, bucket), "dp"))
@@ -419,7 +419,7 @@ def bucketed_in_another_order(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_value)
 def bucketed_mean(ws, x, y, *, plan):
-    """You took the mean over devices. The loss is a sum over all rows, and so is its gradient."""
+    """You took the mean over devices. The loss is a sum over all rows, so its gradient is a sum too."""
     grads = own_grads(ws, x, y)
     for bucket in plan:
         back_into(grads, bucket, jax.lax.pmean(flat_of(grads, bucket), "dp"))
@@ -428,20 +428,20 @@ def bucketed_mean(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_budget)
 def bucketed_by_tensor(ws, x, y, *, plan):
-    """You sent the tensors of a bucket one by one: each pays a start. Join them into one flat array first."""
+    """You sent the tensors of a bucket one by one, so each pays an overhead. Join them into one flat array first."""
     return [jax.lax.psum(g, "dp") for g in own_grads(ws, x, y)]
 
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_budget)
 def bucketed_all_in_one(ws, x, y, *, plan):
-    """You sent all gradients in one array, after the whole backward pass. Send each bucket of the plan."""
+    """You sent all gradients in one array, after the whole backward pass. Send each bucket of the plan on its own."""
     flat, unravel = ravel_pytree(own_grads(ws, x, y))
     return unravel(jax.lax.psum(flat, "dp"))
 
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_budget)
 def bucketed_in_whole_arrays(ws, x, y, *, plan):
-    """You send each bucket in an array that holds all gradients, with zeros for the others. Send only what the bucket holds."""
+    """You send each bucket in an array that holds all gradients, with zeros for those outside the bucket. Send only the gradients of the bucket."""
     grads, total = own_grads(ws, x, y), 0
     for bucket in plan:
         kept = [g if i in bucket else jnp.zeros_like(g) for i, g in enumerate(grads)]
@@ -451,7 +451,7 @@ def bucketed_in_whole_arrays(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_overlap)
 def bucketed_cut_from_one(ws, x, y, *, plan):
-    """Each of your buckets waits for the whole backward pass: you joined all gradients, or put a barrier behind them, before you cut buckets. Join only what a bucket holds."""
+    """You joined all gradients, or put a barrier after them, before you cut buckets. Each bucket then waits for the whole backward pass. Join only the gradients of one bucket."""
     grads = own_grads(ws, x, y)
     everything = flat_of(grads, [i for bucket in plan for i in bucket])
     for bucket in plan:
@@ -463,7 +463,7 @@ def bucketed_cut_from_one(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_overlap)
 def bucketed_under_idle_work(ws, x, y, *, plan):
-    """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are there: the backward pass of the layers below runs beside it."""
+    """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are ready, so that it overlaps the backward pass of the layers below."""
     grads = own_grads(ws, x, y)
     sums = [jax.lax.psum(flat_of(grads, bucket), "dp") for bucket in plan]
     idle, _ = jax.lax.optimization_barrier((x, grads[0]))
@@ -480,37 +480,37 @@ def bucketed_under_idle_work(ws, x, y, *, plan):
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_both_ways(chip, M, o):
-    """You took an all-reduce for V / W. It is a reduce-scatter and an all-gather, 2 V / W: the link takes W / 2."""
+    """You counted V / W for an all-reduce. It is a reduce-scatter and an all-gather, 2 V / W, so the rate is W / 2."""
     return 2**0.5 * best_bucket.fn(chip, M, o)
 
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_in_numbers(chip, M, o):
-    """You counted gradients, not their bytes: a bfloat16 has two."""
+    """You counted gradients, not their bytes. A bfloat16 has two bytes."""
     return best_bucket.fn(chip, M, o) / 2**0.5
 
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_of_overhead(chip, M, o):
-    """That bucket's transfer takes as long as its overhead. But all overheads are bare and only one transfer: weigh n of these against one of those."""
+    """You made one bucket's transfer as long as its overhead. But the overheads of all buckets are exposed, and only one transfer is. Balance n overheads against one transfer."""
     return CHIPS[chip].ici * o * 1e-6
 
 
 @exercise.misconception(of=bare_time)
 def bare_without_transfer(chip, M, o, n):
-    """You left out the transfer of one bucket, which nothing hides."""
+    """You left out the transfer of one bucket, which nothing overlaps."""
     return n * o * 1e-6
 
 
 @exercise.misconception(of=bare_time)
 def bare_without_overhead(chip, M, o, n):
-    """You left out the overheads, or counted one. Each bucket has its own, and the link has no time to spare for them."""
+    """You left out the overheads, or counted one. Each bucket has its own overhead, and the link has no spare time for it."""
     return 2e6 * M / n / CHIPS[chip].ici
 
 
 @exercise.misconception(of=bare_time)
 def bare_unhidden(chip, M, o, n):
-    """You counted the transfers of all buckets. All but one are hidden under the backward pass."""
+    """You counted the transfers of all buckets. All except one overlap the backward pass."""
     return 2e6 * M / CHIPS[chip].ici + n * o * 1e-6
 
 

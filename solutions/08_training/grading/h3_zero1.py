@@ -1,4 +1,4 @@
-"""What is asked in H3, what is checked, and what goes wrong."""
+"""H3: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def zeros(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """What the outputs should be: in some steps far off, so that the gradient is clipped, in others not."""
+    """Target outputs: far off in some steps, so that the gradient is clipped, and near in others."""
     return rng.choice([0.2, 5]) * rng.standard_normal(shape)
 
 
@@ -228,7 +228,7 @@ def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=Non
 
 @exercise.misconception(fails=zero1_traffic)
 def zero1_all_reduced(params, opt, x, y, *, mesh):
-    """You all-reduced the gradient and kept 1/N of it: that sends half as much again. A reduce-scatter sums only what each device keeps."""
+    """You all-reduced the gradient and kept 1/N of it, which sends half as much again. A reduce-scatter sums only the part that each device keeps."""
 
     def summed(g):
         return own(jax.lax.psum(g, "dp"), len(g) // jax.lax.axis_size("dp"))
@@ -238,7 +238,7 @@ def zero1_all_reduced(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_traffic)
 def zero1_state_gathered(params, opt, x, y, *, mesh):
-    """You gathered the moments and updated all parameters on every device. Store and use only what you update: gather parameters, not moments."""
+    """You gathered the moments and updated all parameters on every device. Keep only the moments of your own part, and gather the parameters instead."""
 
     def change(p, m, v, g, t):
         def gather(part):
@@ -252,7 +252,7 @@ def zero1_state_gathered(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=[zero1_layout, zero1_traffic])
 def zero1_state_on_every_device(params, opt, x, y, *, mesh):
-    """Every device keeps all moments and makes the whole update: that is plain data parallelism, with N times the optimizer's memory."""
+    """Every device keeps all moments and makes the whole update. That is plain data parallelism, with N times the optimizer's memory. Update only 1/N of the elements on each device."""
     whole = {"m": P(), "v": P(), "t": P()}
 
     def norm(g):
@@ -270,7 +270,7 @@ def zero1_state_on_every_device(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value)
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
-    """You cut the elements in two: each device takes the half that starts at its own number times S/2. Ask the mesh how many devices there are."""
+    """You cut the elements in two: each device takes the half that starts at its own index times S/2. Take the number of devices from the mesh."""
 
     def change(p, m, v, g, t):
         mine = jax.lax.dynamic_slice_in_dim(p, jax.lax.axis_index("dp") * (len(p) // 2), len(m))
@@ -281,19 +281,19 @@ def zero1_for_two_devices(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value)
 def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
-    """You clipped by the norm of your own part. The norm is that of all elements: add up the squares over the devices first."""
+    """You clipped by the norm of your own part. Clip by the norm of all elements: add up the squares over the devices first."""
     return zero1(mesh, clip=lambda g: g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2))))(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value)
 def zero1_never_clipped(params, opt, x, y, *, mesh):
-    """You did not clip the gradient. Where its norm over all elements is above 1, divide it by that norm."""
+    """You did not clip the gradient. If its norm over all elements is above 1, divide the gradient by that norm."""
     return zero1(mesh, clip=lambda g: g)(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value)
 def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
-    """You clipped each device's gradient and summed afterwards. It is the sum over all rows whose norm must not exceed 1."""
+    """You clipped each device's gradient and summed afterwards. Sum over all rows first, then clip the sum to norm 1."""
 
     def summed(g):
         return scattered(g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2))))
@@ -313,7 +313,7 @@ def zero1_norm_over_copies(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value)
 def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
-    """Your decay is a part of the weights after the update. AdamW takes it from the weights as they were."""
+    """You took the decay from the weights after the update. AdamW takes it from the weights before the update."""
 
     def change(p, m, v, g, t):
         new, m, v = update(own(p, len(m)), m, v, g, t, decay=0)
@@ -324,7 +324,7 @@ def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value)
 def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
-    """You added the decay to the gradient, where the moments divide it away. The W of AdamW: it goes to the weights directly."""
+    """You added the decay to the gradient, where Adam divides it by the root of the second moment. AdamW applies the decay to the weights directly."""
 
     def change(p, m, v, g, t):
         p = own(p, len(m))
@@ -335,13 +335,13 @@ def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value)
 def zero1_counts_tensors(params, opt, x, y, *, mesh):
-    """Your t counts updates of tensors. It counts steps: all tensors of a step have the same t."""
+    """Your t counts updates of tensors. It must count steps: all tensors of a step have the same t."""
     return zero1(mesh, change=lambda p, m, v, g, t: as_usual(p, m, v, g, t + len(params) - 1))(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value)
 def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
-    """You correct the moments in every step as in the first. The first step cannot tell: compare after five."""
+    """You correct the moments in every step as in the first. The first step alone cannot show the error: compare after five steps."""
 
     def change(p, m, v, g, t):
         return *update(own(p, len(m)), m, v, g, 1), t
@@ -351,19 +351,19 @@ def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value)
 def zero1_sum_of_means(params, opt, x, y, *, mesh):
-    """Your gradient has norm 1 in every step, also where it should be smaller. Either you summed the gradients of the devices' own means: that is N times the gradient of the mean over all rows, so add up parts of one mean. Or you divide by the norm where it is below 1: divide by max(1, norm)."""
+    """Your gradient has norm 1 in every step, even where it should be smaller. There are two possible causes. You may have summed the gradients of the devices' own means, which gives N times the gradient of the mean over all rows: add up parts of one mean. Or you divide by the norm even if it is below 1: divide by max(1, norm)."""
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value)
 def zero1_own_gradient(params, opt, x, y, *, mesh):
-    """You cut your own gradient. The other devices' rows have a part in your elements, too."""
+    """You cut your part out of your own gradient. The other devices' rows also contribute to these elements: sum over the devices."""
     return zero1(mesh, summed=lambda g: own(g, len(g) // jax.lax.axis_size("dp")))(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value)
 def zero1_never_gathered(params, opt, x, y, *, mesh):
-    """Each device returns the parameters with only its own part new. Before the next step all devices need all of them."""
+    """Each device returns parameters in which only its own part is new. The next step needs all of them on every device: gather the parts."""
 
     def gathered(p, before):
         return jax.lax.dynamic_update_slice_in_dim(before, p, jax.lax.axis_index("dp") * len(p), 0)
@@ -380,55 +380,55 @@ def parameters(V, D, L):
 
 @exercise.misconception(of=zero1_held)
 def held_by_whole_tensors(V, D, L, N):
-    """You dealt out whole tensors: the chip that gets the embedding holds all of its moments. Cut elements, not a list of tensors."""
+    """You gave each chip whole tensors, so one chip holds all moments of the embedding. Cut elements, not a list of tensors."""
     return 2 * parameters(V, D, L) + 8 * V * D
 
 
 @exercise.misconception(of=zero1_held)
 def held_cut_altogether(V, D, L, N):
-    """You cut the weights as well. That is ZeRO-3 (FSDP); here every chip holds all weights."""
+    """You cut the weights as well. That is ZeRO-3 (FSDP). Here every chip holds all weights."""
     return 10 * parameters(V, D, L) / N
 
 
 @exercise.misconception(of=zero1_held)
 def held_without_cutting(V, D, L, N):
-    """You cut nothing: that is what plain data parallelism holds."""
+    """You cut nothing. That is the memory of plain data parallelism."""
     return 10 * parameters(V, D, L)
 
 
 @exercise.misconception(of=zero1_held)
 def held_with_one_moment(V, D, L, N):
-    """Adam has two moments, of 4 bytes each."""
+    """You counted one moment. Adam has two moments, of 4 bytes each."""
     return 2 * parameters(V, D, L) + 4 * parameters(V, D, L) / N
 
 
 @exercise.misconception(of=zero1_held)
 def held_in_gib(V, D, L, N):
-    """You counted in GiB, 2^30 bytes. 1 GB is 10^9."""
+    """You counted in GiB, 2^30 bytes. 1 GB is 10^9 bytes."""
     return zero1_held.fn(V, D, L, N) * 1e9 / 2**30
 
 
 @exercise.misconception(of=zero1_sending)
 def sending_all_reduced(chip, M, N):
-    """You all-reduced the gradients, or gathered float32. What is gathered are the new weights, in bfloat16: half as large."""
+    """You all-reduced the gradients, or gathered float32. The all-gather carries the new weights in bfloat16, half as many bytes."""
     return all_reduce_time(4e6 * M, N, chip)
 
 
 @exercise.misconception(of=zero1_sending)
 def sending_both_in_bfloat16(chip, M, N):
-    """You scattered bfloat16. The gradients are summed in float32 here, 4 bytes each."""
+    """You reduce-scattered bfloat16. Here the gradients are summed in float32, 4 bytes each."""
     return reduce_scatter_time(2e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)
 
 
 @exercise.misconception(of=zero1_sending)
 def sending_all_reduce_and_gather(chip, M, N):
-    """You all-reduced the gradients and then gathered weights. A device needs 1/N of the sum: a reduce-scatter is enough."""
+    """You all-reduced the gradients and then gathered the weights. A device needs only 1/N of the sum, so a reduce-scatter is enough."""
     return all_reduce_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)
 
 
 @exercise.misconception(of=zero1_sending)
 def sending_one_way(chip, M, N):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return 2 * zero1_sending.fn(chip, M, N)
 
 

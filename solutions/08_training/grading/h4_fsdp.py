@@ -1,4 +1,4 @@
-"""What is checked in H4, what goes wrong in it, and other ways to do it right."""
+"""H4: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -116,7 +116,7 @@ def fsdp_memory(seen):
 
 @exercise.check(step, points=0.5, after=fsdp_forward)
 def fsdp_ahead(seen):
-    """fsdp_loss: forward, no gather waits for a product"""
+    """fsdp_loss: forward, no gather waits for a matmul"""
     expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="product")
 
 
@@ -215,7 +215,7 @@ def forgets_by_policy(ws, x, *, mesh):
 
 @exercise.alternative(of=fsdp_loss)
 def keeps_all_but_gathers(ws, x, *, mesh):
-    """The policy of JAX's guide to FSDP: everything is kept but what was gathered. Nobody needs layer 0 again: one gather less."""
+    """The policy of JAX's guide to FSDP keeps everything but the gathered layers. The backward pass does not need layer 0 again, so this saves one gather."""
 
     def policy(op, *_, **__):
         return str(op) not in ("all_gather", "all_gather_invariant")
@@ -247,7 +247,7 @@ def unchecked(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_memory)
 def kept_what_was_gathered(ws, x, *, mesh):
-    """You kept every gathered layer for the backward pass: by then each device holds the whole model. Gather again: jax.checkpoint around the layer, and the gather inside, since what goes into it is kept."""
+    """You kept every gathered layer for the backward pass, so each device ends up with the whole model. Gather again: put jax.checkpoint around the layer, with the gather inside, because checkpoint keeps its arguments."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -261,7 +261,7 @@ def kept_what_was_gathered(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_forward)
 def gathers_merged(ws, x, *, mesh):
-    """You gather a layer again in the backward pass, but nothing ties that gather to it: compilers merge it with the first one, and the layer is kept. Leave jax.checkpoint its prevent_cse=True outside loops; in a custom_vjp, pass the layer and the cotangent through jax.lax.optimization_barrier."""
+    """You gather a layer again in the backward pass, but nothing ties that gather to the backward pass. The compiler can merge it with the first gather, and the layer is kept. Outside loops, leave prevent_cse=True in jax.checkpoint. In a custom_vjp, pass the layer and the cotangent through jax.lax.optimization_barrier."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -275,7 +275,7 @@ def gathers_merged(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_memory)
 def gathered_all_layers_first(ws, x, *, mesh):
-    """You gathered all layers before the first one was used, so each device holds the whole model. Gather a layer where it is used."""
+    """You gathered all layers before you used the first one, so each device holds the whole model. Gather a layer where you use it."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -292,7 +292,7 @@ def gathered_all_layers_first(ws, x, *, mesh):
 
 @exercise.misconception(fails=[fsdp_forward, fsdp_backward])
 def gathered_the_model_at_once(ws, x, *, mesh):
-    """You gathered the whole model with one collective, so each device holds all of it. Gather a layer where it is used."""
+    """You gathered the whole model with one collective, so each device holds all of it. Gather each layer where you use it."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -309,7 +309,7 @@ def gathered_the_model_at_once(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_ahead)
 def gathers_behind_the_product(ws, x, *, mesh):
-    """Your gather waits for the layer before: links rest while the core works, and the core while links do. A layer's weights need no activations."""
+    """Your gather waits for the layer before. The links are idle while the core works, and the core is idle while the links work. A layer's weights need no activations: gather them earlier."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -363,20 +363,20 @@ def own_rows(dw):
 
 @exercise.misconception(fails=fsdp_backward)
 def summed_whole_gradients(ws, x, *, mesh):
-    """You all-reduced each gradient and kept a part of it. A reduce-scatter brings a device its own part alone, for half the bytes."""
+    """You all-reduced each gradient and kept a part of it. A reduce-scatter gives a device only its own part, for half the bytes."""
     return with_backward(lambda dw: own_rows(jax.lax.psum(dw, "dp")))(ws, x, mesh=mesh)
 
 
 @exercise.misconception(fails=fsdp_backward)
 def scattered_in_halves(ws, x, *, mesh):
-    """You reduce-scatter the gradient of each half of the rows. Add the halves on the device, then one reduce-scatter for each layer is enough."""
+    """You reduce-scatter the gradient of each half of the rows. Add the halves on the device first. Then one reduce-scatter for each layer is enough."""
     scattered = lambda dw: jax.lax.psum_scatter(dw, "dp", tiled=True)  # noqa: E731
     return with_backward(lambda dw: scattered(dw / 4) + scattered(3 * dw / 4))(ws, x, mesh=mesh)
 
 
 @exercise.misconception(fails=fsdp_backward)
 def gathered_for_each_matmul(ws, x, *, mesh):
-    """You gather a layer twice in the backward pass: once to compute the activation again, once for the gradient of x. Gather it once and use it for both."""
+    """You gather a layer twice in the backward pass: once to compute the activation again, and once for the gradient of x. Gather it once and use it for both."""
     rows = x.shape[0]
     gathered = lambda w: jax.lax.all_gather(w, "dp", tiled=True)  # noqa: E731
 
@@ -402,13 +402,13 @@ def gathered_for_each_matmul(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_gradients)
 def gradient_of_own_batch(ws, x, *, mesh):
-    """Each device kept its part of the gradient of its own rows: add the parts of all devices, with a reduce-scatter."""
+    """Each device kept its part of the gradient of its own rows. Add the parts of all devices with a reduce-scatter."""
     return with_backward(own_rows)(ws, x, mesh=mesh)
 
 
 @exercise.misconception(fails=fsdp_gradients)
 def gradient_divided_twice(ws, x, *, mesh):
-    """You averaged the gradients over the devices. The loss has divided by all rows of the batch: add them."""
+    """You averaged the gradients over the devices. The loss is already divided by all rows of the batch: add the gradients."""
     return with_backward(lambda dw: jax.lax.psum_scatter(dw, "dp", tiled=True) / jax.lax.axis_size("dp"))(
         ws, x, mesh=mesh
     )
@@ -416,13 +416,13 @@ def gradient_divided_twice(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_value)
 def divided_by_own_rows(ws, x, *, mesh):
-    """You divided by the rows of one device and added the means: N times too much. Divide by all rows, or average the means."""
+    """You divided by the rows of one device and added the means, which gives N times too much. Divide by all rows, or average the means."""
     return fsdp_loss(ws, x, mesh=mesh) * mesh.shape["dp"]
 
 
 @exercise.misconception(fails=fsdp_value)
 def loss_of_own_rows(ws, x, *, mesh):
-    """Each device returned the loss of its own rows, and check_vma=False says nothing. Add the parts with psum."""
+    """Each device returned the loss of its own rows. With check_vma=False JAX does not report this. Add the parts with psum."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -436,7 +436,7 @@ def loss_of_own_rows(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_gradients)
 def model_on_every_device(ws, x, *, mesh):
-    """Your shard_map takes all of ws on every device: that is data parallelism. Take P(None, 'dp') and gather layer by layer."""
+    """Your shard_map puts all of ws on every device. That is data parallelism. Use P(None, 'dp') and gather layer by layer."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -461,67 +461,67 @@ def forward_times(chip, L, D, X, small, large, *, ahead=None, shared=True, ways=
 
 @exercise.misconception(of=fsdp_forward_times)
 def first_gather_forgotten(**draw):
-    """You forgot the first gather: before the first product nothing can hide it."""
+    """You forgot the first gather. It runs before the first matmul, so nothing can overlap it."""
     return forward_times(**draw, ahead=lambda g, m, L: (L - 1) * max(g, m) + m)
 
 
 @exercise.misconception(of=fsdp_forward_times)
 def last_product_forgotten(**draw):
-    """You forgot the last product: nothing is gathered beside it, and it takes its time nevertheless."""
+    """You forgot the last matmul. No gather runs beside it, but it still takes its time."""
     return forward_times(**draw, ahead=lambda g, m, L: g + (L - 1) * max(g, m))
 
 
 @exercise.misconception(of=fsdp_forward_times)
 def all_of_it_beside(**draw):
-    """You took the longer of gather and product for each layer. The first gather stands before all products and the last product behind all gathers."""
+    """You took the longer of gather and matmul for each layer. The first gather runs before all matmuls, and the last matmul runs after all gathers."""
     return forward_times(**draw, ahead=lambda g, m, L: L * max(g, m))
 
 
 @exercise.misconception(of=fsdp_forward_times)
 def always_hidden(**draw):
-    """You took every gather but the first to be hidden. With few rows for each chip the product is shorter than the gather beside it."""
+    """You assumed that every gather except the first is overlapped. With few rows for each chip the matmul is shorter than the gather beside it."""
     return forward_times(**draw, ahead=lambda g, m, L: g + L * m)
 
 
 @exercise.misconception(of=fsdp_forward_times)
 def always_exposed(**draw):
-    """You took the links to set the pace. With many rows for each chip the product is longer than the gather beside it."""
+    """You assumed that the links set the pace. With many rows for each chip the matmul is longer than the gather beside it."""
     return forward_times(**draw, ahead=lambda g, m, L: L * g + m)
 
 
 @exercise.misconception(of=fsdp_forward_times)
 def all_rows_on_each_chip(**draw):
-    """You multiplied all rows of the batch on every chip: each has its own part of them."""
+    """You multiplied all rows of the batch on every chip. Each chip has its own part of the rows."""
     return forward_times(**draw, shared=False)
 
 
 @exercise.misconception(of=fsdp_forward_times)
 def gathers_one_way(**draw):
-    """You used one direction of the link; on a ring data flows both ways."""
+    """You used one direction of the link. On a ring data flows both ways."""
     return forward_times(**draw, ways=1)
 
 
 @exercise.misconception(of=fsdp_step_bytes)
 def bytes_of_one_gather(L, D, X):
-    """You counted one gather for each layer. The backward pass gathers it again."""
+    """You counted one gather for each layer. The backward pass gathers each layer again."""
     return L * D * D * (2 + 4) * (X - 1) / X
 
 
 @exercise.misconception(of=fsdp_step_bytes)
 def bytes_of_all_reduce(L, D, X):
-    """You all-reduced the gradients. A reduce-scatter is enough, since a chip keeps only its own part: half of that."""
+    """You all-reduced the gradients. A chip keeps only its own part, so a reduce-scatter is enough and sends half as much."""
     return L * D * D * (2 + 2 + 8) * (X - 1) / X
 
 
 @exercise.misconception(of=fsdp_step_bytes)
 def bytes_of_weights_alone(L, D, X):
-    """You counted the weights. Gradients travel, too, in float32."""
+    """You counted the weights alone. The gradients travel too, in float32."""
     return L * D * D * (2 + 2) * (X - 1) / X
 
 
 @exercise.misconception(of=fsdp_step_bytes)
 def bytes_of_every_part(L, D, X):
-    """You counted X hops. A chip sends X - 1 of the X parts that make a layer."""
+    """You counted X hops. A layer has X parts, and a chip sends X - 1 of them."""
     return L * D * D * (2 + 2 + 4)
 
 

@@ -1,4 +1,4 @@
-"""What is checked in H5, what goes wrong, and what is right as well."""
+"""H5: checks, misconceptions and alternatives."""
 
 from functools import partial
 
@@ -152,50 +152,50 @@ def bias_inside_the_sum(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_forward)
 def y_left_partial(x, w1, w3, w2, b, dy):
-    """Your y is what a device's own hidden units add to it. With check_vma=False nobody warns you: an all-reduce is missing."""
+    """Your y is only what a device's own hidden units add to it. With check_vma=False JAX does not report this. Add the parts with an all-reduce."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts + b)
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_forward)
 def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
-    """You put silu around gate times up. It is of the gate alone."""
+    """You applied silu to gate times up. Apply it to the gate alone."""
     y = total(jax.nn.silu((x @ w1) * (x @ w3)) @ w2) + b
     return y, written(x, w1, w3, w2, b, dy)[1]
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx)
 def dx_left_partial(x, w1, w3, w2, b, dy):
-    """Your dx came back through a device's own hidden units. All units used x: a sum over tp is missing."""
+    """Your dx came back through a device's own hidden units only. All units used x: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx)
 def dx_of_the_gate_alone(x, w1, w3, w2, b, dy):
-    """x went into w1 and into w3: both give a part of its gradient."""
+    """Your dx has the part of one matmul only. x goes into w1 and into w3: add both parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate))
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx)
 def dx_averaged(x, w1, w3, w2, b, dy):
-    """You averaged dx over tp: it is N times too small. The devices have parts of it, and parts are added."""
+    """You averaged dx over tp, which makes it N times too small. Each device has a part of dx: add the parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: jax.lax.pmean(gate + up, "tp"))
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_weights)
 def copies_of_dy_summed(x, w1, w3, w2, b, dy):
-    """You summed dy over tp. Every device holds a copy of it, no part: all gradients are N times too large."""
+    """You summed dy over tp. Every device holds a copy of dy, not a part, so all gradients are N times too large."""
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_weights)
 def bias_gradient_summed(x, w1, w3, w2, b, dy):
-    """You summed the bias's gradient over tp. dy is whole on every device, and so is the sum of its rows."""
+    """You summed the bias's gradient over tp. dy is whole on every device, so the sum of its rows is complete on every device."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_weights)
 def weights_summed(x, w1, w3, w2, b, dy):
-    """You summed the gradients of the weights over tp. Each device has other columns and rows: nothing is to be added."""
+    """You summed the gradients of the weights over tp. Each device has different columns and rows: add nothing."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {name: total(g[name]) for name in ("w1", "w3", "w2")})
 
 
@@ -210,20 +210,20 @@ def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def dx_summed_in_two(x, w1, w3, w2, b, dy):
-    """You all-reduced the gate's part of dx and the up's part. Add them first: one all-reduce."""
+    """You all-reduced the gate's part of dx and the up's part separately. Add them first: then one all-reduce is enough."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate) + total(up))
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def dx_summed_side_by_side(x, w1, w3, w2, b, dy):
-    """You sent the gate's part of dx and the up's part side by side. Add them first: half the bytes."""
+    """You sent the gate's part of dx and the up's part side by side. Add them first, and send half the bytes."""
     both = lambda gate, up: sum(jnp.split(total(jnp.concatenate([gate, up])), 2))  # noqa: E731
     return written(x, w1, w3, w2, b, dy, dx_of=both)
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def hidden_units_gathered(x, w1, w3, w2, b, dy):
-    """You gathered the hidden units behind the first products. silu and the product work on each unit alone: go on with your own."""
+    """You gathered the hidden units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
     whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)
     gate = jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * w1.shape[1], w1.shape[1], axis=1)
     y = total(jax.nn.silu(gate) * (x @ w3) @ w2) + b
@@ -232,7 +232,7 @@ def hidden_units_gathered(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def weights_gathered(x, w1, w3, w2, b, dy):
-    """You gathered the weights, so that every device computes everything. Cut weights stay; what is sent is as large as x."""
+    """You gathered the weights, so every device computes everything. Leave cut weights where they are, and send arrays of the size of x."""
     w1, w3 = (jax.lax.all_gather(w, "tp", axis=1, tiled=True) for w in (w1, w3))
     w2 = jax.lax.all_gather(w2, "tp", tiled=True)
     units = w2.shape[0] // jax.lax.axis_size("tp")
@@ -243,7 +243,7 @@ def weights_gathered(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def reduced_over_all_axes(x, w1, w3, w2, b, dy):
-    """You averaged over the other axes of the mesh as well. They hold copies: to send them costs much and changes nothing."""
+    """You averaged over the other axes of the mesh as well. They hold copies, so this sends many bytes and changes nothing."""
     others = tuple(axis for axis in jax.typeof(x).sharding.mesh.axis_names if axis != "tp")
     mean = (lambda a: jax.lax.pmean(a, others)) if others else lambda a: a
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: mean(total(parts)) + b)
@@ -262,32 +262,32 @@ def own_key(seed):
 
 @exercise.misconception(of=init, fails=init_independent)
 def one_key_for_all_devices(seed, *, D, F):
-    """All devices used one key, so all drew the same hidden units: N copies of a small block. Fold the place along tp in."""
+    """All devices used one key, so all drew the same hidden units: N copies of a small block. Fold the device's index along tp into the key."""
     return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
 
 
 @exercise.misconception(of=init, fails=init_independent)
 def one_key_for_gate_and_up(seed, *, D, F):
-    """You drew w1 and w3 with one key: gates and their partners are equal. Split the key."""
+    """You drew w1 and w3 with one key, so gates and their partners are equal. Split the key."""
     keys = jax.random.split(own_key(seed), 2)
     return drawn_with([keys[0], keys[0], keys[1]], D, F)
 
 
 @exercise.misconception(of=init, fails=init_independent)
 def one_key_for_all_weights(seed, *, D, F):
-    """You used one key three times. The same numbers come out, whatever their shape: split the key."""
+    """You used one key three times. One key gives the same numbers for every shape. Split the key."""
     return drawn_with([own_key(seed)] * 3, D, F)
 
 
 @exercise.misconception(of=init, fails=init_independent)
 def seed_ignored(seed, *, D, F):
-    """Your weights do not depend on the seed."""
+    """Your weights do not depend on the seed. Make the key from the seed."""
     return drawn_with(jax.random.split(own_key(0), 3), D, F)
 
 
 @exercise.misconception(of=init, fails=init_spread)
 def all_units_on_each_device(seed, *, D, F):
-    """Each device drew F hidden units: N times too many in all. Its part has F/N of them."""
+    """Each device drew F hidden units, N times too many in all. A device's part has F/N of them."""
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
     w1, w3 = (jax.random.normal(key, (D, F)) / D**0.5 for key in (k1, k3))
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
@@ -295,7 +295,7 @@ def all_units_on_each_device(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def scaled_by_measured_variance(seed, *, D, F):
-    """You measured the variance over all devices and scaled by it. The variance of what you draw is known, so nothing has to be sent."""
+    """You measured the variance over all devices and scaled by it. You know the variance of what you draw, so send nothing."""
     drawn, fan_in = drawn_with(jax.random.split(own_key(seed), 3), D, F), {"w1": D, "w3": D, "w2": F}
     mean = lambda w: jax.lax.pmean(jnp.mean(w**2), "tp")  # noqa: E731
     return {name: w / jnp.sqrt(mean(w) * fan_in[name]) for name, w in drawn.items()}
@@ -303,19 +303,19 @@ def scaled_by_measured_variance(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def scaled_by_own_rows(seed, *, D, F):
-    """You scaled w2 by the rows of one device. y is a sum over all F hidden units, so its variance came out N times too large."""
+    """You scaled w2 by the rows of one device. y is a sum over all F hidden units, so its variance is N times too large."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=F // jax.lax.axis_size("tp"))
 
 
 @exercise.misconception(of=init, fails=init_spread)
 def scaled_by_the_other_dimension(seed, *, D, F):
-    """You scaled w2 by D. What counts is how many numbers are summed: F."""
+    """You scaled w2 by D. Scale it by the number of terms in the sum: F."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=D)
 
 
 @exercise.misconception(of=init, fails=init_spread)
 def other_weights_on_copies(seed, *, D, F):
-    """You folded in a device's place along all axes. Devices that differ along another axis hold the same weights: fold in tp alone."""
+    """You folded in a device's index along all axes. Devices that differ only along another axis hold the same weights: fold in tp alone."""
     key = jax.random.key(seed)
     for axis in ("dp", "tp"):
         try:
@@ -327,7 +327,7 @@ def other_weights_on_copies(seed, *, D, F):
 
 @exercise.misconception(of=fused_columns, fails=fused_order)
 def cut_in_the_middle(F, N):
-    """You left the columns as they are. Then the first devices get gates alone and the last their partners."""
+    """You left the columns as they are. Then the first devices get only gates, and the last devices get the partners."""
     if F % N:
         raise ValueError("uneven")
     return list(range(2 * F))
@@ -335,7 +335,7 @@ def cut_in_the_middle(F, N):
 
 @exercise.misconception(of=fused_columns, fails=fused_order)
 def gate_and_up_by_turns(F, N):
-    """You put each column of w1 beside its partner. A device is to have its piece of w1, then its piece of w3."""
+    """You put each column of w1 beside its partner. Give each device its piece of w1 first, then its piece of w3."""
     if F % N:
         raise ValueError("uneven")
     return [half * F + i for i in range(F) for half in (0, 1)]
@@ -343,45 +343,45 @@ def gate_and_up_by_turns(F, N):
 
 @exercise.misconception(of=fused_columns, fails=fused_order)
 def places_where_they_go(F, N):
-    """You said where each column of w13 goes. Asked for is which column comes to each place: the inverse."""
+    """You returned where each column of w13 goes. Return which column comes to each place: the inverse."""
     order = fused_columns(F, N)
     return [order.index(place) for place in range(2 * F)]
 
 
 @exercise.misconception(of=fused_columns, fails=fused_order)
 def uneven_pieces_taken(F, N):
-    """Where N does not divide F there are no equal pieces: a ValueError."""
+    """You cut F into unequal pieces. If N does not divide F, raise a ValueError."""
     units = max(F // N, 1)
     return [half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]
 
 
 @exercise.misconception(of=gated_mlp_bytes)
 def gated_mlp_bytes_forward(B, D, F, N):
-    """That is the forward pass. The backward pass all-reduces dx, which is as large."""
+    """You counted the forward pass alone. The backward pass all-reduces dx, which is as large."""
     return 2 * 2 * B * D * (N - 1) / N
 
 
 @exercise.misconception(of=gated_mlp_bytes)
 def gated_mlp_bytes_of_hidden_units(B, D, F, N):
-    """You sent hidden units, [B, F]. They stay where they are; y and dx are [B, D]."""
+    """You sent the hidden units, [B, F]. They stay where they are. Devices send y and dx, which are [B, D]."""
     return 2 * 2 * 2 * B * F * (N - 1) / N
 
 
 @exercise.misconception(of=gated_mlp_bytes)
 def gated_mlp_bytes_of_three(B, D, F, N):
-    """You counted an all-reduce for gate and one for up. Their parts of dx are added first: one each way."""
+    """You counted an all-reduce for gate and one for up. Add their parts of dx first: one all-reduce forward and one backward."""
     return 3 * 2 * 2 * B * D * (N - 1) / N
 
 
 @exercise.misconception(of=gated_mlp_bytes)
 def gated_mlp_bytes_without_last_step(B, D, F, N):
-    """You sent the whole array in each half of the all-reduce. A device keeps its own part: (N - 1)/N."""
+    """You sent the whole array in each half of the all-reduce. A device keeps its own part and sends (N - 1)/N."""
     return 2 * 2 * 2 * B * D
 
 
 @exercise.misconception(of=gated_mlp_bytes)
 def gated_mlp_bytes_of_float32(B, D, F, N):
-    """A bfloat16 has 2 bytes."""
+    """You counted more than 2 bytes per number. A bfloat16 has 2 bytes."""
     return 2 * 2 * 4 * B * D * (N - 1) / N
 
 
@@ -391,13 +391,13 @@ def time_of(chip, B, D, F, N, products=9, reduces=2):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_without_gate(chip, B, D, F, N):
-    """You counted two products forward. A gated block has three, and six backward."""
+    """You counted two matmuls in the forward pass. A gated block has three, and six in the backward pass."""
     return time_of(chip, B, D, F, N, products=6)
 
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_forward_products(chip, B, D, F, N):
-    """You counted the products of the forward pass. Backward each has two behind it, one for each operand."""
+    """You counted the matmuls of the forward pass. The backward pass has two for each of them, one for each operand."""
     return time_of(chip, B, D, F, N, products=3)
 
 
@@ -409,19 +409,19 @@ def gated_mlp_time_reduced_once(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_one_way(chip, B, D, F, N):
-    """You used one direction of a link; on a ring data flows both ways."""
+    """You used one direction of a link. On a ring data flows both ways."""
     return time_of(chip, B, D, F, N, reduces=4)
 
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_products_only(chip, B, D, F, N):
-    """You left the all-reduces out. Nothing hides them here: what follows waits for them."""
+    """You left the all-reduces out. Here they are exposed, because the next operation waits for them."""
     return time_of(chip, B, D, F, N, reduces=0)
 
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_whole_products(chip, B, D, F, N):
-    """You gave every device the whole products. It has F/N hidden units."""
+    """You gave every device the whole matmuls. A device has F/N hidden units."""
     return time_of(chip, B, D, F * N, N)
 
 
@@ -505,7 +505,7 @@ def whole_weights_then_own_part(seed, *, D, F):
 
 @exercise.alternative(of=init)
 def a_key_for_each_device(seed, *, D, F):
-    """All devices' keys are made, of which each takes its own; older keys, numbers scaled by numpy's root."""
+    """Every device makes all devices' keys and takes its own; older keys, numbers scaled by numpy's root."""
     keys = jax.random.split(jax.random.PRNGKey(seed), 3 * jax.lax.axis_size("tp")).reshape(-1, 3, 2)
     return drawn_with(keys[jax.lax.axis_index("tp")], D, F)
 

@@ -1,4 +1,4 @@
-"""What is checked in H6, what goes wrong, and what is right as well."""
+"""H6: checks, misconceptions and alternatives."""
 
 from functools import partial
 
@@ -241,50 +241,50 @@ def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, resid
 
 @exercise.misconception(of=train, fails=train_gradients)
 def pieces_not_added(x, layers, dy):
-    """Each device has the gradients of scale and bias from its own rows. They are pieces: a psum over tp adds them."""
+    """Each device has the gradients of scale and bias from its own rows only. Add these parts with a psum over tp."""
     return written(x, layers, dy, grads_of=lambda grads: grads)
 
 
 @exercise.misconception(of=train, fails=train_gradients)
 def bias_not_added(x, layers, dy):
-    """You added the pieces of the scale's gradient, not those of the bias's. It, too, was added to a device's own rows."""
+    """You added the parts of the scale's gradient, but not those of the bias's gradient. Each device added the bias to its own rows only: sum its gradient over tp too."""
     return written(x, layers, dy, grads_of=lambda grads: grads | {"scale": jax.lax.psum(grads["scale"], "tp")})
 
 
 @exercise.misconception(of=train, fails=train_gradients)
 def scale_not_added(x, layers, dy):
-    """You added the pieces of the bias's gradient, not those of the scale's. The norm, too, saw a device's own rows."""
+    """You added the parts of the bias's gradient, but not those of the scale's gradient. Each device normalized its own rows only: sum the scale's gradient over tp too."""
     return written(x, layers, dy, grads_of=lambda grads: grads | {"bias": jax.lax.psum(grads["bias"], "tp")})
 
 
 @exercise.misconception(of=train, fails=train_gradients)
 def pieces_averaged(x, layers, dy):
-    """You averaged the gradients of scale and bias: they are N times too small. Copies are averaged, pieces are added."""
+    """You averaged the gradients of scale and bias, which makes them N times too small. Average copies, but add parts."""
     mean = partial(jax.lax.pmean, axis_name="tp")
     return written(x, layers, dy, grads_of=lambda g: g | {"scale": mean(g["scale"]), "bias": mean(g["bias"])})
 
 
 @exercise.misconception(of=train, fails=train_gradients)
 def weights_added_too(x, layers, dy):
-    """You summed the gradients of w1 and w2 over tp. Each device has other weights, and has met all rows: nothing is to be added."""
+    """You summed the gradients of w1 and w2 over tp. Each device has different weights and used all rows: add nothing."""
     return written(x, layers, dy, grads_of=lambda grads: jax.lax.psum(grads, "tp"))
 
 
 @exercise.misconception(of=train, fails=train_forward)
 def bias_inside_the_sum(x, layers, dy):
-    """You added the bias before the reduce-scatter, which adds it N times. Add it to the rows that come out."""
+    """You added the bias before the reduce-scatter, which adds it N times. Add it after the reduce-scatter, to the device's own rows."""
     return written(x, layers, dy, inside=True)
 
 
 @exercise.misconception(of=train, fails=train_dx)
 def residual_forgotten(x, layers, dy):
-    """Your gradient goes back through the block only. x is also added to what comes out of it, so dy itself is part of its gradient."""
+    """Your gradient goes back through the block only. The layer also adds x to the block's output, so dy itself is part of the gradient of x."""
     return written(x, layers, dy, residual=False)
 
 
 @exercise.misconception(of=train, fails=train_traffic)
 def all_reduced_then_cut(x, layers, dy):
-    """You all-reduced and kept your own rows. A reduce-scatter sends half of that and gives each device its rows only."""
+    """You all-reduced and kept your own rows. A reduce-scatter sends half the bytes and gives each device only its own rows."""
     return written(x, layers, dy, scatter=all_reduce_then_own_rows)
 
 
@@ -302,7 +302,7 @@ def gathered_for_each_use(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_memory)
 def gathered_rows_kept(x, layers, dy):
-    """What was gathered forward is kept for the backward pass: [S, D] of each layer on each device. Keep x's own rows and gather again. Where JAX differentiates the layers, put jax.checkpoint around each, with its gather inside."""
+    """You kept the gathered rows of the forward pass for the backward pass: [S, D] of each layer on each device. Keep only the device's own rows of x, and gather again. If JAX differentiates the layers, put jax.checkpoint around each layer, with its gather inside."""
 
     def block(x, layer):
         return x + scatter(jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) @ layer["w2"]) + layer["bias"]
@@ -319,7 +319,7 @@ def gathered_rows_kept(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_norms)
 def normed_after_the_gather(x, layers, dy):
-    """You gathered x and normed all rows, on each device the same ones. Norm a device's own rows, then gather."""
+    """You gathered x and normalized all rows, so every device repeats the same work. Normalize a device's own rows, then gather."""
     kept, grads = [], []
     for layer in layers:
         hidden = jnp.tanh(norm(gather(x), layer["scale"]) @ layer["w1"])
@@ -343,13 +343,13 @@ def normed_after_the_gather(x, layers, dy):
 
 @exercise.misconception(of=drop, fails=drop_rows)
 def dropped_alike(x, seed, *, rate):
-    """Every device used the same key, so its rows have the masks of all others' rows. Fold in the place along tp."""
+    """Every device used the same key, so rows on different devices get the same masks. Fold the device's index along tp into the key."""
     return jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, x.shape), x / (1 - rate), 0)
 
 
 @exercise.misconception(of=drop, fails=drop_rows)
 def dropped_by_value(x, seed, *, rate):
-    """Your mask is made from the numbers in x: equal numbers are dropped together, and x decides what is dropped. Make it from the seed and the place."""
+    """You made the mask from the numbers in x. Equal numbers are then dropped together, and x decides what is dropped. Make the mask from the seed and the position."""
     mixed = (jax.lax.bitcast_convert_type(x, jnp.uint32) ^ jnp.uint32(seed)) * jnp.uint32(2654435761)
     mixed = (mixed ^ (mixed >> 15)) * jnp.uint32(2246822519)
     share = (mixed ^ (mixed >> 13)) >> 8
@@ -358,7 +358,7 @@ def dropped_by_value(x, seed, *, rate):
 
 @exercise.misconception(of=drop, fails=drop_value)
 def dropped_apart_on_copies(x, seed, *, rate):
-    """You folded in a device's place along all axes, so devices which hold the same rows drop other numbers of them. tp alone cuts x."""
+    """You folded in a device's index along all axes, so devices with the same rows drop different numbers. Only tp cuts x: fold in tp alone."""
     key = jax.random.key(seed)
     for axis in jax.typeof(x).sharding.mesh.axis_names:
         key = jax.random.fold_in(key, jax.lax.axis_index(axis))
@@ -367,7 +367,7 @@ def dropped_apart_on_copies(x, seed, *, rate):
 
 @exercise.misconception(of=drop, fails=drop_value)
 def dropped_from_all_rows(x, seed, *, rate):
-    """You gathered all rows, drew one mask for them and kept your own rows. Fold the place along tp into the key and draw the mask of your own rows: nothing has to be sent."""
+    """You gathered all rows, drew one mask for them and kept your own rows. Fold the device's index along tp into the key, and draw the mask of your own rows. Then nothing has to be sent."""
     rows = gather(x)
     kept = jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, rows.shape), rows / (1 - rate), 0)
     return jax.lax.dynamic_slice_in_dim(kept, jax.lax.axis_index("tp") * len(x), len(x))
@@ -375,70 +375,70 @@ def dropped_from_all_rows(x, seed, *, rate):
 
 @exercise.misconception(of=drop, fails=drop_value)
 def dropped_unscaled(x, seed, *, rate):
-    """What is kept is to be divided by 1 - rate, so that the mean stays."""
+    """You kept numbers as they are. Divide the numbers that you keep by 1 - rate, so that the mean stays the same."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x, 0)
 
 
 @exercise.misconception(of=drop, fails=drop_value)
 def kept_with_rate(x, seed, *, rate):
-    """You kept the part that is to be dropped: bernoulli's probability is that of True."""
+    """You kept the numbers that you should drop. The probability that bernoulli takes is the probability of True."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, rate, x.shape), x / (1 - rate), 0)
 
 
 @exercise.misconception(of=drop, fails=drop_value)
 def dropped_without_the_seed(x, seed, *, rate):
-    """Your mask does not depend on the seed, so that each step drops the same numbers."""
+    """Your mask does not depend on the seed, so each step drops the same numbers. Make the key from the seed."""
     key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
 @exercise.misconception(of=block_bytes)
 def block_bytes_of_two_pairs(S, D, N):
-    """You counted a gather and a reduce-scatter each way. What was gathered forward is not kept: backward gathers it again."""
+    """You counted a gather and a reduce-scatter in each pass. A device does not keep the gathered rows, so the backward pass gathers them again."""
     return 4 * 2 * S * D * (N - 1) / N
 
 
 @exercise.misconception(of=block_bytes)
 def block_bytes_forward(S, D, N):
-    """That is the forward pass alone. The backward pass gathers twice and reduce-scatters once."""
+    """You counted the forward pass alone. The backward pass gathers twice and reduce-scatters once."""
     return 2 * 2 * S * D * (N - 1) / N
 
 
 @exercise.misconception(of=block_bytes)
 def block_bytes_all_reduced(S, D, N):
-    """You took each of them for an all-reduce. A gather or a reduce-scatter is half of one."""
+    """You counted each collective as an all-reduce. A gather or a reduce-scatter is half of one."""
     return 2 * 5 * 2 * S * D * (N - 1) / N
 
 
 @exercise.misconception(of=block_bytes)
 def block_bytes_of_own_rows(S, D, N):
-    """You counted one shard for each collective. A device sends N - 1 of them, its own and those that it passes on."""
+    """You counted one shard for each collective. A device sends N - 1 shards: its own, and those that it passes on."""
     return 5 * 2 * S * D / N
 
 
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_whole(S, D, F, L, N):
-    """You kept x whole, or what was gathered. Of x a device keeps its own rows; it gathers again."""
+    """You kept all of x, or the gathered rows. A device keeps only its own rows of x, and gathers again."""
     return 2 * L * S * (D + F / N)
 
 
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_of_x(S, D, F, L, N):
-    """You counted x alone. The backward pass also needs hidden, of all rows and a device's own units."""
+    """You counted x alone. The backward pass also needs hidden: all rows of the device's own units."""
     return 2 * L * S * D / N
 
 
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_of_hidden_rows(S, D, F, L, N):
-    """You cut hidden twice. It has all rows, once they are gathered, and F/N columns."""
+    """You cut hidden twice. After the gather it has all rows and F/N columns."""
     return 2 * L * (S * D / N + S * F / N**2)
 
 
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_of_one_layer(S, D, F, L, N):
-    """That is one layer. Each keeps its own until the backward pass comes to it."""
+    """You counted one layer. Each layer keeps its own arrays until the backward pass reaches it."""
     return 2 * S * (D + F) / N
 
 
@@ -525,7 +525,7 @@ def scanned(x, layers, dy):
 
 @exercise.alternative(of=drop)
 def whole_mask_then_own_rows(x, seed, *, rate):
-    """The mask of all rows on every device, of which each takes its own: the same on any mesh."""
+    """Every device makes the mask of all rows and takes its own rows: the same mask on any mesh."""
     rows, n = x.shape[0], jax.lax.axis_size("tp")
     kept = jax.random.bernoulli(jax.random.key(seed), 1 - rate, (n * rows, x.shape[1]))
     mine = jax.lax.dynamic_slice_in_dim(kept, jax.lax.axis_index("tp") * rows, rows)
@@ -534,6 +534,6 @@ def whole_mask_then_own_rows(x, seed, *, rate):
 
 @exercise.alternative(of=drop)
 def split_keys(x, seed, *, rate):
-    """One key for each device, of which it takes its own; uniform numbers against the rate."""
+    """Every device makes one key for each device and takes its own; uniform numbers against the rate."""
     key = jax.random.split(jax.random.PRNGKey(seed), jax.lax.axis_size("tp"))[jax.lax.axis_index("tp")]
     return jnp.where(jax.random.uniform(key, x.shape) < rate, 0, x / (1 - rate))

@@ -1,4 +1,4 @@
-"""What is checked in H7, what goes wrong in it, and other ways to do it right."""
+"""H7: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -137,13 +137,13 @@ def own_columns(out):
 
 @exercise.misconception(fails=mlp_value)
 def weights_gathered_over_y(a, w_in, w_out, *, mesh):
-    """You gathered the weights over y, or along F. F is to stay cut: over x D comes together, the rows of W_in and the columns of W_out."""
+    """You gathered the weights over y, or along F. Leave F cut. Over x, gather only D: the rows of W_in and the columns of W_out."""
     return around(over_x=lambda w, axis: jax.lax.all_gather(w, "y", axis=1 - axis, tiled=True))(a, w_in, w_out, mesh)
 
 
 @exercise.misconception(fails=mlp_value)
 def summed_over_both_axes(a, w_in, w_out, *, mesh):
-    """You summed over x, too. Chips along x have other rows of the batch; only y holds parts of the same sums."""
+    """You summed over x as well. Chips along x have different rows of the batch. Only chips along y hold parts of the same sums."""
 
     def finish(out):
         return jax.lax.psum(jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True), "x")
@@ -153,13 +153,13 @@ def summed_over_both_axes(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=mlp_value)
 def kept_a_partial_sum(a, w_in, w_out, *, mesh):
-    """You kept your columns of a partial sum: each chip along y has summed over its own part of F. Add them, with a reduce-scatter over y."""
+    """You kept your columns of a partial sum. Each chip along y has summed only its own part of F: add the parts with a reduce-scatter over y."""
     return around(finish=own_columns)(a, w_in, w_out, mesh)
 
 
 @exercise.misconception(fails=mlp_value)
 def activated_partial_sums(a, w_in, w_out, *, mesh):
-    """You put partial sums through tanh: tanh(p + q) is not tanh(p) + tanh(q). Gather A over y before the first product."""
+    """You put partial sums through tanh, but tanh(p + q) is not tanh(p) + tanh(q). Gather A over y before the first matmul."""
 
     def local(a, w_in, w_out):
         up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
@@ -173,7 +173,7 @@ def activated_partial_sums(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=mlp_value)
 def returned_the_other_way_round(a, w_in, w_out, *, mesh):
-    """Your out_specs cut the rows over y and the columns over x. The result is laid out as A: P('x', 'y')."""
+    """Your out_specs cut the rows over y and the columns over x. The result has the layout of A: P('x', 'y')."""
 
     def local(a, w_in, w_out):
         rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
@@ -186,7 +186,7 @@ def returned_the_other_way_round(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=mlp_gradients)
 def gradients_summed_over_y(a, w_in, w_out, *, mesh):
-    """You summed the weights' gradients over y. Chips along y have different columns of W_in and rows of W_out: their gradients are of different weights."""
+    """You summed the weights' gradients over y. Chips along y have different columns of W_in and different rows of W_out, so their gradients belong to different weights."""
 
     def gather(w, axis):
         whole = jax.custom_vjp(lambda w: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
@@ -202,7 +202,7 @@ def gradients_summed_over_y(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=mlp_backward)
 def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
-    """You all-reduced the weights' gradients over x and kept a part. A reduce-scatter brings a chip its own part, for half the bytes."""
+    """You all-reduced the weights' gradients over x and kept a part. A reduce-scatter gives a chip its own part, for half the bytes."""
 
     def gather(w, axis):
         whole = jax.custom_vjp(lambda w: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
@@ -219,7 +219,7 @@ def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=[mlp_weights, mlp_activations])
 def gathered_over_both_axes(a, w_in, w_out, *, mesh):
-    """You gathered the weights whole, over y as well: that is FSDP on all chips, and each chip along y computes the same. F stays cut over y."""
+    """You gathered the weights whole, over y as well. That is FSDP on all chips, and chips along y repeat the same work. Leave F cut over y."""
 
     def both(w, axis):
         columns = jax.lax.all_gather(w, "y", axis=1 - axis, tiled=True)
@@ -230,13 +230,13 @@ def gathered_over_both_axes(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=mlp_activations)
 def all_reduced_over_y(a, w_in, w_out, *, mesh):
-    """You all-reduced the result over y and kept your columns. A reduce-scatter brings a chip its own columns, for half the bytes."""
+    """You all-reduced the result over y and kept your columns. A reduce-scatter gives a chip its own columns, for half the bytes."""
     return around(finish=lambda out: own_columns(jax.lax.psum(out, "y")))(a, w_in, w_out, mesh)
 
 
 @exercise.misconception(fails=mlp_gradients)
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
-    """You took W_out as P('x', 'y'), as if it were cut like W_in, so it is sent about before you begin, and its gradient is cut wrongly. It is P('y', 'x'): F over y, D over x."""
+    """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends it to other chips before your function begins, and its gradient is cut wrongly. W_out is P('y', 'x'): F over y, D over x."""
 
     def local(a, w_in, w_out):
         rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
@@ -250,69 +250,69 @@ def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_on_swapped_axes(B, D, F, X, Y):
-    """You sent weights along y and activations along x. x cuts the batch, so what it shares is the weights; y cuts F, so it shares activations."""
+    """You sent weights along y and activations along x. x cuts the batch, so its chips exchange weights. y cuts F, so its chips exchange activations."""
     return {"x": 2 * 2 * B * D / Y * (X - 1) / X, "y": 2 * 2 * D * F / X * (Y - 1) / Y}
 
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_whole_arrays(B, D, F, X, Y):
-    """You gathered whole arrays. Along x only 1/Y of the weights comes together, along y only 1/X of the activations."""
+    """You gathered whole arrays. A gather along x joins only 1/Y of the weights, and a gather along y only 1/X of the activations."""
     return {"x": 2 * 2 * D * F * (X - 1) / X, "y": 2 * 2 * B * D * (Y - 1) / Y}
 
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_whole_weights(X, **rest):
-    """You gathered whole weights along x. y cuts F: only 1/Y of each weight comes together on a chip."""
+    """You gathered whole weights along x. y cuts F, so a chip gathers only 1/Y of each weight."""
     right = mlp_2d_bytes(X=X, **rest)
     return {**right, "x": right["x"] * rest["Y"]}
 
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_whole_activations(X, **rest):
-    """You sent the whole batch's activations along y. x cuts the batch: only 1/X of them is on a chip."""
+    """You sent the whole batch's activations along y. x cuts the batch, so a chip has only 1/X of them."""
     right = mlp_2d_bytes(X=X, **rest)
     return {**right, "y": right["y"] * X}
 
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_divided_by_talking_axis(B, D, F, X, Y):
-    """You divided by the axis that talks. Gathered over x, weights are cut by y alone; gathered over y, activations by x alone."""
+    """You divided by the axis of the collective. After a gather over x, only y cuts the weights. After a gather over y, only x cuts the activations."""
     return {"x": 2 * 2 * D * F / X * (X - 1) / X, "y": 2 * 2 * B * D / Y * (Y - 1) / Y}
 
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_one_each(B, D, F, X, Y):
-    """You counted one collective for each axis. There are two weights, and activations are gathered in and reduce-scattered out."""
+    """You counted one collective for each axis. There are two weights to gather, and the activations need a gather and a reduce-scatter."""
     return {"x": 2 * D * F / Y * (X - 1) / X, "y": 2 * B * D / X * (Y - 1) / Y}
 
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_an_all_reduce(B, D, F, X, Y):
-    """You ended with an all-reduce over y. The result stays cut over y: a reduce-scatter, half of that."""
+    """You ended with an all-reduce over y. The result stays cut over y, so a reduce-scatter is enough and sends half as much."""
     return {"x": 2 * 2 * D * F / Y * (X - 1) / X, "y": 2 * 3 * B * D / X * (Y - 1) / Y}
 
 
 @exercise.misconception(of=mlp_balance)
 def balance_upside_down(F, X, Y):
-    """You divided by the axis that talks. Along x travels D·F/Y, along y B·D/X: they are equal where B/X = F/Y."""
+    """You divided by the axis of the collective. Along x chips send D·F/Y, along y they send B·D/X. The two are equal if B/X = F/Y."""
     return F * Y / X
 
 
 @exercise.misconception(of=mlp_balance)
 def balance_of_whole_arrays(F, X, Y):
-    """You compared whole arrays, D·F with B·D. The other axis has cut each of them: D·F/Y with B·D/X."""
+    """You compared whole arrays, D·F with B·D. The other axis cuts each of them: compare D·F/Y with B·D/X."""
     return F
 
 
 @exercise.misconception(of=mlp_balance)
 def balance_for_one_column(F, X, Y):
-    """Those are tokens of one column of the mesh. The batch is X times as large."""
+    """You counted the tokens of one column of the mesh. The batch is X times as large."""
     return F / Y
 
 
 @exercise.misconception(of=mlp_balance)
 def balance_of_an_all_reduce(F, X, Y):
-    """You counted three passes of activations, an all-reduce at the end. A reduce-scatter makes it two, as many as there are weights."""
+    """You counted three passes of activations, with an all-reduce at the end. With a reduce-scatter there are two passes, as many as there are weights."""
     return 2 / 3 * F * X / Y
 
 

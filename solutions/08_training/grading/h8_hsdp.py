@@ -1,4 +1,4 @@
-"""What is asked in H8, what is checked, and what goes wrong."""
+"""H8: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -140,25 +140,25 @@ def own_rows(g):
 
 @exercise.misconception(fails=[hsdp_far, hsdp_near])
 def hsdp_one_all_reduce(w, x, y, *, mesh):
-    """You all-reduced over all devices and kept your rows: the whole gradient goes far. Scatter over shard first, then sum over rep what is left."""
+    """You all-reduced over all devices and kept your rows, so the whole gradient crosses rep. Reduce-scatter over shard first, then sum only the remaining part over rep."""
     return hsdp(mesh, lambda g: own_rows(jax.lax.psum(g, ("rep", "shard"))))(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_far)
 def hsdp_far_first(w, x, y, *, mesh):
-    """You summed over rep before you scattered: S times as much goes far. Scatter first; with check_vma=True cast w over rep before the gather, or JAX casts after it and sums there."""
+    """You summed over rep before you scattered, so S times as many bytes cross rep. Scatter first. With check_vma=True, cast w over rep before the gather, or JAX casts after it and sums there."""
     return hsdp(mesh, lambda g: scattered(far_sum(g)))(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_near)
 def hsdp_all_reduced_near(w, x, y, *, mesh):
-    """You all-reduced over shard and kept your rows: twice the bytes of the reduce-scatter."""
+    """You all-reduced over shard and kept your rows, which sends twice the bytes of a reduce-scatter."""
     return hsdp(mesh, lambda g: far_sum(own_rows(jax.lax.psum(g, "shard"))))(w, x, y)
 
 
 @exercise.misconception(fails=[hsdp_far, hsdp_near])
 def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
-    """You sent the gradient of each micro-batch. Add them up on the device, and send the sum once."""
+    """You sent the gradient of each micro-batch. Add the gradients on the device, and send the sum once."""
 
     def local(w, x, y):
         g = 0
@@ -172,7 +172,7 @@ def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value)
 def hsdp_last_micro_batch_far(w, x, y, *, mesh):
-    """Only your last micro-batch is summed over rep: the earlier ones were scattered near and never went far. Accumulate first, then send."""
+    """You summed only the last micro-batch over rep. The earlier ones were scattered over shard but never summed over rep. Accumulate first, then send."""
 
     def local(w, x, y):
         near = scattered(own_sum(w, x[:-1], y[:-1]))
@@ -183,25 +183,25 @@ def hsdp_last_micro_batch_far(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value)
 def hsdp_never_far(w, x, y, *, mesh):
-    """You never summed over rep: the copies learn from different rows and drift apart."""
+    """You never summed over rep, so the copies learn from different rows and drift apart. Sum over rep after the reduce-scatter."""
     return hsdp(mesh, scattered)(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_value)
 def hsdp_mean_over_shard_only(w, x, y, *, mesh):
-    """You divided by the rows of one group of shards. Devices along rep have rows of their own: all of them count."""
+    """You divided by the rows of one group of shards. Devices along rep have different rows: count all of them."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["shard"])(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_value)
 def hsdp_mean_over_rep_only(w, x, y, *, mesh):
-    """You divided by the rows along rep alone. Devices along shard have rows of their own: all of them count."""
+    """You divided by the rows along rep alone. Devices along shard have different rows: count all of them."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["rep"])(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_value)
 def hsdp_norm_over_copies(w, x, y, *, mesh):
-    """You added the squares over rep, too. Those are copies: each element counts once."""
+    """You added the squares over rep as well. Devices along rep hold copies: count each element once."""
 
     def norm(g):
         return (g, jnp.sqrt(jax.lax.psum(jnp.sum(g**2), ("rep", "shard"))))
@@ -211,13 +211,13 @@ def hsdp_norm_over_copies(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value)
 def hsdp_norm_of_own_rows(w, x, y, *, mesh):
-    """Your norm is that of the rows on one device: add the squares over shard before you take the root."""
+    """Your norm covers only the rows on one device. Add the squares over shard before you take the root."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), lambda g: (g, jnp.sqrt(jnp.sum(g**2))))(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_value)
 def hsdp_norm_before_the_far_sum(w, x, y, *, mesh):
-    """You took the norm before the sum over rep. It is that of the whole gradient, and not a sum of norms."""
+    """You took the norm before the sum over rep. Take the norm of the whole gradient, not a sum of norms."""
 
     def local(w, x, y):
         g, norm = normed(scattered(own_sum(w, x, y)) / (y.size * mesh.size))
@@ -231,19 +231,19 @@ def hsdp_norm_before_the_far_sum(w, x, y, *, mesh):
 
 @exercise.misconception(of=hsdp_far_bytes)
 def far_bytes_of_all(M, R, kept):
-    """You sent the whole gradient. After the reduce-scatter in the node a GPU has an eighth of it."""
+    """You sent the whole gradient. After the reduce-scatter in the node, a GPU has an eighth of it."""
     return 8 * hsdp_far_bytes.fn(M, R, kept)
 
 
 @exercise.misconception(of=hsdp_far_bytes)
 def far_bytes_sent_once(M, R, kept):
-    """That is half of an all-reduce. The sums come back, too: twice (R-1)/R."""
+    """You counted half of an all-reduce. The sums also come back: count (R-1)/R twice."""
     return hsdp_far_bytes.fn(M, R, kept) / 2
 
 
 @exercise.misconception(of=hsdp_far_bytes)
 def far_bytes_in_r_steps(M, R, kept):
-    """You counted R steps. A ring of R nodes has gone round after R - 1."""
+    """You counted R steps. A ring of R nodes needs R - 1 steps."""
     return 2 * (4 if kept == "float32" else 2) * M * 1e9 / 8
 
 
@@ -255,7 +255,7 @@ def both(chip, M, R, near=7 / 8, far=2.0, egress=1 / 8):
 
 @exercise.misconception(of=hsdp_time)
 def time_of_a_flat_all_reduce(chip, M, R):
-    """You took the whole gradient between the nodes for each GPU. After the reduce-scatter a GPU has an eighth of it."""
+    """You sent the whole gradient between the nodes for each GPU. After the reduce-scatter, a GPU has an eighth of it."""
     near, far = both(chip, M, R)
     return near + 8 * far
 
@@ -274,13 +274,13 @@ def time_far_once(chip, M, R):
 
 @exercise.misconception(of=hsdp_time)
 def time_near_reduced(chip, M, R):
-    """You all-reduced in the node. A reduce-scatter is half of that; the weights are gathered at another time."""
+    """You all-reduced in the node. A reduce-scatter is half of that, and the gather of the weights happens at a different time."""
     return sum(both(chip, M, R, near=7 / 4))
 
 
 @exercise.misconception(of=hsdp_time)
 def time_of_the_longer(chip, M, R):
-    """You took the longer of the two. The sum between nodes needs what the reduce-scatter leaves: one after the other."""
+    """You took the longer of the two times. The sum between nodes needs the result of the reduce-scatter, so the two run one after the other."""
     return max(both(chip, M, R))
 
 

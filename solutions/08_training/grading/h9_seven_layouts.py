@@ -1,4 +1,4 @@
-"""What is checked in H9, what goes wrong in it, and other ways to do it right."""
+"""H9: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -274,13 +274,13 @@ def with_layers(**changed):
 
 @exercise.misconception(of=stack, fails=columns_value)
 def partial_sums_kept(a, ws, *, mesh, scheme):
-    """In 5 you kept your columns of a partial sum: each device has multiplied its own part of what is summed. Add them, with a reduce-scatter."""
+    """In 5 you kept your columns of a partial sum. Each device has multiplied only its own part of the summed dimension: add the parts with a reduce-scatter."""
     return with_layers(s5=lambda a, w: own_part(a @ w, "x", 1))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=columns_value)
 def ended_whole(a, ws, *, mesh, scheme):
-    """In 5 you ended with an all-reduce, so C is whole on every device. End as you began, P(None, 'x'): the next layer wants it so."""
+    """In 5 you ended with an all-reduce, so C is whole on every device. The next layer needs the layout of A: end with P(None, 'x')."""
     if scheme != 5:
         return with_layers()(a, ws, mesh, scheme)
 
@@ -295,13 +295,13 @@ def ended_whole(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=columns_budget)
 def all_reduced_and_cut(a, ws, *, mesh, scheme):
-    """In 5 you all-reduced C and kept your columns. A reduce-scatter brings a device its own columns, for half the bytes."""
+    """In 5 you all-reduced C and kept your columns. A reduce-scatter gives a device its own columns, for half the bytes."""
     return with_layers(s5=lambda a, w: own_part(jax.lax.psum(a @ w, "x"), "x", 1))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=columns_budget)
 def weights_gathered_for_columns(a, ws, *, mesh, scheme):
-    """In 6 you gathered W, all of which each device then multiplies by its columns of A, and scattered the sums. Gather A: that is all it takes."""
+    """In 6 you gathered W, multiplied all of it by each device's columns of A, and scattered the sums. Gather A instead: no other collective is needed."""
 
     def rows(a, w):
         return scatter(a @ own_part(gather(w, "x", 1), "x", 0), "x")
@@ -317,7 +317,7 @@ def same_rows_twice(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=both_budget)
 def weights_gathered_whole(a, ws, *, mesh, scheme):
-    """In 7 you gathered W over both axes. Over x its columns come together; its rows stay cut over y, as A's columns are."""
+    """In 7 you gathered W over both axes. Over x, gather its columns. Leave its rows cut over y, like A's columns."""
 
     def whole(a, w):
         return scatter(a @ own_part(gather(gather(w, "y", 0), "x", 1), "y", 0), "y")
@@ -327,7 +327,7 @@ def weights_gathered_whole(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=[batch_budget, both_budget])
 def gathers_behind_the_product(a, ws, *, mesh, scheme):
-    """Your gather of W waits for the layer before, so nothing can run beside it. W needs no activations: gather it from what came in, without a barrier."""
+    """Your gather of W waits for the layer before, so nothing can run beside it. W needs no activations: gather it from the function's argument, without a barrier."""
 
     def held(layer):
         def behind(a, w):
@@ -341,7 +341,7 @@ def gathers_behind_the_product(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=batch_value)
 def own_columns_only(a, ws, *, mesh, scheme):
-    """In 3 you multiplied your rows by your own columns of W and filled the rest: the other columns are on other devices. Gather W, along dimension 1."""
+    """In 3 you multiplied your rows by your own columns of W and filled the rest. Other devices have the other columns: gather W along dimension 1."""
 
     def diagonal(a, w):
         return jnp.tile(a @ w, (1, jax.lax.axis_size("x")))
@@ -351,40 +351,40 @@ def own_columns_only(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=both_value)
 def scattered_over_the_batch(a, ws, *, mesh, scheme):
-    """In 7 you summed over x. Devices along x have other rows of the batch; y cuts the dimension that is summed."""
+    """In 7 you summed over x. Devices along x have different rows of the batch. y cuts the summed dimension: sum over y."""
     return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def gathered_activations_called_hidden(act, weight, hops):
-    """You let a whole all-gather of A hide behind other layers. A is what the layer before computed: it cannot start earlier. In hops it hides behind its own product."""
+    """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, it overlaps its own matmul."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
 
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def sums_called_hidden(act, weight, hops):
-    """You let a whole collective of C hide behind other layers. It needs the whole product, and the next layer needs it: nothing is left to run beside it."""
+    """You answered that other layers can overlap a whole collective of C. The collective needs the whole matmul, and the next layer needs the collective, so nothing can run beside it."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "C" else c[3]) for c in found]
 
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def hops_thought_useless(act, weight, hops):
-    """You let hops of A or C hide behind nothing. Each needs, or is needed by, a part of the product alone: the rest of it can run beside."""
+    """You answered that nothing can overlap hops of A or C. Each hop depends on only a part of the matmul, so the rest of the matmul can run beside it."""
     return hides_behind(act, weight, False)
 
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def gathers_of_weights_thought_bare(act, weight, hops):
-    """You let a gather of W hide behind its own layer alone, or behind nothing. It needs no product: it runs beside any layer before."""
+    """You answered that only its own layer, or nothing, can overlap a gather of W. The gather needs no matmul, so it can run beside any earlier layer."""
     between = "own product" if hops else "nothing"
     return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
 
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def weights_gathered_over_any_axis(act, weight, hops):
-    """You gathered W over an axis that does not cut the batch, as in 4: then devices along it compute the same. Gather C over it."""
+    """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then compute the same. Gather C over it."""
     if act[1] is None and weight[1] not in (None, act[0]):
         return [("all_gather", "W", weight[1], "other layers")]
     return hides_behind(act, weight, hops)
@@ -392,25 +392,25 @@ def weights_gathered_over_any_axis(act, weight, hops):
 
 @exercise.misconception(of=exchange_layer_time)
 def compared_times(chip, scheme, B, E, X):
-    """You took the longer of product and collective, as if they ran at once. Each needs the other's result: first one, then the other."""
+    """You took the longer of matmul and collective, as if they ran at once. One needs the result of the other, so they run one after the other."""
     return max(matmul_time(2 * B * E * E / X, chip), all_gather_time(2 * B * E, X, chip))
 
 
 @exercise.misconception(of=exchange_layer_time)
 def exchanged_twice(chip, scheme, B, E, X):
-    """You counted an all-reduce, or one direction of the link. It is one gather or one reduce-scatter, V / W."""
+    """You counted an all-reduce, or one direction of the link. There is one gather or one reduce-scatter, V / W."""
     return matmul_time(2 * B * E * E / X, chip) + 2 * all_gather_time(2 * B * E, X, chip)
 
 
 @exercise.misconception(of=exchange_layer_time)
 def weights_exchanged(chip, scheme, B, E, X):
-    """You moved W. In 5 and 6 weights stay where they are: activations travel, [B, E]."""
+    """You sent W. In 5 and 6 the weights stay where they are, and the chips send activations, [B, E]."""
     return matmul_time(2 * B * E * E / X, chip) + all_gather_time(2 * E * E, X, chip)
 
 
 @exercise.misconception(of=exchange_layer_time)
 def multiplied_everywhere(chip, scheme, B, E, X):
-    """You gave each chip the whole product. They share it: 2·B·E²/X FLOPs."""
+    """You gave each chip the whole matmul. The chips share it: 2·B·E²/X FLOPs each."""
     return matmul_time(2 * B * E * E, chip) + all_gather_time(2 * B * E, X, chip)
 
 
@@ -426,31 +426,31 @@ def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_all_hidden(**draw):
-    """You hid the reduce-scatter, too. Whole, it stands between this product and the next: product and reduce-scatter follow one another."""
+    """You overlapped the reduce-scatter as well. A whole reduce-scatter needs this matmul, and the next matmul needs the reduce-scatter: add both times."""
     return mixed(max, **draw)
 
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_all_bare(**draw):
-    """You added all three. The gather of W waits for nothing and uses the links of x: it runs beside product and reduce-scatter of the layer before."""
+    """You added all three times. The gather of W waits for nothing and uses the links of x, so it runs beside the matmul and the reduce-scatter of the layer before."""
     return mixed(lambda g, m, r: g + m + r, **draw)
 
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_beside_products_alone(**draw):
-    """You let the gather of W run beside products alone. While C is scattered along y the links of x are free."""
+    """You let the gather of W run beside matmuls alone. While C is scattered along y, the links of x are free for it."""
     return mixed(lambda g, m, r: max(g, m) + r, **draw)
 
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_whole_weights(**draw):
-    """You gathered all of W. y has cut its rows, and they stay cut: V = 2·E²/Y bytes."""
+    """You gathered all of W. y cuts the rows of W, and they stay cut: V = 2·E²/Y bytes."""
     return mixed(lambda g, m, r: max(g, m + r), **draw, weights=draw["Y"])
 
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_whole_batch(**draw):
-    """You scattered the whole batch. x has cut its rows: V = 2·B·E/X bytes."""
+    """You scattered the whole batch. x cuts its rows: V = 2·B·E/X bytes."""
     return mixed(lambda g, m, r: max(g, m + r), **draw, activations=draw["X"])
 
 
