@@ -102,7 +102,7 @@ def both_ag_ring(seen):
 
 @exercise.check([ag_small, ag_large], points=0.125, public=True, after=both_ag_ways)
 def both_ag_same(small, large):
-    """both_ways_ag_matmul at real sizes: the same program, with the same hops, and every product once"""
+    """both_ways_ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, large):
         expect_both_ways(seen)
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
@@ -110,7 +110,7 @@ def both_ag_same(small, large):
 
 @exercise.check(ag_large, points=0.5, public=True, after=both_ag_same)
 def both_ag_fast(seen):
-    """both_ways_ag_matmul in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
+    """both_ways_ag_matmul in time: matmuls overlap the hops, and the step takes at most 1.4 times as long as its matmuls"""
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
     products = matmul_time(work(seen), "v5e")
@@ -137,7 +137,7 @@ def both_rs_ring(seen):
 
 @exercise.check([rs_small, rs_large], points=0.125, public=True, after=both_rs_ways)
 def both_rs_same(small, large):
-    """both_ways_matmul_rs at real sizes: the same program, with the same hops, and every product once"""
+    """both_ways_matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, large):
         expect_both_ways(seen)
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
@@ -145,7 +145,7 @@ def both_rs_same(small, large):
 
 @exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)
 def both_rs_fast(seen):
-    """both_ways_matmul_rs in time: products beside the hops, and the step takes at most 1.55 times as long as its products"""
+    """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.55 times as long as its matmuls"""
     expect_beside(seen, "permute", of="product")
     products = matmul_time(work(seen), "v5e")
     right, wrong = 1.29 * products, 1.97 * products  # sums are added beside; hops, then products
