@@ -31,7 +31,7 @@ counts slowest. Write both numbers of a slice, also where no axis cuts the dimen
 |---|---|---|
 | one axis per dimension, copies along the axes that are not named | block = coordinate on that axis | `P("x")`, device 4: 12:24 |
 | a tuple in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: 16:20 |
-| a tuple in another order than the mesh's is another layout | `("y", "x")`: block = y·X + x | device 4: 12:16 |
+| a tuple in a different order than the mesh's gives a different layout | `("y", "x")`: block = y·X + x | device 4: 12:16 |
 
 **Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
 

@@ -182,7 +182,7 @@ def ag_matmul_time(chip, B, D, F, G, Y):
 
 @exercise.helper
 def sizes_of(seen):
-    """Rows of a shard of A, its columns, and columns of a block of W."""
+    """Return the rows of a shard of A, its columns, and the columns of a block of W."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["D"] // y, seen.dims["F"] // y
 
@@ -223,7 +223,7 @@ def ag_ring(seen):
 
 @exercise.check([small, wide], points=0.25, public=True, after=ag_hops)
 def ag_same(small, wide):
-    """ag_matmul at real sizes: the same program, with the same hops, and every product once"""
+    """ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
         expect_shards_round_the_ring(seen, 2)
         rows, columns, width = sizes_of(seen)
@@ -233,14 +233,14 @@ def ag_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_order(seen):
-    """ag_matmul: no hop waits for a product, and each has a product beside it"""
+    """ag_matmul: no hop waits for a matmul, and each overlaps a matmul"""
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
 
 
 @exercise.check(wide, points=0.5, public=True, after=ag_order)
 def ag_hidden(seen):
-    """ag_matmul in time: nine tenths of the hops are hidden, and the step takes hardly longer than the products"""
+    """ag_matmul in time: nine tenths of the hops are overlapped, and the step takes hardly longer than the matmuls"""
     expect_overlap(seen, "permute", at_least=0.9)
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")

@@ -182,7 +182,7 @@ def matmul_rs_time_saved(chip, B, F, G, D, Y):
 
 @exercise.helper
 def sizes_of(seen):
-    """Rows of a block of T, its columns, and columns of a block of Out."""
+    """Return the rows of a block of T, its columns, and the columns of a block of Out."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["F"] // y, seen.dims["D"] // y
 
@@ -222,7 +222,7 @@ def rs_ring(seen):
 
 @exercise.check([small, wide], points=0.25, public=True, after=rs_hops)
 def rs_same(small, wide):
-    """matmul_rs at real sizes: the same program, with the same hops, and every product once"""
+    """matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
         expect_sums_round_the_ring(seen)
         rows, summed, columns = sizes_of(seen)
@@ -232,13 +232,13 @@ def rs_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_order(seen):
-    """matmul_rs: each hop has a product beside it that does not need what the hop brings"""
+    """matmul_rs: each hop overlaps a matmul that does not need its data"""
     expect_beside(seen, "permute", of="product")
 
 
 @exercise.check(wide, points=0.5, public=True, after=rs_order)
 def rs_hidden(seen):
-    """matmul_rs in time: nine tenths of the hops are hidden, and the step takes hardly longer than the products"""
+    """matmul_rs in time: nine tenths of the hops are overlapped, and the step takes hardly longer than the matmuls"""
     expect_overlap(seen, "permute", at_least=0.9)
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")

@@ -197,7 +197,7 @@ rs_large = exercise.timing(rs_small, on="v5e:2x4", dims={"B": 8192, "D": 32768, 
 
 @exercise.helper
 def expect_both_ways(seen):
-    """N - 1 blocks of float32[B/X, D/Y] from each device, to neighbours over y, about half of them each way."""
+    """Each device sends N - 1 blocks of float32[B/X, D/Y] to neighbours over y, about half of them each way."""
     expect_only(seen, "permute")
     n, rows, columns = seen.mesh["y"], seen.dims["B"] // seen.mesh["x"], seen.dims["D"] // seen.mesh["y"]
     expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns)
@@ -219,7 +219,7 @@ def expect_both_ways(seen):
 
 @exercise.helper
 def work(seen):
-    """FLOPs of a device."""
+    """Return the FLOPs of a device."""
     return 2 * seen.dims["B"] * seen.dims["D"] * seen.dims["F"] / (seen.mesh["x"] * seen.mesh["y"])
 
 
@@ -243,7 +243,7 @@ def both_ag_ring(seen):
 
 @exercise.check([ag_small, ag_large], points=0.125, public=True, after=both_ag_ways)
 def both_ag_same(small, large):
-    """both_ways_ag_matmul at real sizes: the same program, with the same hops, and every product once"""
+    """both_ways_ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, large):
         expect_both_ways(seen)
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
@@ -251,7 +251,7 @@ def both_ag_same(small, large):
 
 @exercise.check(ag_large, points=0.5, public=True, after=both_ag_same)
 def both_ag_fast(seen):
-    """both_ways_ag_matmul in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
+    """both_ways_ag_matmul in time: matmuls overlap the hops, and the step takes at most 1.4 times as long as its matmuls"""
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
     products = matmul_time(work(seen), "v5e")
@@ -278,7 +278,7 @@ def both_rs_ring(seen):
 
 @exercise.check([rs_small, rs_large], points=0.125, public=True, after=both_rs_ways)
 def both_rs_same(small, large):
-    """both_ways_matmul_rs at real sizes: the same program, with the same hops, and every product once"""
+    """both_ways_matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, large):
         expect_both_ways(seen)
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
@@ -286,7 +286,7 @@ def both_rs_same(small, large):
 
 @exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)
 def both_rs_fast(seen):
-    """both_ways_matmul_rs in time: products beside the hops, and the step takes at most 1.55 times as long as its products"""
+    """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.55 times as long as its matmuls"""
     expect_beside(seen, "permute", of="product")
     products = matmul_time(work(seen), "v5e")
     right, wrong = 1.29 * products, 1.97 * products

@@ -213,7 +213,7 @@ by_types = exercise.call(block_by_types, **BLOCK, dims=LARGE)
 
 @exercise.helper
 def on_one_device(x, w_in, w_out, dy):
-    """y and the gradients of x, w_in and w_out."""
+    """Return y and the gradients of x, w_in and w_out."""
     hidden = np.tanh(x @ w_in)
     back = (dy @ w_out.T) * (1 - hidden**2)
     return hidden @ w_out, back @ w_in.T, x.T @ back, hidden.T @ dy
@@ -221,7 +221,7 @@ def on_one_device(x, w_in, w_out, dy):
 
 @exercise.helper
 def over_devices(blocks, devices):
-    """On each device the sum of all devices' blocks."""
+    """Return on each device the sum of all devices' blocks."""
     return np.tile(blocks.reshape(devices, -1, blocks.shape[1]).sum(0), (devices, 1))
 
 

@@ -155,7 +155,7 @@ both = exercise.call(grad_in_both, **ARRAYS, dims=DIMS)
 
 @exercise.helper
 def mean_gradient(w, rows, targets):
-    """The gradient of the mean squared error of tanh(rows @ w) over all rows."""
+    """Return the gradient of the mean squared error of tanh(rows @ w) over all rows."""
     made = np.tanh(rows @ w)
     return rows.T @ (2 * (made - targets) / targets.size * (1 - made**2))
 

@@ -131,7 +131,7 @@ call = exercise.call(accumulate, ws=normal("L", "D", "D"), xs=normal("M", "B", "
 
 @exercise.helper
 def gradient(ws, xs):
-    """The gradient of half the sum of squares after the layers tanh(h @ w), for all rows at once."""
+    """Return the gradient of half the sum of squares after the layers tanh(h @ w), for all rows at once."""
     made = [xs.reshape(-1, xs.shape[-1])]
     for w in ws:
         made.append(np.tanh(made[-1] @ w))

@@ -105,7 +105,7 @@ DIMS = {"B": 60, "D": 6}
 
 @exercise.helper
 def drifting(rng, shape):
-    """Rows whose mean goes from -2 to 2 in the course of the batch, columns of different widths."""
+    """Return rows whose mean goes from -2 to 2 over the batch, with columns of different widths."""
     return np.linspace(-2, 2, shape[0])[:, None] + rng.uniform(0.5, 2, shape[1]) * rng.standard_normal(shape)
 
 

@@ -185,7 +185,7 @@ def gather_cut_elements(**params):
 
 @exercise.misconception(of=gather_two_axes_time)
 def gather_two_on_one(**params):
-    """You are a factor of two too slow: x and y both carry data, in both directions. That is four links, 2·W."""
+    """Your answer is too large by a factor of two. x and y both carry data, in both directions: four links, 2·W."""
     return 2 * gather_two_axes_time(**params)
 
 

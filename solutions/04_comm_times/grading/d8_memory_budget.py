@@ -108,7 +108,7 @@ def step_all_overlapped(params, weight_bytes, kv_bytes_per_token, sequences, tok
 
 @exercise.misconception(of=state_per_chip)
 def state_other_recipe(P, N, kept):
-    """You used the other recipe's bytes per parameter. One recipe needs 2 + 4 + 4 = 10, the other 4 + 4 + 4 + 4 = 16."""
+    """You used the other recipe's bytes per parameter. With bfloat16 weights it is 2 + 4 + 4 = 10, with float32 weights 4 + 4 + 4 + 4 = 16."""
     return P * 1e9 * (16 if kept == "bf16" else 10) / N
 
 

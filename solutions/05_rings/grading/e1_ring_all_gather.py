@@ -1,4 +1,4 @@
-"""What goes wrong in E1."""
+"""Misconceptions of E1."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from grader.hardware import all_gather_time, latency
 
 @exercise.misconception(fails=ring_gather_hops)
 def gathered_in_n_hops(a):
-    """You hop N times. After N - 1 hops everybody has everything; one more brings your own shard back to you."""
+    """You permute N times. After N - 1 permutes every device has every shard. The last one only returns your own shard."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype)
     for hop in range(1, n + 1):
@@ -35,7 +35,7 @@ def gathered_by_built_in(a):
 
 @exercise.misconception(fails=ring_gather_value)
 def gathered_with_wrong_sign(a):
-    """Your slots run the wrong way. If you send to the next device, the shard of hop t comes from t places before you: me - t."""
+    """Your slots run in the wrong direction. If you send to the next device, the shard of hop t comes from t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -46,7 +46,7 @@ def gathered_with_wrong_sign(a):
 
 @exercise.misconception(fails=ring_gather_value)
 def gathered_in_order_of_arrival(a):
-    """You joined the shards in the order they came in: each device has them rotated by its own index. Put each into its slot."""
+    """You joined the shards in order of arrival. Each device's result is rotated by its own index. Put each shard into its slot."""
     n, held = jax.lax.axis_size("x"), [a]
     for _ in range(n - 1):
         held.append(jax.lax.ppermute(held[-1], "x", [(d, (d + 1) % n) for d in range(n)]))
@@ -55,7 +55,7 @@ def gathered_in_order_of_arrival(a):
 
 @exercise.misconception(fails=ring_gather_value)
 def gathered_along_a_line(a):
-    """Your pairs end at the last device: nothing comes round to device 0, and who is sent nothing receives zeros."""
+    """Your pairs end at the last device, so device 0 receives nothing. A device without a sender receives zeros. Close the ring."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -66,7 +66,7 @@ def gathered_along_a_line(a):
 
 @exercise.misconception(fails=ring_gather_traffic)
 def gathered_sending_all_slots(a):
-    """You send the whole array of slots, empty ones too, in every hop: N times too much. Only what came last has to go on."""
+    """You send the whole array of slots in every hop, empty slots too: N times the bytes. Send only the shard that arrived last."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = own = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for _ in range(n - 1):
@@ -76,7 +76,7 @@ def gathered_sending_all_slots(a):
 
 @exercise.misconception(fails=ring_gather_traffic)
 def gathered_over_the_heads(a):
-    """You send your own shard straight to the device t places on. On a ring it still passes all those between: hop to the neighbour and let it pass on."""
+    """You send your own shard straight to the device t places away. On a ring it still passes all devices between. Send to the neighbour, and let it pass the shard on."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for far in range(1, n):
@@ -98,25 +98,25 @@ def ring_gather_bytes_of_one_hop(I, J, X):
 
 @exercise.misconception(of=ring_gather_bytes)
 def ring_gather_bytes_of_slots(I, J, X):
-    """You sent the whole array in each hop; a hop takes one shard."""
+    """You sent the whole array in each hop. A hop takes one shard."""
     return 4 * I * J * (X - 1)
 
 
 @exercise.misconception(of=ring_gather_one_way_time)
 def ring_gather_time_both_ways(chip, I, J, X):
-    """You used W, both directions of a link. Your hops all go the same way round: W1."""
+    """You used W, both directions of a link. Your hops all go one way round: use W1."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 2
 
 
 @exercise.misconception(of=ring_gather_one_way_time)
 def ring_gather_time_of_n_hops(chip, I, J, X):
-    """You counted N hops; N - 1 are enough."""
+    """You counted N hops. N - 1 are enough."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
 
 
 @exercise.misconception(of=ring_gather_one_way_time)
 def ring_gather_time_of_one_hop(chip, I, J, X):
-    """That is the time of one hop: N - 1 of them follow one another."""
+    """That is the time of one hop. N - 1 hops follow one another."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / (X - 1)
 
 

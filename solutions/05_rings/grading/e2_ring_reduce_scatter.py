@@ -1,4 +1,4 @@
-"""What goes wrong in E2."""
+"""Misconceptions of E2."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from grader.hardware import hop_time, latency, reduce_scatter_time
 
 @exercise.misconception(fails=ring_scatter_value)
 def scattered_to_the_device_before(a):
-    """Your sums are right but one device off. N - 1 hops are one less than a full turn: the chunk that shall end at i starts at i + 1."""
+    """Your sums are right but one device off. N - 1 hops are one less than a full turn. Start the chunk of device i at device i + 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[me]
@@ -29,7 +29,7 @@ def scattered_to_the_device_before(a):
 
 @exercise.misconception(fails=ring_scatter_value)
 def scattered_with_wrong_sign(a):
-    """You added different chunks together. What arrives from the device before you is one number lower than what you sent: count down."""
+    """You added different chunks together. The chunk that arrives from the device before you has a number one lower than the chunk that you sent: count down."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[(me + 1) % n]
@@ -40,7 +40,7 @@ def scattered_with_wrong_sign(a):
 
 @exercise.misconception(fails=ring_scatter_value)
 def scattered_along_a_line(a):
-    """Your pairs end at the last device: device 0 receives zeros in the place of sums. Close the ring."""
+    """Your pairs end at the last device. Device 0 receives zeros instead of sums. Close the ring."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[(me - 1) % n]
@@ -68,7 +68,7 @@ def scattered_by_built_in(a):
 
 @exercise.misconception(fails=ring_scatter_traffic)
 def scattered_whole_blocks(a):
-    """You sent whole partial sums round the ring, N times too much, and kept one chunk of the total. Send the one chunk whose turn it is."""
+    """You sent whole partial sums round the ring, N times the bytes, and kept one chunk of the total. Send one chunk in each hop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     total = a
     for _ in range(n - 1):
@@ -79,7 +79,7 @@ def scattered_whole_blocks(a):
 
 @exercise.misconception(fails=ring_scatter_traffic)
 def scattered_over_the_heads(a):
-    """You send each chunk straight to its owner, past all devices between. Let it visit them: each adds its part to one running sum."""
+    """You send each chunk straight to its owner, past all devices between. Send one running sum through them: each device adds its part."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[me]
@@ -90,24 +90,24 @@ def scattered_over_the_heads(a):
 
 @exercise.misconception(of=ring_scatter_one_way_time)
 def ring_scatter_half_a_gather(chip, I, J, X):
-    """Half of it is not enough: no hop uses the other direction of a link, and sums are as large as the shards of an all-gather."""
+    """You halved the time of an all-gather. No hop uses the other direction of a link, and the sums are as large as an all-gather's shards. Do not halve."""
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / 2
 
 
 @exercise.misconception(of=ring_scatter_one_way_time)
 def ring_scatter_time_of_n_hops(chip, I, J, X):
-    """You counted N hops. A chunk visits N devices, and starts on the first of them: N - 1."""
+    """You counted N hops. A chunk visits N devices and starts on the first of them: N - 1 hops."""
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
 
 
 @exercise.misconception(of=ring_scatter_one_way_time)
 def ring_scatter_time_of_result(chip, I, J, X):
-    """You took V as what is left on a device, A[I_X, J]. V is the block that it starts with."""
+    """You took the result on a device, A[I_X, J], as V. V is the block that the device starts with."""
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / X
 
 
 def small_parts(chip, I, L, J, X):
-    """(hops, bytes) of the two, in seconds."""
+    """Return (hops, bytes) of the two, in seconds."""
     return [
         ((X - 1) * hop_time(), reduce_scatter_time(2 * rows * J, X, chip, topology="one_way_ring")) for rows in (I, L)
     ]
@@ -115,19 +115,19 @@ def small_parts(chip, I, L, J, X):
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_bandwidth(**params):
-    """You counted bytes only. A chunk of the small one is over the wire in less than the microsecond that a hop takes anyway."""
+    """You counted bytes only. A chunk of the small array passes its wire in less than the microsecond of a hop."""
     return sum(bytes for _, bytes in small_parts(**params))
 
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_hops(**params):
-    """You counted hops only. A chunk of the large one needs longer than a microsecond for each."""
+    """You counted hops only. A chunk of the large array needs more than a microsecond per hop."""
     return sum(hops for hops, _ in small_parts(**params))
 
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_added(**params):
-    """You added the hops' microseconds to the time of the bytes. They pass together: the longer one counts."""
+    """You added the hops' microseconds to the time of the bytes. They overlap: take the longer one."""
     return sum(map(sum, small_parts(**params)))
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in E3."""
+"""Misconceptions of E3."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
 def summed_chunk(chunks, start):
-    """The first phase: a running sum that starts with chunk ``start`` and meets the one before it on each device."""
+    """Run the first phase: a running sum starts with chunk ``start`` and adds the preceding chunk number on each device."""
     n, acc = jax.lax.axis_size("x"), chunks[start % len(chunks)]
     for hop in range(1, n):
         acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)]) + chunks[(start - hop) % n]
@@ -26,7 +26,7 @@ def summed_chunk(chunks, start):
 
 @exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic])
 def reduced_whole_arrays(a):
-    """You sent whole arrays round the ring: N - 1 times V from each device, where two rounds of chunks cost less than 2 V."""
+    """You sent whole arrays round the ring: each device sends N - 1 times V. Two rounds of chunks send less than 2 V."""
     n, total = jax.lax.axis_size("x"), a
     for _ in range(n - 1):
         a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
@@ -36,7 +36,7 @@ def reduced_whole_arrays(a):
 
 @exercise.misconception(fails=ring_reduce_traffic)
 def reduced_whole_arrays_twice_round(a):
-    """You have the two phases, but with whole arrays instead of chunks: N times too much. After the first one everybody has the total already."""
+    """You have the two phases, but with whole arrays instead of chunks: N times the bytes. After the first phase every device already has the total."""
     n, total = jax.lax.axis_size("x"), a
     ring = [(d, (d + 1) % n) for d in range(n)]
     for _ in range(n - 1):
@@ -49,7 +49,7 @@ def reduced_whole_arrays_twice_round(a):
 
 @exercise.misconception(fails=ring_reduce_traffic)
 def reduced_by_chunks_gathered_whole(a):
-    """Your first phase sends chunks, but your second passes the whole array on, empty slots and all. Pass on what came last."""
+    """Your first phase sends chunks, but your second sends the whole array, empty slots too. Send only the chunk that arrived last."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     out = own = jnp.zeros_like(chunks).at[me].set(summed_chunk(chunks, me - 1))
@@ -60,7 +60,7 @@ def reduced_by_chunks_gathered_whole(a):
 
 @exercise.misconception(fails=ring_reduce_value)
 def reduced_into_the_wrong_slots(a):
-    """You began with your own chunk, so the first phase ended one device early: device i holds the sum of chunk i + 1, not i."""
+    """You started with your own chunk, so the first phase ended one device early. Device i holds the sum of chunk i + 1, not i."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me)
@@ -73,7 +73,7 @@ def reduced_into_the_wrong_slots(a):
 
 @exercise.misconception(fails=ring_reduce_value)
 def reduced_second_phase_late(a):
-    """Your first phase is right, your second counts its hops from 0: what comes in hop t is from t places before you, at me - t, t from 1."""
+    """Your first phase is right, but your second counts its hops from 0. Count t from 1: the chunk of hop t comes from t places before you, me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me - 1)
@@ -86,7 +86,7 @@ def reduced_second_phase_late(a):
 
 @exercise.misconception(fails=ring_reduce_value)
 def reduced_and_added_again(a):
-    """You added the finished chunks to your own partial sums: your part is in them twice. In the second phase put, do not add."""
+    """You added the finished chunks to your own partial sums, so they count your part twice. In the second phase write the chunks, do not add them."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me - 1)
@@ -99,7 +99,7 @@ def reduced_and_added_again(a):
 
 @exercise.misconception(fails=ring_reduce_value)
 def reduced_but_not_gathered(a):
-    """You stopped after the first phase: each device has one finished chunk, and the others never hear of it."""
+    """You stopped after the first phase. Each device has one finished chunk and does not get the others. Add the second phase."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     return chunks.at[me].set(summed_chunk(chunks, me - 1)).reshape(a.shape)
@@ -113,13 +113,13 @@ def reduced_by_built_in(a):
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_one_device(I, J, X):
-    """That is what one device sends. All of them send as much."""
+    """That is the traffic of one device. All devices send equally much: add them up."""
     return 2 * (X - 1) * 4 * I * J / X
 
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_one_phase(I, J, X):
-    """That is one phase. The chunks go round twice: once to be summed, once to be handed out."""
+    """That is one phase. The chunks go round twice, once to be summed and once to be gathered."""
     return (X - 1) * 4 * I * J
 
 
@@ -131,25 +131,25 @@ def ring_reduce_bytes_of_whole_arrays(I, J, X):
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_n_hops(I, J, X):
-    """You counted N hops in a phase; a chunk makes N - 1."""
+    """You counted N hops in a phase. A chunk makes N - 1."""
     return 2 * X * 4 * I * J
 
 
 @exercise.misconception(of=ring_reduce_one_way_time)
 def ring_reduce_time_of_one_phase(chip, I, J, X):
-    """You are a factor of two short: there are two phases, and all hops use the same direction of the links."""
+    """Your answer is too small by a factor of two. An all-reduce has two phases, and all hops use one direction of the links."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
 
 
 @exercise.misconception(of=ring_reduce_one_way_time)
 def ring_reduce_time_of_whole_arrays(chip, I, J, X):
-    """You sent whole arrays round the ring; a hop takes one chunk of V/N."""
+    """You sent whole arrays round the ring. A hop takes one chunk of V/N."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X
 
 
 @exercise.misconception(of=ring_reduce_one_way_time)
 def ring_reduce_time_of_n_hops(chip, I, J, X):
-    """You counted N hops in a phase; N - 1 are enough."""
+    """You counted N hops in a phase. N - 1 are enough."""
     return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
 
 

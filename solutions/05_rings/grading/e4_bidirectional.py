@@ -1,4 +1,4 @@
-"""What goes wrong in E4."""
+"""Misconceptions of E4."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from grader.hardware import CHIPS, all_gather_time, hop_time, latency
 
 @exercise.misconception(fails=bidi_gather_traffic)
 def bidi_middle_twice(a):
-    """With an even N you send the shard from the opposite device both ways: it arrives twice, and each device sends N shards instead of N - 1."""
+    """With an even N you send the shard from the opposite device both ways. It arrives twice, and each device sends N shards instead of N - 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     right = left = a
@@ -31,7 +31,7 @@ def bidi_middle_twice(a):
 
 @exercise.misconception(fails=bidi_gather_value)
 def bidi_middle_missing(a):
-    """With an even N the shard from the opposite device never comes: (N - 1) // 2 rounds each way bring N - 2 shards."""
+    """With an even N the shard from the opposite device never arrives. (N - 1) // 2 rounds each way bring N - 2 shards."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     right = left = a
@@ -44,7 +44,7 @@ def bidi_middle_missing(a):
 
 @exercise.misconception(fails=bidi_gather_value)
 def bidi_mirrored(a):
-    """You mixed up the sides. What comes by sending to the next device is from before you: me - hop; backwards it is me + hop."""
+    """You swapped the sides. If you send to the next device, the shard comes from before you, me - hop. In the other direction it comes from me + hop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     right = left = a
@@ -57,7 +57,7 @@ def bidi_mirrored(a):
 
 @exercise.misconception(fails=bidi_gather_rounds)
 def bidi_one_way(a):
-    """All your hops go the same way round: N - 1 rounds, and the other direction of every wire is idle."""
+    """All your hops go one way round. They take N - 1 rounds, and the other direction of every wire is idle."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -68,7 +68,7 @@ def bidi_one_way(a):
 
 @exercise.misconception(fails=bidi_gather_rounds)
 def bidi_halves(a):
-    """You send half a shard each way, all the way round: the bytes are right, but it takes N - 1 rounds. Send whole shards both ways, half the way."""
+    """You send half a shard each way, all the way round. The bytes are right, but it takes N - 1 rounds. Send whole shards both ways, each half the way round."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     half = a.shape[1] // 2
@@ -88,48 +88,48 @@ def bidi_built_in(a):
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_one_way(chip, I, J, X):
-    """That is the one-way ring, N - 1 rounds. Both ways round it is ⌊N/2⌋."""
+    """That is the one-way ring, with N - 1 rounds. With both directions there are ⌊N/2⌋."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
 
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_of_half_shards(chip, I, J, X):
-    """You halved twice: either half the rounds with whole shards, or all rounds with half shards."""
+    """You halved twice. Count half the rounds with whole shards, or all rounds with half shards."""
     return all_gather_time(2 * I * J, X, chip) / 2
 
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_split_middle(chip, I, J, X):
-    """That is the optimum, (N-1)/N of V over W, where the opposite shard comes half each way. Here each round has whole shards."""
+    """That is the optimum, (N-1)/N of V over W. It needs half of the opposite shard from each side. Here each round has whole shards."""
     return all_gather_time(2 * I * J, X, chip, model="exact")
 
 
 def shard_times(chip, I, L, J, X):
-    """Seconds that a shard of each array takes over its wire, not counting the hop."""
+    """Return the seconds that a shard of each array takes over its wire, without the hop."""
     return [2 * rows * J / X / CHIPS[chip].ici for rows in (I, L)]
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_in_bytes(X, **rest):
-    """You compared the time of the bytes. A shard of the small one is over the wire in less than the microsecond that a hop takes."""
+    """You compared the time of the bytes. A shard of the small array passes its wire in less than the microsecond of a hop."""
     return (X - 1 - X // 2) * sum(shard_times(X=X, **rest))
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_in_hops(X, **rest):
-    """You compared hops of 1 µs. A shard of the large one takes longer than that."""
+    """You compared hops of 1 µs. A shard of the large array takes longer than that."""
     return (X - 1 - X // 2) * 2 * hop_time()
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_half_the_ring(X, **rest):
-    """You halved N rounds. The one-way ring has N - 1, of which ⌊N/2⌋ remain."""
+    """You halved N rounds. The one-way ring has N - 1 rounds, and ⌊N/2⌋ remain."""
     return bidi_time_saved(X=X, **rest) * (X // 2) / (X - 1 - X // 2)
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_all(X, **rest):
-    """That is how long the one-way ring takes. What is left of it both ways round?"""
+    """That is the whole time of the one-way ring. Subtract the time that both directions still need."""
     return bidi_time_saved(X=X, **rest) * (X - 1) / (X - 1 - X // 2)
 
 

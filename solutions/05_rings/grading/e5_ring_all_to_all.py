@@ -1,4 +1,4 @@
-"""What goes wrong in E5."""
+"""Misconceptions of E5."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from grader.hardware import all_gather_time, all_to_all_time, latency
 
 @exercise.misconception(fails=ring_trade_chunk_hops)
 def traded_by_ring_gather(a):
-    """You gathered everything and kept 1/N of it: twice the chunk-hops. A chunk should leave the bus where it is wanted."""
+    """You gathered everything and kept 1/N of it: twice the chunk-hops. Stop sending a chunk once it reaches its device."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -30,7 +30,7 @@ def traded_by_ring_gather(a):
 
 @exercise.misconception(fails=ring_trade_chunk_hops)
 def traded_without_letting_off(a):
-    """Nobody gets off: you carry all N - 1 chunks through all N - 1 hops. Shorten the bag after every stop."""
+    """You carry all N - 1 chunks through all N - 1 hops. Drop a chunk from the bag at every stop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, n, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -43,7 +43,7 @@ def traded_without_letting_off(a):
 
 @exercise.misconception(fails=ring_trade_value)
 def traded_by_number(a):
-    """You loaded the chunks in the order of their numbers. The first stop is the device after you: sort them by distance."""
+    """You loaded the chunks in the order of their numbers. The first stop is the device after you: sort the chunks by distance."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     bag = chunks = jnp.stack(jnp.split(a, n, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -55,7 +55,7 @@ def traded_by_number(a):
 
 @exercise.misconception(fails=ring_trade_value)
 def traded_with_wrong_sign(a):
-    """Your slots run the wrong way: what gets off in hop t was loaded t places before you, at me - t."""
+    """Your slots run in the wrong direction. The chunk that arrives in hop t was loaded t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, n, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -74,37 +74,37 @@ def traded_by_built_in(a):
 
 @exercise.misconception(of=ring_trade_bytes)
 def ring_trade_bytes_of_gather(I, J, X):
-    """That is the all-gather, where every chunk goes all the way round. Here a chunk gets off at its stop, on average halfway."""
+    """That is the all-gather, where every chunk goes all the way round. Here a chunk leaves the ring at its device, on average halfway."""
     return 4 * I * J * (X - 1) / X
 
 
 @exercise.misconception(of=ring_trade_bytes)
 def ring_trade_bytes_without_passing_on(I, J, X):
-    """You counted the chunks that are its own. A device of a ring also passes on the chunks of others."""
+    """You counted only the device's own chunks. A device of a ring also passes on the chunks of other devices."""
     return 4 * I * J * (X - 1) / X**2
 
 
 @exercise.misconception(of=ring_trade_bytes)
 def ring_trade_bytes_of_full_bag(I, J, X):
-    """You carried all N - 1 chunks through all N - 1 hops. At each stop one gets off."""
+    """You carried all N - 1 chunks through all N - 1 hops. At each stop one chunk leaves the bag."""
     return 4 * I * J * (X - 1) ** 2 / X**2
 
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_of_gather(chip, I, J, X):
-    """That is the one-way all-gather. In an all-to-all the bag gets lighter at each stop: half the time."""
+    """That is the one-way all-gather. In an all-to-all the bag loses a chunk at each stop: half the time."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
 
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_both_ways(chip, I, J, X):
-    """That is both ways round, V / (4 W): half the distance and twice the wires. Yours goes one way."""
+    """That is a ring used both ways, V / (4 W): half the distance and twice the wires. Yours goes one way."""
     return all_to_all_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_of_quarter_gather(chip, I, J, X):
-    """You took a quarter of your all-gather. The quarter belongs to rings used both ways; one way it is a half."""
+    """You used a quarter of your all-gather. A quarter holds for rings used both ways. One way it is a half."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 4
 
 

@@ -1,4 +1,4 @@
-"""How F1 is checked, what goes wrong in it, and what else is right."""
+"""Checks, misconceptions and alternatives of F1."""
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ from grader.hardware import latency, matmul_time
 
 @exercise.helper
 def sizes_of(seen):
-    """Rows of a shard of A, its columns, and columns of a block of W."""
+    """Return the rows of a shard of A, its columns, and the columns of a block of W."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["D"] // y, seen.dims["F"] // y
 
@@ -75,7 +75,7 @@ def ag_ring(seen):
 
 @exercise.check([small, wide], points=0.25, public=True, after=ag_hops)
 def ag_same(small, wide):
-    """ag_matmul at real sizes: the same program, with the same hops, and every product once"""
+    """ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
         expect_shards_round_the_ring(seen, 2)
         rows, columns, width = sizes_of(seen)
@@ -85,14 +85,14 @@ def ag_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_order(seen):
-    """ag_matmul: no hop waits for a product, and each has a product beside it"""
+    """ag_matmul: no hop waits for a matmul, and each overlaps a matmul"""
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
 
 
 @exercise.check(wide, points=0.5, public=True, after=ag_order)
 def ag_hidden(seen):
-    """ag_matmul in time: nine tenths of the hops are hidden, and the step takes hardly longer than the products"""
+    """ag_matmul in time: nine tenths of the hops are overlapped, and the step takes hardly longer than the matmuls"""
     expect_overlap(seen, "permute", at_least=0.9)
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
@@ -115,7 +115,7 @@ def ag_memory(narrow):
 
 @exercise.alternative(of=ag_matmul)
 def receives_then_multiplies_written_out(a, w):
-    """The other way round; receives first, in lines that JAX writes out; cuts W where it is needed."""
+    """Send to the device before; receive before each matmul, in lines that JAX writes out; cut W at each matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = a.shape[1]
     c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
@@ -128,7 +128,7 @@ def receives_then_multiplies_written_out(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def loop_that_sends_first(a, w):
-    """A fori_loop whose round sends and multiplies the same shard; the last product stands outside. Cast to varying, as VMA wants."""
+    """Use a fori_loop whose round sends and multiplies the same shard, with the last matmul after the loop. Cast to varying, as VMA requires."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
 
@@ -143,7 +143,7 @@ def loop_that_sends_first(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def scan_over_rolled_rows(a, w):
-    """A scan over the blocks of W, rolled so that they come in the order in which shards of A do."""
+    """Use a scan over the blocks of W, rolled into the order in which shards of A arrive."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = jnp.roll(w.reshape(n, a.shape[1], -1)[::-1], me + 1, axis=0)
 
@@ -157,7 +157,7 @@ def scan_over_rolled_rows(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def late_loop_unrolled(a, w):
-    """A fori_loop that receives, then multiplies, and is written out by unroll=True."""
+    """Use a fori_loop that receives, then multiplies, with unroll=True."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
 
@@ -171,7 +171,7 @@ def late_loop_unrolled(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def one_hop_ahead_in_a_loop(a, w):
-    """Two shards are carried: the next one has been asked for before the loop begins."""
+    """Carry two shards: permute the next one before the loop begins."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     ring = [(d, (d + 1) % n) for d in range(n)]
@@ -187,7 +187,7 @@ def one_hop_ahead_in_a_loop(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def sums_in_float32(a, w):
-    """Adds up in float32 whatever the operands are; lists the terms and sums them at the end."""
+    """Add up in float32 for every dtype of operands; list the terms and sum them at the end."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, terms = w.reshape(n, a.shape[1], -1), []
     for hop in range(n):
@@ -201,7 +201,7 @@ def sums_in_float32(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_order)
 def ag_sends_after_the_product(a, w):
-    """Your hop waits for the product of the shard that it sends, so hops and products take turns. The shard is here already: pass it on before you multiply, and let nothing that is computed flow into it."""
+    """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send it before you multiply, and make the hop independent of computed values."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
@@ -215,7 +215,7 @@ def ag_sends_after_the_product(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_order)
 def ag_late_in_a_loop(a, w):
-    """Each round of your loop receives a shard and multiplies that one. A round ends when all in it has ended, so hop and product take turns. Send and multiply the shard that you hold in the same round, or have the loop written out: unroll=True."""
+    """Each round of your loop receives a shard and multiplies that shard. A round ends after all its operations, so hop and matmul take turns. Send and multiply the current shard in one round, or unroll the loop with unroll=True."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
 
@@ -229,7 +229,7 @@ def ag_late_in_a_loop(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_hidden)
 def ag_widened_operands(a, w):
-    """You widen the operands to float32 and multiply at the highest precision: six passes for each product. Multiply bfloat16 and add up in float32, preferred_element_type=jnp.float32."""
+    """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -241,7 +241,7 @@ def ag_widened_operands(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_value)
 def ag_rows_by_step(a, w):
-    """You take the rows of W by the number of the step. Which shard do you hold after t hops? That of t devices before you: rows (me - t) % n."""
+    """You take the rows of W by the number of the step. After t hops you hold the shard of t devices before you: use rows (me - t) % n."""
     n = jax.lax.axis_size("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -252,7 +252,7 @@ def ag_rows_by_step(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_value)
 def ag_rows_with_wrong_sign(a, w):
-    """Your rows of W run the wrong way. If you send to the next device, the shard of hop t comes from t devices before you: me - t."""
+    """Your rows of W run in the wrong direction. If you send to the next device, the shard of hop t comes from t devices before you: me - t."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -263,14 +263,14 @@ def ag_rows_with_wrong_sign(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_value)
 def ag_own_shard_only(a, w):
-    """You multiplied your own shard of A by its rows of W: that is one term of N. The other shards have to come by."""
+    """You multiplied your own shard of A by its rows of W: one term of N. Add the terms of the other shards too."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return a @ w.reshape(n, a.shape[1], -1)[me]
 
 
 @exercise.misconception(of=ag_matmul, fails=ag_value)
 def ag_round_the_other_axis(a, w):
-    """You go round x, which cuts the rows of A: those are other rows of C. The axis that cuts A's columns has what you need: y."""
+    """You go round x, which cuts the rows of A, so you add up different rows of C. Go round y, which cuts the columns of A."""
     n, me, y = jax.lax.axis_size("x"), jax.lax.axis_index("x"), jax.lax.axis_size("y")
     rows, c = w.reshape(y, a.shape[1], -1), 0
     for hop in range(n):
@@ -281,7 +281,7 @@ def ag_round_the_other_axis(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_ring)
 def ag_returns_float32(a, w):
-    """You add up in float32 and return that. C has the dtype of A and W: cast the sum back at the end."""
+    """You add in float32 and return float32. C has the dtype of A and W: cast the sum back at the end."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -292,7 +292,7 @@ def ag_returns_float32(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_hops)
 def ag_in_n_hops(a, w):
-    """You hop N times. After N - 1 hops every shard has been everywhere; the last one brings your own back, for nothing."""
+    """You permute N times. After N - 1 hops every device has had every shard. The last hop only returns your own shard."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
 
@@ -305,13 +305,13 @@ def ag_in_n_hops(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_hops)
 def ag_gathered_first(a, w):
-    """You gathered all of A with one collective, and the product waits for the whole of it. Multiply shard by shard, as hops bring them."""
+    """You gathered all of A with one collective, and the matmul waits for all of it. Multiply each shard when its hop brings it."""
     return jax.lax.all_gather(a, "y", axis=1, tiled=True) @ w
 
 
 @exercise.misconception(of=ag_matmul, fails=ag_hops)
 def ag_over_the_heads(a, w):
-    """You fetch each shard straight from its owner, t places away: on a ring it passes all those between, so hop t carries t times the bytes. Take it from your neighbour, who has it."""
+    """You fetch each shard straight from its owner, t places away. On a ring it passes all devices between, so hop t carries t times the bytes. Take it from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     c = a @ rows[me]
@@ -322,7 +322,7 @@ def ag_over_the_heads(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=[ag_order, ag_memory])
 def ag_hops_first_then_one_product(a, w):
-    """You collect all shards in one array, by hops, and multiply then: every product needs the whole of it, so nothing is hidden and all of A is on each device. Multiply a shard while the next one comes."""
+    """You collect all shards in one array by hops and multiply afterwards. Every matmul needs the whole array, so no hop is overlapped and each device holds all of A. Multiply one shard while the next one travels."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     held = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -333,7 +333,7 @@ def ag_hops_first_then_one_product(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_same)
 def ag_other_program_when_large(a, w):
-    """For large arrays you have another program than the one whose values are judged. Only one that is the same, with every hop and every product, is timed."""
+    """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n if a.shape[0] < 1000 else 1):
@@ -344,7 +344,7 @@ def ag_other_program_when_large(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_same)
 def ag_multiplies_every_block(a, w):
-    """In each round you multiply the shard by all blocks of W and keep one product: N times the FLOPs. Pick the block of rows first, then multiply."""
+    """In each round you multiply the shard by all blocks of W and keep one result: N times the FLOPs. Select the block of rows first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -361,78 +361,78 @@ def ag_bytes_of_n_hops(B, D, X, Y):
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_one_hop(B, D, X, Y):
-    """That is one hop. A device also passes on the shards of others: N - 1 hops."""
+    """That is one hop. A device also passes on the shards of other devices: N - 1 hops."""
     return 2 * (B / X) * (D / Y)
 
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_all_rows(B, D, X, Y):
-    """You left x out. A device has the rows of A that x gives it, and needs no others."""
+    """You left out x. A device has the rows of A that x gives it, and needs no others."""
     return (Y - 1) * 2 * B * (D / Y)
 
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_whole_rows(B, D, X, Y):
-    """You sent whole rows of A in each hop; a hop takes one shard, D/Y columns of them."""
+    """You sent whole rows of A in each hop. A hop takes one shard, D/Y columns of them."""
     return (Y - 1) * 2 * (B / X) * D
 
 
 @exercise.misconception(of=ag_matmul_hides_from)
 def ag_hides_both_ways(chip, Y):
-    """You used W, both directions of a link. The ring of ag_matmul goes one way round: W1."""
+    """You used W, both directions of a link. The ring of ag_matmul goes one way round: use W1."""
     return ag_matmul_hides_from(chip=chip, Y=Y) / 2
 
 
 @exercise.misconception(of=ag_matmul_hides_from)
 def ag_hides_per_device(chip, Y):
-    """Those are the columns that one device has. F is over all of the ring: Y times as many."""
+    """Those are the columns of one device. F counts the columns of the whole ring: Y times as many."""
     return ag_matmul_hides_from(chip=chip, Y=Y) / Y
 
 
 @exercise.misconception(of=ag_matmul_hides_from)
 def ag_hides_with_one_flop(chip, Y):
-    """You are off by two: a term of a product is two FLOPs, a multiplication and an addition, and an element two bytes."""
+    """Your answer is wrong by a factor of two. A term of a matmul is two FLOPs, a multiplication and an addition. An element is two bytes."""
     return ag_matmul_hides_from(chip=chip, Y=Y) * 2
 
 
 @exercise.misconception(of=ag_matmul_hides_from)
 def ag_hides_in_sum(chip, Y):
-    """You compared all hops with all products. There are N products and N - 1 hops, and the last product has no hop beside it: compare one with one."""
+    """You compared all hops with all matmuls. There are N matmuls and N - 1 hops, and no hop overlaps the last matmul: compare one hop with one matmul."""
     return ag_matmul_hides_from(chip=chip, Y=Y) * (Y - 1) / Y
 
 
 def both(chip, B, D, F, G, Y):
-    """A hop and a product, of each of the two."""
+    """Return a hop and a matmul of each of the two."""
     return [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_in_turns(Y, **rest):
-    """You let hops and products take turns. They run at the same time: a round takes the longer of the two."""
+    """You let hops and matmuls take turns. They run at the same time: a round takes the longer of the two."""
     return sum((Y - 1) * hop + Y * product for hop, product in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_of_products(Y, **rest):
-    """You counted products only. With the narrow W a hop takes longer than a product, and a round as long as the hop."""
+    """You counted matmuls only. With the narrow W a hop takes longer than a matmul, and the round takes as long as the hop."""
     return sum(Y * product for _, product in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_of_hops(Y, **rest):
-    """You took each round for a hop. With the wide W a product takes longer."""
+    """You gave each round the time of a hop. With the wide W a matmul takes longer."""
     return sum((Y - 1) * hop + product for hop, product in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_of_n_rounds(Y, **rest):
-    """You counted N rounds with a hop. There are N - 1, and then a product with nothing beside it."""
+    """You counted N rounds with a hop. There are N - 1, and then one matmul without a hop."""
     return sum(Y * max(hop, product) for hop, product in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_without_the_last(Y, **rest):
-    """You left out the last product: what the last hop brings has to be multiplied, too."""
+    """You left out the last matmul. It multiplies the shard that the last hop brings."""
     return sum((Y - 1) * max(hop, product) for hop, product in both(Y=Y, **rest))
 
 

@@ -1,4 +1,4 @@
-"""How F2 is checked, what goes wrong in it, and what else is right."""
+"""Checks, misconceptions and alternatives of F2."""
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,7 @@ from grader.hardware import matmul_time
 
 @exercise.helper
 def sizes_of(seen):
-    """Rows of a block of T, its columns, and columns of a block of Out."""
+    """Return the rows of a block of T, its columns, and the columns of a block of Out."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["F"] // y, seen.dims["D"] // y
 
@@ -73,7 +73,7 @@ def rs_ring(seen):
 
 @exercise.check([small, wide], points=0.25, public=True, after=rs_hops)
 def rs_same(small, wide):
-    """matmul_rs at real sizes: the same program, with the same hops, and every product once"""
+    """matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
         expect_sums_round_the_ring(seen)
         rows, summed, columns = sizes_of(seen)
@@ -83,13 +83,13 @@ def rs_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_order(seen):
-    """matmul_rs: each hop has a product beside it that does not need what the hop brings"""
+    """matmul_rs: each hop overlaps a matmul that does not need its data"""
     expect_beside(seen, "permute", of="product")
 
 
 @exercise.check(wide, points=0.5, public=True, after=rs_order)
 def rs_hidden(seen):
-    """matmul_rs in time: nine tenths of the hops are hidden, and the step takes hardly longer than the products"""
+    """matmul_rs in time: nine tenths of the hops are overlapped, and the step takes hardly longer than the matmuls"""
     expect_overlap(seen, "permute", at_least=0.9)
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
@@ -113,7 +113,7 @@ def rs_memory(narrow):
 
 @exercise.alternative(of=matmul_rs)
 def the_other_way_round(t, w):
-    """Sends to the device before, cuts W where it is needed, multiplies by einsum, receives before it multiplies."""
+    """Send to the device before, cut W at each matmul, multiply by einsum, and receive before the matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     width = w.shape[1] // n
 
@@ -128,7 +128,7 @@ def the_other_way_round(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def sums_in_float32(t, w):
-    """Float32 sums, on the wires too, whatever the operands are; rounded at the end."""
+    """Send float32 sums for every dtype of operands, and round them at the end."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
 
@@ -143,7 +143,7 @@ def sums_in_float32(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def starts_with_zeros(t, w):
-    """Begins with zeros and adds in each of N rounds; hops between them, which is late in lines and not in need."""
+    """Begin with zeros and add in each of N rounds with hops between; the lines are late, but no matmul waits for a hop."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     width = w.shape[1] // n
     total = jnp.zeros((t.shape[0], width), t.dtype)
@@ -156,7 +156,7 @@ def starts_with_zeros(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def loop_that_hops_then_adds(t, w):
-    """A fori_loop whose round sends the sum and computes the next part meanwhile."""
+    """Use a fori_loop whose round sends the sum and computes the next part meanwhile."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
 
@@ -169,7 +169,7 @@ def loop_that_hops_then_adds(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def scan_over_rolled_columns(t, w):
-    """A scan over the blocks of W, rolled so that they come in the order in which sums do."""
+    """Use a scan over the blocks of W, rolled into the order in which sums arrive."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = jnp.roll(w.reshape(w.shape[0], n, -1).swapaxes(0, 1)[::-1], me, axis=0)
 
@@ -181,7 +181,7 @@ def scan_over_rolled_columns(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def own_part_added_outside(t, w):
-    """A loop that adds, then hops, written out by unroll=True; the own part is added after it."""
+    """Use a loop that adds, then hops, with unroll=True; add the own part after it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
 
@@ -195,7 +195,7 @@ def own_part_added_outside(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def parts_in_a_list(t, w):
-    """Names all parts before the first hop: the lines' order is not the order in time."""
+    """Name all parts before the first hop: the order of lines is not the order in time."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total, *parts = [t @ columns[:, (me - 1 - hop) % n] for hop in range(n)]
@@ -209,7 +209,7 @@ def parts_in_a_list(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_order)
 def rs_product_waits_for_the_sum(t, w):
-    """Your product waits for the sum that arrives, so products and hops take turns. It does not need that sum: multiply while it travels, and add when both are there."""
+    """Your matmul waits for the sum that arrives, so matmuls and hops take turns. The matmul does not need that sum. Multiply while the sum travels, and add when both are ready."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, (me - 1) % n]
@@ -222,7 +222,7 @@ def rs_product_waits_for_the_sum(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_order)
 def rs_late_in_a_loop(t, w):
-    """Each round of your loop adds a product and sends that sum. A round ends when all in it has ended, so product and hop take turns. Send the sum that you have and compute the next part in the same round, or have the loop written out: unroll=True."""
+    """Each round of your loop adds a part and sends that sum. A round ends after all its operations, so matmul and hop take turns. Send the current sum and compute the next part in one round, or unroll the loop with unroll=True."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
 
@@ -236,7 +236,7 @@ def rs_late_in_a_loop(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=[rs_order, rs_memory])
 def rs_full_product_first(t, w):
-    """You computed the partial sums of all columns, and sent slices of them round: no product is left beside the hops, and all N blocks are held. Compute one block in each round."""
+    """You computed the partial sums of all columns, then sent slices of them round. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     blocks = (t @ w).reshape(t.shape[0], n, -1)
     total = blocks[:, (me - 1) % n]
@@ -247,7 +247,7 @@ def rs_full_product_first(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_ring)
 def rs_returns_float32(t, w):
-    """You add up in float32 and return that. Out has the dtype of T and W: cast the sum back at the end."""
+    """You add in float32 and return float32. Out has the dtype of T and W: cast the sum back at the end."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
 
@@ -262,7 +262,7 @@ def rs_returns_float32(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_hidden)
 def rs_widened_operands(t, w):
-    """You widen the operands to float32 and multiply at the highest precision: six passes for each product. Multiply bfloat16 and add up in float32, preferred_element_type=jnp.float32."""
+    """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns, total = w.reshape(w.shape[0], n, -1), 0
     for hop in range(n):
@@ -275,7 +275,7 @@ def rs_widened_operands(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_sum_in_bfloat16(t, w):
-    """You rounded the running sum to bfloat16: each hop loses more of it. Add up in the dtype of the operands, or in float32."""
+    """You rounded the running sum to bfloat16, so each hop loses precision. Add in the dtype of the operands, or in float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = (t @ columns[:, (me - 1) % n]).astype(jnp.bfloat16)
@@ -287,7 +287,7 @@ def rs_sum_in_bfloat16(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_own_block_first(t, w):
-    """You began with your own block, so your sums are right and on the wrong devices: the device after you has yours. Your own is the last that you add; count back from there."""
+    """You started with your own block, so your sums are right but on the wrong devices. A neighbour has your sum. Add your own block last, and count back from there."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, me]
@@ -298,7 +298,7 @@ def rs_own_block_first(t, w):
 
 @exercise.misconception(form_of=rs_own_block_first)
 def rs_own_block_first_to_the_left(t, w):
-    """Sends to the device before."""
+    """Send to the device before."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, me]
@@ -309,7 +309,7 @@ def rs_own_block_first_to_the_left(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_wrong_sign(t, w):
-    """Your blocks run the wrong way: what arrives by sending to the next device is of one block earlier, not later, so you add parts of different blocks."""
+    """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, the number of the block that arrives is one lower, not higher."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, (me - 1) % n]
@@ -320,7 +320,7 @@ def rs_wrong_sign(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_forwards_its_product(t, w):
-    """You pass on your own product in place of the sum: each block ends with the parts of two devices. Pass on what you got plus yours."""
+    """You send only your own part, so each block ends with the parts of two devices. Send the received sum plus your part."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     part = t @ columns[:, (me - 1) % n]
@@ -333,14 +333,14 @@ def rs_forwards_its_product(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_own_part_only(t, w):
-    """That is your own part of your block: N - 1 other devices have parts of it, too. It is a sum over F, which y cuts."""
+    """That is your own part of your block. N - 1 other devices have parts of it too. The block is a sum over F, which y cuts."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return t @ w.reshape(w.shape[0], n, -1)[:, me]
 
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_round_the_other_axis(t, w):
-    """You sum over x, whose devices have other rows of Out. The parts of your rows are on the devices along y."""
+    """You sum over x, and the devices along x have different rows of Out. The devices along y have the parts of your rows."""
     n, me, y = jax.lax.axis_size("x"), jax.lax.axis_index("x"), jax.lax.axis_size("y")
     columns = w.reshape(w.shape[0], y, -1)
     total = t @ columns[:, (me - 1) % y]
@@ -351,7 +351,7 @@ def rs_round_the_other_axis(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_hops)
 def rs_in_n_hops(t, w):
-    """You begin with your own block and bring the sum home with one hop more, N of them. Start with the block of the device before you; N - 1 hops later it is where it belongs."""
+    """You start with your own block and need N hops to bring the sum home. Start with the block of the device before you. Its sum arrives after N - 1 hops."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, me]
@@ -362,20 +362,20 @@ def rs_in_n_hops(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_hops)
 def rs_reduced_last(t, w):
-    """You multiplied everything and reduced it with one collective, for which all products must be done. Build it from hops, with a product beside each."""
+    """You multiplied everything and reduced it with one collective, which waits for all matmuls. Build the sum from hops that overlap matmuls."""
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
 
 
 @exercise.misconception(of=matmul_rs, fails=rs_hops)
 def rs_summed_then_cut(t, w):
-    """You summed all of Out on every device and kept a block of it: twice the bytes of a reduce-scatter, and no product beside them."""
+    """You summed all of Out on every device and kept a block of it. That sends twice the bytes of a reduce-scatter and overlaps no matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return jax.lax.psum(t @ w, "y").reshape(t.shape[0], n, -1)[:, me]
 
 
 @exercise.misconception(of=matmul_rs, fails=rs_hops)
 def rs_sends_all_blocks(t, w):
-    """You send all blocks in every hop, N times too much: only the one that the next device adds to has to go on."""
+    """You send all blocks in every hop, N times the bytes. Send only the block that the next device adds to."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     own = total = t @ w
     for _ in range(n - 1):
@@ -385,7 +385,7 @@ def rs_sends_all_blocks(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_same)
 def rs_other_program_when_large(t, w):
-    """For large arrays you have another program than the one whose values are judged. Only one that is the same, with every hop and every product, is timed."""
+    """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, (me - 1) % n]
@@ -396,7 +396,7 @@ def rs_other_program_when_large(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_same)
 def rs_multiplies_every_block(t, w):
-    """In each round you multiply by all of W and keep one block of columns: N times the FLOPs. Pick the block first, then multiply."""
+    """In each round you multiply by all of W and keep one block of columns: N times the FLOPs. Select the block first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     block = lambda which: (t @ w).reshape(t.shape[0], n, -1)[:, which % n]  # noqa: E731
     total = block(me - 1)
@@ -407,78 +407,78 @@ def rs_multiplies_every_block(t, w):
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_n_hops(B, F, D, X, Y):
-    """You counted N hops. A sum starts on the device after its owner, and is home after N - 1."""
+    """You counted N hops. A sum starts on the device after its owner and reaches the owner after N - 1."""
     return 4 * (B / X) * D
 
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_bfloat16(B, F, D, X, Y):
-    """You sent bfloat16. What is on the wires here are float32 sums, of four bytes."""
+    """You counted bfloat16. The wires carry float32 sums, of four bytes."""
     return (Y - 1) * 2 * (B / X) * (D / Y)
 
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_all_rows(B, F, D, X, Y):
-    """You left x out. A device sums the rows of Out that x gives it, and no others."""
+    """You left out x. A device sums the rows of Out that x gives it, and no others."""
     return (Y - 1) * 4 * B * (D / Y)
 
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_whole_rows(B, F, D, X, Y):
-    """You sent all columns in each hop; a hop takes one block, D/Y columns."""
+    """You sent all columns in each hop. A hop takes one block, D/Y columns."""
     return (Y - 1) * 4 * (B / X) * D
 
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_the_input(B, F, D, X, Y):
-    """You sent blocks of T. What goes round are sums, blocks of Out."""
+    """You sent blocks of T. The ring carries sums, blocks of Out."""
     return (Y - 1) * 2 * (B / X) * (F / Y)
 
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_half(chip, Y):
-    """Half of what it takes: either you sent bfloat16 (the sums are float32, four bytes), or you used both directions of a link (the ring goes one way: W1)."""
+    """Your answer is half of the right one. Either you counted bfloat16, but the sums are float32, four bytes. Or you used both directions of a link, but the ring goes one way: W1."""
     return matmul_rs_hides_from(chip=chip, Y=Y) / 2
 
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_per_device(chip, Y):
-    """Those are the columns of T that one device has. F is over all of the ring: Y times as many."""
+    """Those are the columns of T on one device. F counts the columns of the whole ring: Y times as many."""
     return matmul_rs_hides_from(chip=chip, Y=Y) / Y
 
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_with_one_flop(chip, Y):
-    """You counted a term of a product as one FLOP. It is two: a multiplication and an addition."""
+    """You counted one FLOP per term of a matmul. It has two: a multiplication and an addition."""
     return matmul_rs_hides_from(chip=chip, Y=Y) * 2
 
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_in_sum(chip, Y):
-    """You compared all hops with all products. There are N products and N - 1 hops, and the first product has no hop beside it: compare one with one."""
+    """You compared all hops with all matmuls. There are N matmuls and N - 1 hops, and no hop overlaps the first matmul: compare one hop with one matmul."""
     return matmul_rs_hides_from(chip=chip, Y=Y) * (Y - 1) / Y
 
 
 def both(chip, B, F, G, D, Y):
-    """A hop and a product, of each of the two."""
+    """Return a hop and a matmul of each of the two."""
     return [hop_and_product(chip, B, summed, D, Y) for summed in (F, G)]
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
 def rs_saved_all_talk(Y, **rest):
-    """You took all of the collective's time as saved. With the smaller F a hop one way takes longer than a product, and that much stays bare."""
+    """You took all of the collective's time as saved. With the smaller F a one-way hop takes longer than a matmul, and the difference stays exposed."""
     return sum((Y - 1) * hop / 2 for hop, _ in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
 def rs_saved_all_products(Y, **rest):
-    """You let every round take as long as a hop. With the larger F products take longer."""
+    """You gave every round the time of a hop. With the larger F matmuls take longer."""
     return sum((Y - 1) * (hop / 2 + product - hop) for hop, product in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
 def rs_saved_from_one_way(Y, **rest):
-    """You let psum_scatter go one way. It uses both directions of each link, and your ring only one: its hops take twice the collective's time."""
+    """You let psum_scatter go one way. It uses both directions of each link. Your ring uses one, so its hops take twice the collective's time."""
     return sum((Y - 1) * (hop + product - max(hop, product)) for hop, product in both(Y=Y, **rest))
 
 

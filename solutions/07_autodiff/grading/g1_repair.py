@@ -1,4 +1,4 @@
-"""What is checked in G1, other right ways, and what goes wrong."""
+"""Checks, alternatives and misconceptions of G1."""
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +91,7 @@ def _decay(start, x):
 
 @exercise.alternative(of=squares)
 def squares_of_old(x, *, mesh):
-    """jax.experimental.shard_map with check_rep; sums by einsum."""
+    """Use jax.experimental.shard_map with check_rep, and sum by einsum."""
     from jax.experimental.shard_map import shard_map
 
     def local(x):
@@ -102,21 +102,21 @@ def squares_of_old(x, *, mesh):
 
 @exercise.alternative(of=decay)
 def decay_by_pvary(x, *, mesh):
-    """The older name of the cast."""
+    """Use the cast's older name."""
     local = lambda x: jax.lax.psum(_decay(jax.lax.pvary(jnp.zeros(x.shape[2]), "x"), x), "x")  # noqa: E731
     return _mapped(local, x, mesh, P(None, "x"))
 
 
 @exercise.alternative(of=decay)
 def decay_from_data(x, *, mesh):
-    """The start is made from data that vary."""
+    """Make the start from data that vary."""
     local = lambda x: jax.lax.psum(_decay(jnp.zeros_like(x[0, 0]), x), "x")  # noqa: E731
     return _mapped(local, x, mesh, P(None, "x"))
 
 
 @exercise.alternative(of=decay)
 def decay_from_the_first(x, *, mesh):
-    """The loop starts with the first round done, as a scan."""
+    """Start a scan with the first round already done."""
 
     def local(x):
         return jax.lax.psum(jax.lax.scan(lambda c, a: (c / 2 + a.sum(0), None), x[0].sum(0), x[1:])[0], "x")
@@ -126,7 +126,7 @@ def decay_from_the_first(x, *, mesh):
 
 @exercise.alternative(of=decay)
 def decay_unrolled(x, *, mesh):
-    """A Python loop, in which a carry may change its type."""
+    """Use a Python loop, where a carry may change its type."""
 
     def local(x):
         c = jnp.zeros(x.shape[2])
@@ -139,39 +139,39 @@ def decay_unrolled(x, *, mesh):
 
 @exercise.alternative(of=means)
 def means_by_psum(x, *, mesh):
-    """psum of the sums, divided by all rows."""
+    """Divide the psum of the sums by the number of all rows."""
     local = lambda block: jax.lax.psum(block.sum(0), "x") / x.shape[0]  # noqa: E731
     return _mapped(local, x, mesh)
 
 
 @exercise.misconception(of=squares, fails=squares_value)
 def squares_unchecked(x, *, mesh):
-    """You turned the check off. out_specs=P() then takes one device's rows for all: say P('x') for the first result."""
+    """You turned the check off. out_specs=P() then takes one device's rows for all rows. Use P('x') for the first result."""
     return _mapped(_squares, x, mesh, check_vma=False)
 
 
 @exercise.misconception(of=squares, fails=squares_value)
 def squares_summed(x, *, mesh):
-    """You summed the rows' results over devices to make them the same everywhere: row 1 of one device is not row 1 of another. They are cut as x is."""
+    """You summed the rows' results over the devices to make them equal. Row 1 of one device is not row 1 of the next. x cuts these results: use P('x')."""
     local = lambda x: (jax.lax.psum((x**2).sum(1), "x"), jax.lax.psum((x**2).sum(0), "x"))  # noqa: E731
     return _mapped(local, x, mesh)
 
 
 @exercise.misconception(of=squares, fails=squares_value)
 def squares_all_cut(x, *, mesh):
-    """Your out_specs cuts both results: N copies of the columns' sums stand behind one another. What psum made is P()."""
+    """Your out_specs cuts both results, so N copies of the columns' sums follow one another. The psum's result is whole: use P()."""
     return _mapped(_squares, x, mesh, out_specs=P("x"))
 
 
 @exercise.misconception(of=squares, fails=squares_traffic)
 def squares_right_but_unchecked(x, *, mesh):
-    """The specs are right, but the check is off: JAX no longer knows that the psum's result is one, and sums its cotangent over the devices."""
+    """The specs are right, but you turned the check off. JAX no longer knows that the psum's result is equal on all devices, so it sums its cotangent over them."""
     return _mapped(_squares, x, mesh, out_specs=(P("x"), P()), check_vma=False)
 
 
 @exercise.misconception(of=decay, fails=decay_traffic)
 def decay_unchecked(x, *, mesh):
-    """You turned the check off. The values are right, but without types the backward pass sums N equal cotangents. The message names the carry and the axis: cast its start."""
+    """You turned the check off. The values are right, but without types the backward pass sums N equal cotangents. The error message names the carry and the axis: cast the carry's start."""
     return _mapped(
         lambda x: jax.lax.psum(_decay(jnp.zeros(x.shape[2]), x), "x"), x, mesh, P(None, "x"), check_vma=False
     )
@@ -179,7 +179,7 @@ def decay_unchecked(x, *, mesh):
 
 @exercise.misconception(of=decay, fails=decay_traffic)
 def decay_psum_in_the_loop(x, *, mesh):
-    """You sum over devices in each round: the types fit, and T all-reduces do what one does. A cast sends nothing."""
+    """You sum over the devices in each round. The types fit, but T all-reduces do the work of one. Cast the start instead: a cast sends nothing."""
 
     def local(x):
         return jax.lax.fori_loop(0, len(x), lambda t, c: c / 2 + jax.lax.psum(x[t].sum(0), "x"), jnp.zeros(x.shape[2]))
@@ -189,7 +189,7 @@ def decay_psum_in_the_loop(x, *, mesh):
 
 @exercise.misconception(of=decay, fails=decay_value)
 def decay_psum_in_the_loop_and_after(x, *, mesh):
-    """You sum over devices in each round and once more at the end, which adds N copies. Cast the start, and keep the psum at the end only."""
+    """You sum over the devices in each round and again at the end, which adds N copies. Cast the start, and keep only the psum at the end."""
 
     def local(x):
         add = lambda t, c: c / 2 + jax.lax.psum(x[t].sum(0), "x")  # noqa: E731
@@ -200,7 +200,7 @@ def decay_psum_in_the_loop_and_after(x, *, mesh):
 
 @exercise.misconception(of=decay, fails=decay_value)
 def decay_of_the_carry(x, *, mesh):
-    """You sum the carry over devices in each round: what was summed before is summed again, N times larger each time."""
+    """You sum the carry over the devices in each round. Each round sums the earlier sums again, so they grow by a factor of N."""
 
     def local(x):
         add = lambda t, c: jax.lax.psum(c / 2 + x[t].sum(0), "x")  # noqa: E731
@@ -211,31 +211,31 @@ def decay_of_the_carry(x, *, mesh):
 
 @exercise.misconception(of=means, fails=means_value)
 def means_unchecked(x, *, mesh):
-    """You turned the check off. It was right: each device has the mean of its own rows, and now one of them is taken for all."""
+    """You turned the check off. The check was right: each device has the mean of its own rows. JAX now takes one of these means for all."""
     return _mapped(lambda x: x.mean(0), x, mesh, check_vma=False)
 
 
 @exercise.misconception(of=means, fails=means_value)
 def means_cut(x, *, mesh):
-    """Your out_specs names x: the result is now N times longer, one mean after the other. A sum over devices is missing."""
+    """Your out_specs names x. The result is now N times longer, one mean after the other. Add the sum over the devices."""
     return _mapped(lambda x: x.mean(0), x, mesh, out_specs=P("x"))
 
 
 @exercise.misconception(of=means, fails=means_value)
 def means_summed(x, *, mesh):
-    """You added the means of N devices. Their mean is asked."""
+    """You added the means of N devices. Take the mean of these means."""
     return _mapped(lambda x: jax.lax.psum(x.mean(0), "x"), x, mesh)
 
 
 @exercise.misconception(of=means, fails=means_value)
 def means_summed_twice(x, *, mesh):
-    """You summed twice: after the first it is the same everywhere, and the second adds N copies."""
+    """You reduced twice. After the first reduction all devices hold equal results, and the second adds N copies."""
     return _mapped(lambda x: jax.lax.psum(jax.lax.pmean(x.mean(0), "x"), "x"), x, mesh)
 
 
 @exercise.misconception(of=means, fails=means_traffic)
 def means_right_but_unchecked(x, *, mesh):
-    """The mean is right, but the check is off: without types the backward pass sums N equal cotangents."""
+    """The mean is right, but you turned the check off. Without types the backward pass sums N equal cotangents."""
     return _mapped(lambda x: jax.lax.pmean(x.mean(0), "x"), x, mesh, check_vma=False)
 
 
@@ -245,13 +245,13 @@ def _loop_time(chip, T, X, sizes, one):
 
 @exercise.misconception(of=loop_time)
 def loop_once(chip, T, X, D, E):
-    """That is one round. A loop runs what stands in it T times."""
+    """That is one round. The loop runs its all-reduces T times."""
     return _loop_time(chip, 1, X, (D, E), max)
 
 
 @exercise.misconception(of=loop_time)
 def loop_added(chip, T, X, D, E):
-    """You added hops and bytes. They overlap: the longer one counts."""
+    """You added hops and bytes. They overlap: take the longer one."""
     return _loop_time(chip, T, X, (D, E), lambda hops, sent: hops + sent)
 
 
@@ -269,7 +269,7 @@ def loop_of_bytes(chip, T, X, D, E):
 
 @exercise.misconception(of=loop_time)
 def loop_in_one_phase(chip, T, X, D, E):
-    """An all-reduce has two phases: a reduce-scatter, then an all-gather."""
+    """You counted one phase. An all-reduce has two: a reduce-scatter, then an all-gather."""
     return T * sum(max(latency(X), all_gather_time(4 * n, X, chip)) for n in (D, E))
 
 

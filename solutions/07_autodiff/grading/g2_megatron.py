@@ -1,4 +1,4 @@
-"""What is checked in G2, other right ways, and what goes wrong."""
+"""Checks, alternatives and misconceptions of G2."""
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ by_types = exercise.call(block_by_types, **BLOCK, dims=LARGE, hidden_dims=HIDDEN
 
 @exercise.helper
 def on_one_device(x, w_in, w_out, dy):
-    """y and the gradients of x, w_in and w_out."""
+    """Return y and the gradients of x, w_in and w_out."""
     hidden = np.tanh(x @ w_in)
     back = (dy @ w_out.T) * (1 - hidden**2)
     return hidden @ w_out, back @ w_in.T, x.T @ back, hidden.T @ dy
@@ -50,7 +50,7 @@ def on_one_device(x, w_in, w_out, dy):
 
 @exercise.helper
 def over_devices(blocks, devices):
-    """On each device the sum of all devices' blocks."""
+    """Return on each device the sum of all devices' blocks."""
     return np.tile(blocks.reshape(devices, -1, blocks.shape[1]).sum(0), (devices, 1))
 
 
@@ -116,25 +116,25 @@ def by_types_traffic(seen):
 
 @exercise.alternative(of=f)
 def f_by_custom_gradient(x):
-    """jax.custom_gradient in place of custom_vjp."""
+    """Use jax.custom_gradient in place of custom_vjp."""
     return jax.custom_gradient(lambda x: (x, lambda ct: jax.lax.psum(ct, "tp")))(x)
 
 
 @exercise.alternative(of=g)
 def g_by_custom_gradient(y):
-    """jax.custom_gradient in place of custom_vjp."""
+    """Use jax.custom_gradient in place of custom_vjp."""
     return jax.custom_gradient(lambda y: (jax.lax.psum(y, "tp"), lambda ct: ct))(y)
 
 
 @exercise.alternative(of=g)
 def g_by_stop_gradient(y):
-    """Without a rule of its own: the parts of the others are added as constants."""
+    """Use no custom rule: add the other devices' parts as constants."""
     return y + jax.lax.stop_gradient(jax.lax.psum(y, "tp") - y)
 
 
 @exercise.alternative(of=block_by_hand)
 def block_in_one_rule(x, w_in, w_out, dy):
-    """One custom_vjp for the whole block."""
+    """Use one custom_vjp for the whole block."""
 
     @jax.custom_vjp
     def block(x, w_in, w_out):
@@ -155,7 +155,7 @@ def block_in_one_rule(x, w_in, w_out, dy):
 
 @exercise.alternative(of=block_by_hand)
 def block_without_rules(x, w_in, w_out, dy):
-    """The backward pass written out; no rule at all."""
+    """Write out the backward pass without any rule."""
     hidden = jnp.tanh(x @ w_in)
     back = jnp.einsum("bd,fd->bf", dy, w_out) * (1 - hidden**2)
     dx = jax.lax.psum(jnp.einsum("bf,df->bd", back, w_in), "tp")
@@ -164,79 +164,79 @@ def block_without_rules(x, w_in, w_out, dy):
 
 @exercise.alternative(of=block_by_types)
 def block_of_implicit_cast(x, w_in, w_out, dy):
-    """The cast is left to JAX: x meets w_in in one place."""
+    """Leave the cast to JAX: x meets w_in in one place."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
 
 @exercise.alternative(of=block_by_types)
 def block_of_pvary(x, w_in, w_out, dy):
-    """The older name of the cast."""
+    """Use the cast's older name."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(jax.lax.pvary(x, "tp") @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
 
 @exercise.misconception(of=f, fails=f_value)
 def f_missing(x):
-    """Your f does nothing backwards, too. Every device used x: their answers have to be added."""
+    """Your f does nothing in the backward pass either. Every device used x: add the devices' cotangents."""
     return x
 
 
 @exercise.misconception(of=f, fails=f_value)
 def f_of_means(x):
-    """Your f averages the cotangents. Each is a part of the gradient: sum, don't average."""
+    """Your f averages the cotangents. Each is a part of the gradient: add them."""
     return jax.custom_gradient(lambda x: (x, lambda ct: jax.lax.pmean(ct, "tp")))(x)
 
 
 @exercise.misconception(of=f, fails=f_value)
 def f_is_g(x):
-    """You wrote g in place of f: f does nothing forwards."""
+    """You wrote g in place of f. In the forward pass f does nothing."""
     return jax.custom_gradient(lambda x: (jax.lax.psum(x, "tp"), lambda ct: ct))(x)
 
 
 @exercise.misconception(of=g, fails=g_value)
 def g_is_psum(y):
-    """With check_vma=False psum is a psum backwards, too: N copies of one cotangent are added. It is whole already: pass it on."""
+    """With check_vma=False the backward pass of psum is a psum too, so it adds N copies of one cotangent. The cotangent is already whole: pass it on."""
     return jax.lax.psum(y, "tp")
 
 
 @exercise.misconception(of=g, fails=g_value)
 def g_of_means(y):
-    """You took the mean of the parts. They are parts of a sum."""
+    """You took the mean of the parts. They are parts of a sum: add them."""
     return jax.custom_gradient(lambda y: (jax.lax.pmean(y, "tp"), lambda ct: ct))(y)
 
 
 @exercise.misconception(of=g, fails=g_value)
 def g_shares_out(y):
-    """You gave each device an N-th of the cotangent. A term of a sum gets all of the sum's cotangent."""
+    """You gave each device 1/N of the cotangent. Each term of a sum gets the sum's whole cotangent."""
     size = jax.lax.axis_size("tp")
     return jax.custom_gradient(lambda y: (jax.lax.psum(y, "tp"), lambda ct: ct / size))(y)
 
 
 @exercise.misconception(of=f, fails=f_traffic)
 def f_by_gathering(x):
-    """You gathered all cotangents and added them up on every device. An all-reduce adds on the way, and sends less."""
+    """You gathered all cotangents and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     whole = lambda ct: jax.lax.all_gather(ct, "tp").sum(0)  # noqa: E731
     return jax.custom_gradient(lambda x: (x, whole))(x)
 
 
 @exercise.misconception(of=f, fails=f_traffic)
 def f_gathers_forwards(x):
-    """You gathered the x of all devices and kept your own. Each device has its x: the forward pass of f sends nothing."""
+    """You gathered the x of all devices and kept your own. Each device already has its x: the forward pass of f sends nothing."""
     own = lambda x: jax.lax.all_gather(x, "tp")[jax.lax.axis_index("tp")]  # noqa: E731
     return jax.custom_gradient(lambda x: (own(x), lambda ct: jax.lax.psum(ct, "tp")))(x)
 
 
 @exercise.misconception(of=g, fails=g_traffic)
 def g_by_gathering(y):
-    """You gathered all parts and added them up on every device. An all-reduce adds on the way, and sends less."""
+    """You gathered all parts and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     whole = lambda y: jax.lax.all_gather(y, "tp").sum(0)  # noqa: E731
     return jax.custom_gradient(lambda y: (whole(y), lambda ct: ct))(y)
 
 
 @exercise.alternative(of=block_by_hand)
 def block_with_one_all_reduce(x, w_in, w_out, dy):
-    """y and dx travel in one all-reduce."""
+    """Send y and dx in one all-reduce."""
     hidden = jnp.tanh(x @ w_in)
     back = (dy @ w_out.T) * (1 - hidden**2)
     y, dx = jnp.split(jax.lax.psum(jnp.concatenate([hidden @ w_out, back @ w_in.T]), "tp"), 2)
@@ -245,34 +245,34 @@ def block_with_one_all_reduce(x, w_in, w_out, dy):
 
 @exercise.misconception(of=block_by_hand, fails=by_hand_value)
 def block_without_f(x, w_in, w_out, dy):
-    """Your dx is partial: f is missing where x enters. The forward pass does not show it."""
+    """Your dx is partial. Apply f to x at the block's start. The forward pass gives the right y without it."""
     return with_gradients(lambda x, w_in, w_out: g(jnp.tanh(x @ w_in) @ w_out), x, w_in, w_out, dy)
 
 
 @exercise.misconception(of=block_by_hand, fails=by_hand_value)
 def block_summed_again(x, w_in, w_out, dy):
-    """You summed dx once more after f had done so: it is N times too large. Reduce once, at the border."""
+    """You summed dx again after f had summed it, so it is N times too large. Reduce once, where x enters the block."""
     y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
     return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
 
 
 @exercise.misconception(of=block_by_hand, fails=by_hand_value)
 def block_sums_weights(x, w_in, w_out, dy):
-    """You summed the weights' gradients over tp. Each device has weights of its own, and their whole gradient."""
+    """You summed the weights' gradients over tp. Each device has its own weights and already has their whole gradient."""
     y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
     return y, dx, jax.lax.psum(dw_in, "tp"), jax.lax.psum(dw_out, "tp")
 
 
 @exercise.misconception(of=block_by_hand, fails=by_hand_value)
 def block_of_psum(x, w_in, w_out, dy):
-    """You used psum where g belongs: with check_vma=False its backward pass adds N copies of dy, so all gradients are N times too large."""
+    """You used psum in place of g. With check_vma=False its backward pass adds N copies of dy, so all gradients are N times too large."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(f(x) @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
 
 @exercise.misconception(of=block_by_hand, fails=by_hand_traffic)
 def block_gathers_hidden(x, w_in, w_out, dy):
-    """You gathered the weights, so that every device computes everything. Each hidden unit needs its own weights only."""
+    """You gathered the weights, so every device computes everything. Each hidden unit needs only its own weights."""
     whole_in = jax.lax.all_gather(w_in, "tp", axis=1, tiled=True)
     whole_out = jax.lax.all_gather(w_out, "tp", axis=0, tiled=True)
     block = lambda x, w_in, w_out: jnp.tanh(x @ w_in) @ w_out  # noqa: E731
@@ -284,21 +284,21 @@ def block_gathers_hidden(x, w_in, w_out, dy):
 
 @exercise.misconception(of=block_by_types, fails=by_types_value)
 def types_summed_again(x, w_in, w_out, dy):
-    """You summed dx once more. Look at its type: it is the same on all devices, for the cast's transpose has summed it."""
+    """You summed dx again. Its type says that it is equal on all devices: the cast's transpose has already summed it."""
     y, dx, dw_in, dw_out = block_by_types(x, w_in, w_out, dy)
     return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
 
 
 @exercise.misconception(of=block_by_types, fails=by_types_value)
 def types_of_mean(x, w_in, w_out, dy):
-    """You took the mean of the devices' outputs. They are parts of a sum."""
+    """You took the mean of the devices' outputs. They are parts of a sum: add them."""
     block = lambda x, w_in, w_out: jax.lax.pmean(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
 
 @exercise.misconception(of=block_by_types, fails=by_types_traffic)
 def types_cast_twice(x, w_in, w_out, dy):
-    """You use x in several places, and each gets a cast of its own: as many all-reduces backwards. Cast once, then use the result."""
+    """You use x in several places, and JAX casts it at each. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""
 
     def block(x, w_in, w_out):
         left, right = jnp.split(w_in, [1], axis=1)
@@ -309,31 +309,31 @@ def types_cast_twice(x, w_in, w_out, dy):
 
 @exercise.misconception(of=gated_bytes)
 def gated_cast_once(T, D, X):
-    """You counted one all-reduce backwards. x meets w_1 and w_3: two casts, so two all-reduces."""
+    """You counted one all-reduce in the backward pass. x meets w_1 and w_3: two casts, so two all-reduces."""
     return 2 * 2 * (X - 1) / X * 2 * T * D
 
 
 @exercise.misconception(of=gated_bytes)
 def gated_forwards(T, D, X):
-    """That is the forward pass. Each cast of x is an all-reduce backwards."""
+    """That is the forward pass. Each cast of x is an all-reduce in the backward pass."""
     return 2 * (X - 1) / X * 2 * T * D
 
 
 @exercise.misconception(of=gated_bytes)
 def gated_gathers(T, D, X):
-    """An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
+    """You counted one phase per all-reduce. An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
     return 3 * (X - 1) / X * 2 * T * D
 
 
 @exercise.misconception(of=gated_bytes)
 def gated_in_float32(T, D, X):
-    """You counted 4 bytes. What is sent has the dtype of x: bfloat16."""
+    """You counted 4 bytes. The all-reduces send the dtype of x, bfloat16: 2 bytes."""
     return 3 * 2 * (X - 1) / X * 4 * T * D
 
 
 @exercise.misconception(of=layers_time)
 def layers_half(chip, L, T, D, X):
-    """That is half of it. Each layer has two blocks, and each block an all-reduce forwards and one backwards."""
+    """That is half of the time. Each layer has two blocks. Each block has one all-reduce in the forward pass and one in the backward pass."""
     return L * 2 * all_reduce_time(2 * T * D, X, chip, model="exact")
 
 
@@ -345,13 +345,13 @@ def layers_one_way(chip, L, T, D, X):
 
 @exercise.misconception(of=layers_time)
 def layers_of_parts(chip, L, T, D, X):
-    """You divided by the devices. Each of them has a part of the sum for *all* of the activations: V is the whole array."""
+    """You divided by the number of devices. Each device holds a part of the sum for *all* activations: V is the whole array."""
     return L * 4 * all_reduce_time(2 * T * D / X, X, chip, model="exact")
 
 
 @exercise.misconception(of=layers_time)
 def layers_of_whole_arrays(chip, L, T, D, X):
-    """You left out (X - 1) / X: a device keeps its own part and sends the rest."""
+    """You left out (X - 1) / X. A device keeps its own part and sends the rest."""
     return L * 4 * all_reduce_time(2 * T * D, X, chip)
 
 

@@ -1,4 +1,4 @@
-"""What is checked in G3, other right ways, and what goes wrong."""
+"""Checks, alternatives and misconceptions of G3."""
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ both = exercise.call(grad_in_both, **ARRAYS, dims=DIMS, hidden_dims=HIDDEN)
 
 @exercise.helper
 def mean_gradient(w, rows, targets):
-    """The gradient of the mean squared error of tanh(rows @ w) over all rows."""
+    """Return the gradient of the mean squared error of tanh(rows @ w) over all rows."""
     made = np.tanh(rows @ w)
     return rows.T @ (2 * (made - targets) / targets.size * (1 - made**2))
 
@@ -67,156 +67,156 @@ def both_traffic(seen):
 
 @exercise.alternative(of=grad_vma_off)
 def off_by_psum(w, rows, targets):
-    """psum, then divided; the loss is taken along."""
+    """Use psum, then divide. Differentiate with value_and_grad."""
     _, own = jax.value_and_grad(loss)(w, rows, targets)
     return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
 
 
 @exercise.alternative(of=grad_vma_off)
 def off_of_scaled_loss(w, rows, targets):
-    """The loss is divided by the devices before it is differentiated."""
+    """Divide the loss by the number of devices before differentiating it."""
     return jax.lax.psum(jax.grad(lambda w: loss(w, rows, targets) / jax.lax.axis_size("x"))(w), "x")
 
 
 @exercise.alternative(of=grad_vma_off)
 def off_of_mean_loss(w, rows, targets):
-    """The mean loss of all devices is differentiated: without types that is each device's own gradient, too."""
+    """Differentiate the mean loss of all devices. Without types that also gives each device's own gradient."""
     return jax.lax.pmean(jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w), "x")
 
 
 @exercise.alternative(of=grad_vma_on)
 def on_of_mean_loss(w, rows, targets):
-    """The loss of all rows is differentiated: with types JAX knows what that is."""
+    """Differentiate the loss of all rows. With types JAX gives its whole gradient."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
 @exercise.alternative(of=grad_vma_on)
 def on_by_cast(w, rows, targets):
-    """w is cast to varying, so that the reduction is one's own."""
+    """Cast w to varying, then reduce by hand."""
     return jax.lax.pmean(jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets), "x")
 
 
 @exercise.alternative(of=grad_in_both)
 def both_by_pvary(w, rows, targets):
-    """The older name of the cast; psum and a division."""
+    """Use the cast's older name, psum and a division."""
     own = jax.grad(loss)(jax.lax.pvary(w, ("x",)), rows, targets)
     return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
 
 
 @exercise.alternative(of=grad_in_both)
 def both_by_meeting(w, rows, targets):
-    """w meets something that varies before it is differentiated."""
+    """Combine w with a varying value before differentiating."""
     own = jax.grad(loss)(w + 0 * rows[0, 0], rows, targets)
     return jax.lax.pmean(own, "x")
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value)
 def off_not_summed(w, rows, targets):
-    """Each device saw only its own rows: nothing adds the gradients up. With check_vma=False that is for you to do."""
+    """Each device used only its own rows. With check_vma=False JAX does not add the gradients: reduce them yourself."""
     return jax.grad(loss)(w, rows, targets)
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value)
 def off_summed(w, rows, targets):
-    """You added the gradients of N means. The mean over all rows is the mean of them."""
+    """You added the gradients of N means. The gradient of the mean over all rows is their mean."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x")
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value)
 def off_of_summed_loss(w, rows, targets):
-    """You differentiated a loss that was summed over the devices. With check_vma=False its psum is a psum backwards, too: N times your own gradient, and nobody else's. Differentiate the local loss, then reduce."""
+    """You differentiated a loss that was summed over the devices. With check_vma=False the backward pass of psum is a psum too. It gives N times your own gradient and no other device's. Differentiate the local loss, then reduce."""
     return jax.grad(lambda w: jax.lax.psum(loss(w, rows, targets), "x"))(w)
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value)
 def off_of_mean_loss_alone(w, rows, targets):
-    """You gave back the gradient of your own rows. With check_vma=False a pmean of the loss changes nothing of that: its backward pass is a pmean of ones. Reduce the gradients themselves."""
+    """You returned the gradient of your own rows. With check_vma=False a pmean of the loss does not change it, because its backward pass is a pmean of ones. Reduce the gradients themselves."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value)
 def off_divided_twice(w, rows, targets):
-    """You divided twice: pmean has divided by the devices. Who already divided?"""
+    """You divided twice. pmean already divides by the number of devices."""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_traffic)
 def off_gathered(w, rows, targets):
-    """You gathered the rows, so that every device computes everything. The gradients are what has to be added up."""
+    """You gathered the rows, so every device computes everything. Reduce the gradients instead."""
     rows, targets = (jax.lax.all_gather(a, "x", tiled=True) for a in (rows, targets))
     return jax.grad(loss)(w, rows, targets)
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_traffic)
 def off_averaged_twice(w, rows, targets):
-    """You averaged twice. After the first pmean all devices have the same gradient, and the second only sends it again."""
+    """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     return jax.lax.pmean(jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x"), "x")
 
 
 @exercise.misconception(of=grad_vma_on, fails=on_value)
 def on_summed_again(w, rows, targets):
-    """You summed a gradient that was summed: it is N times too large. Look at its type: it does not vary over x."""
+    """You summed a gradient that JAX had already summed: it is N times too large. Look at its type: it does not vary over x."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_vma_on, fails=on_value)
 def on_not_divided(w, rows, targets):
-    """What JAX gives you is the sum of N gradients of means. The mean over all rows is an N-th of it."""
+    """JAX gives you the sum of N gradients of means. The gradient of the mean over all rows is 1/N of it."""
     return jax.grad(loss)(w, rows, targets)
 
 
 @exercise.misconception(of=grad_vma_on, fails=on_value)
 def on_divided_twice(w, rows, targets):
-    """You divided twice: the loss is a mean over all devices, and so is its gradient. Who already divided?"""
+    """You divided twice. The loss is already a mean over all devices, and so is its gradient."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w) / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_vma_on, fails=on_traffic)
 def on_reduced_twice(w, rows, targets):
-    """Your pmean changes nothing: the gradient is the same on all devices, for it was summed. You send it twice."""
+    """Your pmean changes nothing. JAX has already summed the gradient, so it is equal on all devices. You send it twice."""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x"), "x")
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value)
 def both_as_on(w, rows, targets):
-    """That is right with check_vma=True. With False nobody sums: cast w to varying, and reduce yourself."""
+    """That is right with check_vma=True. With False JAX does not sum: cast w to varying, and reduce yourself."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value)
 def both_of_mean_loss(w, rows, targets):
-    """You differentiated the mean loss of all devices. That is right with check_vma=True. With False each device gets the gradient of its own rows: cast w to varying, differentiate the local loss, and reduce yourself."""
+    """You differentiated the mean loss of all devices. That is right with check_vma=True. With False each device gets the gradient of its own rows. Cast w to varying, differentiate the local loss, and reduce yourself."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value)
 def both_as_off(w, rows, targets):
-    """That is right with check_vma=False. With True the gradient of w is summed already: cast w to varying first."""
+    """That is right with check_vma=False. With True JAX has already summed the gradient of w: cast w to varying first."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_in_both, fails=both_traffic)
 def both_averaged_twice(w, rows, targets):
-    """You averaged twice. After the first pmean all devices have the same gradient, and the second only sends it again."""
+    """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     own = jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets)
     return jax.lax.pmean(jax.lax.pcast(jax.lax.pmean(own, "x"), "x", to="varying"), "x")
 
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_in_float32(D, F, X):
-    """You counted 4 bytes. Where w meets the rows it is bfloat16, and there the cast stands. Cast w to varying before the conversion if you want sums in float32."""
+    """You counted 4 bytes. JAX casts w to varying where w meets the rows, and there w is bfloat16. Cast w before the conversion if you want sums in float32."""
     return 2 * (X - 1) / X * 4 * D * F
 
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_gathered(D, F, X):
-    """An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
+    """You counted one phase. An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
     return (X - 1) / X * 2 * D * F
 
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_summed_again(D, F, X):
-    """You counted a psum of your own behind JAX's: that would make the gradient X times too large."""
+    """You counted a psum of your own after JAX's. It would make the gradient X times too large."""
     return 2 * (X - 1) / X * (2 + 4) * D * F
 
 

@@ -1,4 +1,4 @@
-"""What is checked in G4, and what goes wrong."""
+"""Checks and misconceptions of G4."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ call = exercise.call(
 
 @exercise.helper
 def gradient(ws, xs):
-    """The gradient of half the sum of squares after the layers tanh(h @ w), for all rows at once."""
+    """Return the gradient of half the sum of squares after the layers tanh(h @ w), for all rows at once."""
     made = [xs.reshape(-1, xs.shape[-1])]
     for w in ws:
         made.append(np.tanh(made[-1] @ w))
@@ -84,7 +84,7 @@ def _mapped(local, ws, xs, mesh, check_vma):
 
 @exercise.alternative(of=accumulate)
 def unrolled_types(ws, xs, *, mesh):
-    """A Python loop over the micro-batches, its sum unreduced."""
+    """Use a Python loop over the micro-batches, with an unreduced sum."""
     weights = reshard(ws, P(reduced={"dp"}))
     total = jax.grad(loss)(weights, xs[0])
     for x in xs[1:]:
@@ -94,13 +94,13 @@ def unrolled_types(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def mapped_vma_off(ws, xs, *, mesh):
-    """shard_map with check_vma=False: local gradients are added up and summed over dp once."""
+    """Use shard_map with check_vma=False: add up local gradients, then sum over dp once."""
     return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, False)
 
 
 @exercise.alternative(of=accumulate)
 def mapped_unrolled(ws, xs, *, mesh):
-    """The same, with a Python loop."""
+    """Use a Python loop in shard_map with check_vma=False."""
 
     def local(ws, xs):
         return jax.lax.psum(sum(jax.grad(loss)(ws, x) for x in xs), "dp")
@@ -110,7 +110,7 @@ def mapped_unrolled(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def mapped_cast(ws, xs, *, mesh):
-    """shard_map with check_vma=True: the weights are cast to varying before the loop; a fori_loop."""
+    """Use shard_map with check_vma=True and a fori_loop: cast the weights to varying before the loop."""
 
     def local(ws, xs):
         weights = jax.lax.pcast(ws, "dp", to="varying")
@@ -125,7 +125,7 @@ def mapped_cast(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def mapped_cast_of_old(ws, xs, *, mesh):
-    """The older names: jax.experimental.shard_map, check_rep, pvary."""
+    """Use the older names: jax.experimental.shard_map, check_rep, pvary."""
     from jax.experimental.shard_map import shard_map
 
     def local(ws, xs):
@@ -141,7 +141,7 @@ def mapped_cast_of_old(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def summed_layer_by_layer(ws, xs, *, mesh):
-    """An all-reduce for each layer, after the loop: as many bytes in more pieces."""
+    """Use one all-reduce per layer after the loop: equally many bytes in more pieces."""
 
     def local(ws, xs):
         return jnp.stack([jax.lax.psum(layer, "dp") for layer in _of_own_rows(ws, xs)])
@@ -151,7 +151,7 @@ def summed_layer_by_layer(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def checkpointed(ws, xs, *, mesh):
-    """The whole loop is differentiated, and each micro-batch computed again in the backward pass: one cast, one sum."""
+    """Differentiate the whole loop, and compute each micro-batch again in the backward pass: one cast, one sum."""
 
     def total(ws):
         weights = reshard(ws, P(reduced={"dp"}))
@@ -163,7 +163,7 @@ def checkpointed(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic)
 def accumulated_whole(ws, xs, *, mesh):
-    """You took the gradient of whole weights: JAX makes it whole in the backward pass of each layer, in each micro-batch. Say that it may stay unreduced, or cast the weights to varying, before the loop."""
+    """You took the gradient of whole weights. JAX then reduces it in the backward pass of each layer, in each micro-batch. Allow an unreduced gradient or cast the weights to varying, before the loop."""
 
     def add(total, x):
         return (total + jax.grad(loss)(ws, x), None)
@@ -173,7 +173,7 @@ def accumulated_whole(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic)
 def accumulated_constrained(ws, xs, *, mesh):
-    """You asked for a whole gradient inside the loop: the same numbers, M times the bytes. The sum itself may stay unreduced until the loop is done."""
+    """You asked for a whole gradient inside the loop: the values are right, but it sends M times the bytes. Keep the sum unreduced until the loop ends."""
     weights = reshard(ws, P(reduced={"dp"}))
 
     def add(total, x):
@@ -184,7 +184,7 @@ def accumulated_constrained(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic)
 def accumulated_cast_in_the_loop(ws, xs, *, mesh):
-    """Your cast to varying stands inside what is differentiated, in the loop, so its all-reduce does, too. Cast once, before the loop."""
+    """You cast to varying inside the differentiated function, in the loop, so its all-reduce runs in the loop too. Cast once, before the loop."""
 
     def local(ws, xs):
         def of(ws, x):
@@ -200,7 +200,7 @@ def accumulated_cast_in_the_loop(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic)
 def accumulated_psum_in_the_loop(ws, xs, *, mesh):
-    """You all-reduce each micro-batch's gradient. Add locally, send once."""
+    """You all-reduce each micro-batch's gradient. Add locally and all-reduce once."""
 
     def local(ws, xs):
         def add(total, x):
@@ -213,7 +213,7 @@ def accumulated_psum_in_the_loop(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_sum_fed_back(ws, xs, *, mesh):
-    """You all-reduced the running sum: what earlier micro-batches added was summed over the devices before, and is now summed again. Never feed a sum back."""
+    """You all-reduced the running sum. It already contains earlier sums over the devices, and you sum these again. All-reduce once, after the loop."""
 
     def local(ws, xs):
         def add(total, x):
@@ -226,7 +226,7 @@ def accumulated_sum_fed_back(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_first_only(ws, xs, *, mesh):
-    """You all-reduced the first micro-batch's gradient, and the others stayed on their devices. The sum goes over the devices when the last one is in it."""
+    """You all-reduced the first micro-batch's gradient only. The others stayed on their devices. All-reduce the sum after the last micro-batch."""
 
     def local(ws, xs):
         first = jax.lax.psum(jax.grad(loss)(ws, xs[0]), "dp")
@@ -237,32 +237,32 @@ def accumulated_first_only(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_last_only(ws, xs, *, mesh):
-    """You returned the gradient of the last micro-batch: each one is to be added to those before."""
+    """You returned the gradient of the last micro-batch. Add each gradient to the earlier ones."""
     weights = reshard(ws, P(reduced={"dp"}))
     return reshard(jax.grad(loss)(weights, xs[-1]), P())
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_never_summed(ws, xs, *, mesh):
-    """Each device returned the gradient of its own rows: nothing added them up. With check_vma=False JAX does not warn you."""
+    """Each device returned the gradient of its own rows. Your program never adds them up. With check_vma=False JAX does not warn you."""
     return _mapped(_of_own_rows, ws, xs, mesh, False)
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_summed_twice(ws, xs, *, mesh):
-    """With check_vma=True the gradient of weights that are not varying is summed over the devices when grad returns. Your psum adds N copies of it."""
+    """With check_vma=True grad sums the gradient of weights that do not vary over the devices. Your psum adds N copies of it."""
     return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, True)
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_mean(ws, xs, *, mesh):
-    """You took the mean over the devices. The loss is a sum over rows, so its gradient is a sum, too."""
+    """You took the mean over the devices. The loss is a sum over rows, so its gradient is a sum too."""
     return _mapped(lambda ws, xs: jax.lax.pmean(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, False)
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_in_bfloat16(ws, xs, *, mesh):
-    """You sent the gradient in bfloat16: half the bytes, and 8 bits of each number. It is to be float32."""
+    """You sent the gradient in bfloat16. That halves the bytes but keeps only 8 bits of each number. Send float32."""
 
     def sent(ws, xs):
         return jax.lax.psum(_of_own_rows(ws, xs).astype(jnp.bfloat16), "dp")
@@ -272,14 +272,14 @@ def accumulated_in_bfloat16(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_spec)
 def accumulated_scattered(ws, xs, *, mesh):
-    """You left the gradient cut over dp, as ZeRO does. Here every device is to hold all of it."""
+    """You left the gradient cut over dp, as ZeRO does. Here every device must hold all of it."""
     total = accumulate(ws, xs, mesh=mesh)
     return reshard(total, P() if ws.shape[1] % mesh.shape["dp"] else P(None, "dp"))
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_memory)
 def accumulated_by_differentiating(ws, xs, *, mesh):
-    """You differentiated the loop: JAX keeps what every micro-batch made until the backward pass. Take the gradient of one micro-batch inside the loop, or put jax.checkpoint around it."""
+    """You differentiated the loop. JAX keeps every micro-batch's activations until the backward pass. Take the gradient of one micro-batch inside the loop, or put jax.checkpoint around it."""
 
     def total(ws):
         weights = reshard(ws, P(reduced={"dp"}))
@@ -290,7 +290,7 @@ def accumulated_by_differentiating(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_memory)
 def accumulated_all_at_once(ws, xs, *, mesh):
-    """You sent all rows through the layers at once: that holds the activations of M micro-batches. One at a time is the point."""
+    """You sent all rows through the layers at once. That holds the activations of M micro-batches. Process one micro-batch at a time."""
 
     def local(ws, xs):
         return jax.lax.psum(jax.grad(loss)(ws, xs.reshape(-1, xs.shape[-1])), "dp")
@@ -300,19 +300,19 @@ def accumulated_all_at_once(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulated_saving)
 def saving_counts_all(chip, G, X, M):
-    """You counted M. One all-reduce is left, so M - 1 are saved."""
+    """You counted M. One all-reduce remains, so you save M - 1."""
     return M * all_reduce_time(4 * G * 1e6, X, chip)
 
 
 @exercise.misconception(of=accumulated_saving)
 def saving_is_what_is_left(chip, G, X, M):
-    """That is the all-reduce which is left. Asked is what is saved: M - 1 of them."""
+    """That is the all-reduce that remains. The question asks for the saving: M - 1 of them."""
     return all_reduce_time(4 * G * 1e6, X, chip)
 
 
 @exercise.misconception(of=accumulated_saving)
 def saving_of_gathers(chip, G, X, M):
-    """An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    """You counted one phase. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
     return (M - 1) * all_gather_time(4 * G * 1e6, X, chip)
 
 
@@ -324,19 +324,19 @@ def saving_one_way(chip, G, X, M):
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_beside_arithmetic(chip, percent, X, width):
-    """You took the share of the arithmetic. The step has the all-reduce in it, too."""
+    """You took the share of the arithmetic. The step also includes the all-reduce."""
     return accumulated_tokens.fn(chip, percent, X, width) / (1 - percent / 100)
 
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_forward_only(chip, percent, X, width):
-    """You counted 2 FLOPs per parameter and token, which is the forward pass. With the backward pass it is 6."""
+    """You counted 2 FLOPs per parameter and token, the forward pass alone. With the backward pass it is 6."""
     return 3 * accumulated_tokens.fn(chip, percent, X, width)
 
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_reduced_once(chip, percent, X, width):
-    """An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    """You counted one phase. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
     return accumulated_tokens.fn(chip, percent, X, width) / 2
 
 

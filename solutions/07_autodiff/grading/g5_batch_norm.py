@@ -1,4 +1,4 @@
-"""What is checked in G5, other right ways, and what goes wrong."""
+"""Checks, alternatives and misconceptions of G5."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ HIDDEN = {"B": 84, "D": 7}
 
 @exercise.helper
 def drifting(rng, shape):
-    """Rows whose mean goes from -2 to 2 in the course of the batch, columns of different widths."""
+    """Return rows whose mean goes from -2 to 2 over the batch, with columns of different widths."""
     return np.linspace(-2, 2, shape[0])[:, None] + rng.uniform(0.5, 2, shape[1]) * rng.standard_normal(shape)
 
 
@@ -71,7 +71,7 @@ def _mapped(local, x, mesh, check_vma=True):
 
 @exercise.alternative(of=batch_norm)
 def normed_unchecked(x, *, mesh):
-    """check_vma=False: psum is its own transpose, which is right here, for each device uses the sums for its own rows."""
+    """Use check_vma=False. psum is its own transpose, which is right here, because each device uses the sums for its own rows."""
 
     def local(x):
         count = x.shape[0] * jax.lax.axis_size("dp")
@@ -83,7 +83,7 @@ def normed_unchecked(x, *, mesh):
 
 @exercise.alternative(of=batch_norm)
 def normed_by_two(x, *, mesh):
-    """Two all-reduces that know nothing of one another: a pmean of a tuple."""
+    """Use two independent all-reduces: a pmean of a tuple."""
 
     def local(x):
         mean, square = jax.lax.pmean((x.mean(0), (x**2).mean(0)), "dp")
@@ -94,7 +94,7 @@ def normed_by_two(x, *, mesh):
 
 @exercise.alternative(of=batch_norm)
 def normed_of_deviations(x, *, mesh):
-    """Each device's squared deviations from its own mean, and what that mean adds."""
+    """Use each device's squared deviations from its own mean, and add the part of that mean."""
 
     def local(x):
         own = x.mean(0)
@@ -107,7 +107,7 @@ def normed_of_deviations(x, *, mesh):
 
 @exercise.alternative(of=batch_norm)
 def normed_by_rule(x, *, mesh):
-    """A backward pass of one's own: one all-reduce of two sums."""
+    """Use a custom backward pass: one all-reduce of two sums."""
 
     def stats(a, b):
         return jax.lax.pmean(jnp.stack([a.mean(0), b.mean(0)]), "dp")
@@ -130,13 +130,13 @@ def normed_by_rule(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_value)
 def normed_locally(x, *, mesh):
-    """Each device normed its own rows by their own mean and variance. They are to be those of the batch."""
+    """Each device normed its own rows by their own mean and variance. Use the mean and variance of the whole batch."""
     return _mapped(lambda x: (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), x, mesh)
 
 
 @exercise.misconception(of=batch_norm, fails=normed_value)
 def normed_by_mean_of_variances(x, *, mesh):
-    """You took the mean of the devices' variances. It leaves out how far their means lie apart: add up squares, and take the mean's square off at the end."""
+    """You took the mean of the devices' variances. It leaves out the differences between their means. Add up the squares, and subtract the square of the mean at the end."""
 
     def local(x):
         mean, variance = jax.lax.pmean(jnp.stack([x.mean(0), x.var(0)]), "dp")
@@ -147,7 +147,7 @@ def normed_by_mean_of_variances(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_value)
 def normed_by_local_count(x, *, mesh):
-    """You divided sums over all rows by the number of a device's own rows."""
+    """You divided sums over all rows by the number of a device's own rows. Divide by the number of all rows."""
 
     def local(x):
         mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), "dp") / x.shape[0]
@@ -158,7 +158,7 @@ def normed_by_local_count(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_value)
 def normed_unbiased(x, *, mesh):
-    """You divided by one row less. The variance is the mean of squared deviations, over all rows."""
+    """You divided by one row less. The variance is the mean of the squared deviations over all rows."""
     rows = x.shape[0]
 
     def local(x):
@@ -170,7 +170,7 @@ def normed_unbiased(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_value)
 def normed_with_eps_outside(x, *, mesh):
-    """EPS belongs under the root: sqrt(variance + EPS)."""
+    """You added EPS outside the root. Use sqrt(variance + EPS)."""
     rows = x.shape[0]
 
     def local(x):
@@ -182,7 +182,7 @@ def normed_with_eps_outside(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_value)
 def normed_without_the_mean(x, *, mesh):
-    """You took the mean of squares for the variance: the square of the mean has to come off."""
+    """You took the mean of squares as the variance. Subtract the square of the mean."""
     rows = x.shape[0]
 
     def local(x):
@@ -194,7 +194,7 @@ def normed_without_the_mean(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_gradient)
 def normed_by_constants(x, *, mesh):
-    """You stopped the gradient at mean and variance. Every row moves both, and through them every other row."""
+    """You stopped the gradient at mean and variance. Every row changes both, and through them every other row."""
     rows = x.shape[0]
 
     def local(x):
@@ -207,7 +207,7 @@ def normed_by_constants(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_gradient)
 def normed_with_local_gradient(x, *, mesh):
-    """Your gradient goes through mean and variance on its own device only: their cotangents have to be added up over dp, as the sums were."""
+    """Your gradient goes through mean and variance on its own device only. Add up their cotangents over dp, as you added the sums."""
     rows = x.shape[0]
 
     def local(x):
@@ -220,7 +220,7 @@ def normed_with_local_gradient(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_back_traffic)
 def normed_by_the_paper(x, *, mesh):
-    """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two are enough: of dy, and of dy times the result."""
+    """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two sums are enough: of dy, and of dy times the result."""
     rows = x.shape[0]
 
     def forward(x):
@@ -242,7 +242,7 @@ def normed_by_the_paper(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_traffic)
 def normed_in_two_passes(x, *, mesh):
-    """Your second all-reduce waits for the first: the deviations need the mean. Sums of x and of x**2 need nothing of one another, and can go together."""
+    """Your second all-reduce waits for the first, because the deviations need the mean. The sums of x and of x**2 are independent: send them together."""
 
     def local(x):
         mean = jax.lax.pmean(x.mean(0), "dp")
@@ -264,7 +264,7 @@ def normed_gathered(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_traffic)
 def normed_by_compiler(x, *, mesh):
-    """You left the sums to the compiler, which makes one after the other. Write them with jax.shard_map."""
+    """You left the sums to the compiler, and it computes one after the other. Write them with jax.shard_map."""
     return jax.lax.with_sharding_constraint(
         (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), jax.NamedSharding(mesh, P("dp"))
     )
@@ -272,25 +272,25 @@ def normed_by_compiler(x, *, mesh):
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_forwards(L, X, D):
-    """You counted the forward pass. Backwards one more has to be waited for in each layer, too."""
+    """You counted the forward pass only. In the backward pass each layer also waits for one more."""
     return L * 2 * latency(X)
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_in_all(L, X, D):
-    """That is what all four take. Asked is how much longer: two of them would be needed anyway."""
+    """That is the time of all four. The question asks for the extra time: the layers need two of them anyway."""
     return L * 4 * 2 * latency(X)
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_one_way(L, X, D):
-    """You sent everything one way round. On a ring both ways are used: X/2 hops reach everybody."""
+    """You sent everything one way round. A ring uses both directions: X/2 hops reach every device."""
     return L * 2 * 2 * latency(X, "one_way_ring")
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_by_bytes(L, X, D):
-    """You counted bytes. There are as many either way, and they take far less time than the hops."""
+    """You counted bytes. Both versions send equally many, and the bytes take far less time than the hops."""
     return L * 2 * all_reduce_time(4 * D, X, "v5p")
 
 
