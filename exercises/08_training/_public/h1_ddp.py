@@ -130,7 +130,7 @@ def small(rng, shape):
 
 @exercise.helper
 def unequally_many(rng, shape, mesh):
-    """Real rows: on each device another number of them, on one none."""
+    """Real rows: a different number on each device, and none on one."""
     n = mesh["dp"]
     rows = shape[0] // n
     counts = rng.permutation(rows + 1)[:n]

@@ -165,7 +165,7 @@ def in_order(tensors):
 
 @exercise.helper
 def problem_of_order(tensors, found):
-    """What is wrong with the names in these buckets, or nothing."""
+    """Return the problem with the names in these buckets, or nothing."""
     ready = list(in_order(tensors))
     if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) and b for b in found):
         return "this is no list of lists of names"
@@ -178,7 +178,7 @@ def problem_of_order(tensors, found):
 
 @exercise.helper
 def problem_of_size(tensors, cap, found, least):
-    """What is wrong with the sizes of these buckets, or nothing."""
+    """Return the problem with the sizes of these buckets, or nothing."""
     size = in_order(tensors)
     for bucket in found:
         held = sum(size[name] for name in bucket)

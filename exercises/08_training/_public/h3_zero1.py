@@ -133,7 +133,7 @@ def zeros(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """What the outputs should be: in some steps far off, so that the gradient is clipped, in others not."""
+    """Target outputs: far off in some steps, so that the gradient is clipped, and near in others."""
     return rng.choice([0.2, 5]) * rng.standard_normal(shape)
 
 
