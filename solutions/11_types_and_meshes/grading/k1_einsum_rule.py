@@ -1,4 +1,4 @@
-"""What is checked in K1, and what goes wrong."""
+"""K1: checks, misconceptions and alternatives."""
 
 import contextlib
 import itertools

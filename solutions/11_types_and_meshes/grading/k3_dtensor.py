@@ -1,4 +1,4 @@
-"""What is checked in K3, and what goes wrong."""
+"""K3: checks, misconceptions and alternatives."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What is checked in K5, and what goes wrong."""
+"""K5: checks, misconceptions and alternatives."""
 
 from jax.sharding import PartitionSpec as P
 

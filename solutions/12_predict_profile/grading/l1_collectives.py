@@ -1,4 +1,4 @@
-"""What is asked and checked in L1, and what goes wrong. The texts beside this file are made by `docs/make_hlo.py`."""
+"""L1: checks, misconceptions and alternatives."""
 
 import re
 from itertools import product

@@ -1,4 +1,4 @@
-"""What is asked and checked in L2, and what goes wrong. Clocks are made up: nothing here depends on a machine's speed."""
+"""L2: checks, misconceptions and alternatives."""
 
 from collections import defaultdict
 from statistics import linear_regression, mean, median

@@ -1,4 +1,4 @@
-"""What is asked and checked in L3, and what goes wrong. The texts in `hlo/` are made by `docs/make_hlo.py`."""
+"""L3: checks, misconceptions and alternatives."""
 
 import re
 from itertools import permutations
