@@ -170,7 +170,7 @@ def tried(rng, fn, shapes, placements, devices):
 
 @exercise.helper
 def by_einsum(equation, placements, devices=3):
-    """What comes of an einsum of parts, tried out."""
+    """The result of an einsum of parts, by trial."""
     lists = equation.partition("->")[0].split(",")
     sizes = {letter: devices * (2 + i % 3) for i, letter in enumerate(sorted({*"".join(lists)}))}
     shapes = [[sizes[letter] for letter in letters] for letters in lists]
@@ -179,7 +179,7 @@ def by_einsum(equation, placements, devices=3):
 
 @exercise.helper
 def by_element(op, placements, devices=3):
-    """What comes of an elementwise function of parts, tried out."""
+    """The result of an elementwise function of parts, by trial."""
     ops = {"triple": lambda x: 3 * x, "add": np.add, "relu": lambda x: np.maximum(x, 0), "add_one": lambda x: x + 1}
     shapes = [[2 * devices, devices, 4 * devices]] * len(placements)
     return tried(np.random.default_rng(7), ops[op], shapes, placements, devices)

@@ -275,7 +275,7 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """What is due: in some steps far off, so that the gradient is clipped, in others not."""
+    """Target outputs: far off in some steps, so that the gradient is clipped, and near in others."""
     return rng.choice([0.3, 9]) * rng.standard_normal(shape)
 
 

@@ -400,7 +400,7 @@ def sums_called_hidden(act, weight, hops):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def hops_thought_useless(act, weight, hops):
-    """You answered that nothing can overlap hops of A or C. Each hop depends on only a part of the matmul, so the rest of the matmul can run beside it."""
+    """You answered that nothing can overlap hops of A or C. Each hop needs, or feeds, only a part of the matmul, so the rest of the matmul can run beside it."""
     return hides_behind(act, weight, False)
 
 

@@ -1,4 +1,4 @@
-"""What is checked in I1, and what goes wrong."""
+"""I1: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -93,7 +93,7 @@ def _pipeline(
 
 @exercise.misconception(fails=forward_value)
 def outputs_from_tick_0(ws, x):
-    """You keep outputs from tick 0 on. Until tick P - 1 the last device has only junk: its tick t is micro-batch t - (P - 1)."""
+    """You keep outputs from tick 0 on. Until tick P - 1 the last device has only junk. Its tick t is micro-batch t - (P - 1)."""
 
     def slot(tick, n, m):
         return jnp.minimum(tick, m - 1)
@@ -115,7 +115,7 @@ def outputs_from_tick_0_after_ones(ws, x):
 
 @exercise.misconception(fails=forward_value)
 def stopped_after_m_ticks(ws, x):
-    """You stop after M ticks, when the first device is done. The last micro-batch is still on its way: M + P - 1."""
+    """You stop after M ticks, when the first device is done. The last micro-batch still has to pass the other devices: run M + P - 1 ticks."""
     return _pipeline(ws, x, ticks=lambda n, m: m)
 
 
@@ -132,7 +132,7 @@ def stopped_after_m_ticks_without_junk(ws, x):
 
 @exercise.misconception(fails=forward_value)
 def bubble_leaks_by_a_product(ws, x):
-    """You mask junk by a product: what a device computes from zeros is NaN here, and 0 · NaN is NaN. Choose with jnp.where, which keeps what it does not choose out, or fill the bubble with ones."""
+    """You mask junk by a multiplication. Here a device computes NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or fill the bubble with ones."""
 
     def keep(tick, n, m, made, old):
         useful = (tick >= n - 1).astype(made.dtype)
@@ -156,7 +156,7 @@ def all_work_at_once(ws, x):
 
 @exercise.misconception(fails=forward_value)
 def first_eats_the_last(ws, x):
-    """Your first device takes what the last one made. It takes a new micro-batch in each tick, whatever comes round the ring."""
+    """Your first device takes the output of the last one. Give it a new micro-batch in each tick, and ignore the array that arrives over the ring."""
 
     def takes(tick, me, n, x, held):
         return jnp.where((me == 0) & (tick == 0), x[0], held)
@@ -166,20 +166,19 @@ def first_eats_the_last(ws, x):
 
 @exercise.misconception(fails=forward_value)
 def everybody_returns(ws, x):
-    """Every device returns what it made. Only that of the last is the output: the others return zeros."""
+    """Every device returns its own output. Only the last device has the result: return zeros on the others."""
     return _pipeline(ws, x, returned=lambda out, me, n: out)
 
 
 @exercise.misconception(fails=forward_gradients)
 def zeros_in_the_bubble(ws, x):
-    """Your bubble begins with zeros, and stage divides by their length. Nobody sees that NaN until the gradient: 0 · NaN. Give idle devices
-    something that has a length, or choose with jnp.where before stage."""
+    """Your bubble begins with zeros, and stage divides by their length. This NaN shows only in the gradient, as 0 · NaN. Give idle devices an array with a length above 0, or choose with jnp.where before stage."""
     return _pipeline(ws, x, begin=lambda x: jnp.zeros_like(x[0]))
 
 
 @exercise.misconception(fails=forward_permutes)
 def forward_by_sum(ws, x):
-    """You hand on by a sum over all devices, in which each but one puts zeros. Only the neighbour needs it: ppermute."""
+    """You hand on by a sum over all devices, in which all but one put zeros. Only the neighbour needs the array: use ppermute."""
 
     def hand_on(made, n):
         me = jax.lax.axis_index("pp")
@@ -190,7 +189,7 @@ def forward_by_sum(ws, x):
 
 @exercise.misconception(fails=forward_bubble)
 def forward_tick_too_many(ws, x):
-    """Your pipeline runs a tick longer than it must: the last micro-batch leaves the last device in tick M + P - 2, counted from 0."""
+    """Your pipeline runs a tick too long. The last micro-batch leaves the last device in tick M + P - 2, counted from 0."""
     return _pipeline(
         ws, x, ticks=lambda n, m: m + n, keep=lambda tick, n, m, made, old: jnp.where(tick < m + n - 1, made, old)
     )
@@ -198,7 +197,7 @@ def forward_tick_too_many(ws, x):
 
 @exercise.misconception(fails=forward_bubble)
 def batch_in_one_piece(ws, x):
-    """You send the whole batch from device to device: in each tick one of them does something useful. Cut it into micro-batches."""
+    """You send the whole batch from device to device, so only one device does useful work in each tick. Cut the batch into micro-batches."""
     n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
     a = x
     for s in range(n):
@@ -210,7 +209,7 @@ def batch_in_one_piece(ws, x):
 
 @exercise.misconception(fails=forward_bubble)
 def one_micro_batch_at_a_time(ws, x):
-    """You send a micro-batch through all devices before the next begins: P · M ticks. While it travels, others can."""
+    """You send a micro-batch through all devices before the next begins, which takes P · M ticks. Start the next micro-batch one tick later."""
 
     def takes(tick, me, n, x, held):
         return jnp.where(me == 0, x[tick // n], held)
@@ -268,13 +267,13 @@ def time_without_filling(chip, P, M, T, D):
 
 @exercise.misconception(of=pipeline_time)
 def time_without_hops(chip, P, M, T, D):
-    """You left out the hops, or hid them under products. Here a hop waits for the product, and the next product for the hop."""
+    """You left out the hops, or overlapped them with matmuls. Here a hop waits for the matmul, and the next matmul waits for the hop."""
     return (M + P - 1) * matmul_time(4 * T * D**2, chip)
 
 
 @exercise.misconception(of=pipeline_time)
 def time_of_one_hop_more(chip, P, M, T, D):
-    """You counted a hop after the last tick. The last output stays where it is made: there is one hop fewer than ticks."""
+    """You counted a hop after the last tick. The last output stays where it is, so there is one hop fewer than ticks."""
     return (M + P - 1) * (matmul_time(4 * T * D**2, chip) + 2 * T * D / CHIPS[chip].ici)
 
 
@@ -286,25 +285,25 @@ def time_of_one_tick_more(chip, P, M, T, D):
 
 @exercise.misconception(of=pipeline_time)
 def time_one_at_a_time(chip, P, M, T, D):
-    """You sent one micro-batch after the other through all devices. They follow one another, a tick apart."""
+    """You sent one micro-batch after the other through all devices. Each one starts a tick after the one before it."""
     return M * P * matmul_time(4 * T * D**2, chip) + (M * P - 1) * 2 * T * D / CHIPS[chip].ici
 
 
 @exercise.misconception(of=bubble_flops)
 def bubble_of_one(P, M, T, D):
-    """That is one device. Each of the P has a bubble of P - 1 ticks."""
+    """You counted one device. Each of the P devices has a bubble of P - 1 ticks."""
     return (P - 1) * 3 * 2 * T * D**2
 
 
 @exercise.misconception(of=bubble_flops)
 def bubble_and_work(P, M, T, D):
-    """That is all they spend. M of the M + P - 1 ticks are useful."""
+    """You counted all FLOPs of the devices. M of the M + P - 1 ticks are useful."""
     return P * (M + P - 1) * 3 * 2 * T * D**2
 
 
 @exercise.misconception(of=bubble_flops)
 def bubble_at_the_start(P, M, T, D):
-    """You counted idle devices while the pipeline fills. While it drains there are as many again."""
+    """You counted devices that are idle while the pipeline fills. As many are idle while it drains."""
     return P * (P - 1) / 2 * 3 * 2 * T * D**2
 
 

@@ -1,4 +1,4 @@
-"""What is checked in I2, and what goes wrong."""
+"""I2: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -146,13 +146,13 @@ def _stepped(ws, x, y, rate, **other):
 
 @exercise.misconception(fails=step_weights)
 def only_the_last_learned(ws, x, y, *, rate):
-    """You overwrote the gradient in every tick, so that only the last micro-batch learned. Add to it."""
+    """You overwrote the gradient in every tick, so only the last micro-batch counts. Add to the gradient instead."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: jnp.where(useful, dws, grads))
 
 
 @exercise.misconception(fails=step_weights)
 def step_adds_junk(ws, x, y, *, rate):
-    """You add up what comes of junk, too. Add a gradient only in ticks in which the device has a micro-batch, with jnp.where."""
+    """You add gradients that come from junk. Add a gradient only in ticks in which the device has a micro-batch. Choose with jnp.where."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: grads + dws)
 
 
@@ -165,13 +165,13 @@ def step_adds_other_junk(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_weights)
 def divided_twice(ws, x, y, *, rate):
-    """You divided by M twice: the mean over y.size has all micro-batches in it."""
+    """You divided by M twice. The mean over y.size already covers all micro-batches."""
     return _stepped(ws, x, y, rate, per=lambda y: y.size * y.shape[0])
 
 
 @exercise.misconception(fails=step_weights)
 def divided_at_every_add(ws, x, y, *, rate):
-    """You divide the running sum by M in every tick, what was added early again and again. Divide once."""
+    """You divide the running sum by M in every tick, so early gradients are divided again and again. Divide once."""
     per, m = x[0].size, x.shape[0]
 
     def add(useful, slot, grads, dws):
@@ -182,31 +182,31 @@ def divided_at_every_add(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_weights)
 def scaled_for_the_log(ws, x, y, *, rate):
-    """Your loss is the mean over the batch, your gradient that of the sum over micro-batches: divide by M before going back."""
+    """Your loss is the mean over the batch, but your gradient is that of the sum over micro-batches. Divide by M before the backward pass."""
     return _stepped(ws, x, y, rate, per=lambda y: y[0].size)
 
 
 @exercise.misconception(fails=step_weights)
 def last_device_backwards(ws, x, y, *, rate):
-    """Your last device goes back from the last micro-batch on, the others from the first: a gradient meets the input of another."""
+    """Your last device runs the backward pass from the last micro-batch on, and the others from the first, so a gradient meets the wrong input. Use one order on all devices."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: jnp.where(me == n - 1, m - 1 - slot, slot))
 
 
 @exercise.misconception(fails=step_weights)
 def back_as_there(ws, x, y, *, rate):
-    """On the way back you count as on the way there, t - s. It begins at the last device: t - (P - 1 - s)."""
+    """You count the backward pass like the forward pass, t - s. The backward pass begins at the last device: t - (P - 1 - s)."""
     return _stepped(ws, x, y, rate, back_at=lambda tick, me, n: tick - me)
 
 
 @exercise.misconception(fails=step_loss)
 def last_input_only(ws, x, y, *, rate):
-    """You go back through every micro-batch with the input that came last. Each needs its own: keep M of them."""
+    """You run the backward pass of every micro-batch with the input that came last. Each needs its own input: keep M of them."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: slot * 0 + m - 1)
 
 
 @exercise.misconception(fails=step_loss)
 def learned_on_the_way(ws, x, y, *, rate):
-    """You change the weights after each micro-batch, so that the next goes back through other weights than it came by."""
+    """You change the weights after each micro-batch, so the backward pass of the next one uses different weights than its forward pass. Change the weights once, at the end."""
 
     def update(useful, ws, dws):
         return ws - jnp.where(useful, rate * dws, 0)
@@ -217,7 +217,7 @@ def learned_on_the_way(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_loss)
 def masked_by_a_product(ws, x, y, *, rate):
-    """What idle devices compute from zeros is NaN here, and 0 · NaN is NaN. Choose with jnp.where, or give them something harmless."""
+    """Here idle devices compute NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or give them harmless inputs."""
 
     def keep(useful, a, old):
         return useful * a + (1 - useful) * old
@@ -227,7 +227,7 @@ def masked_by_a_product(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_budget)
 def handed_on_by_sum(ws, x, y, *, rate):
-    """You hand on by a sum over all devices, in which each but one puts zeros. Only the neighbour needs it: ppermute."""
+    """You hand on by a sum over all devices, in which all but one put zeros. Only the neighbour needs the array: use ppermute."""
 
     def hand_on(a, step):
         n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -238,7 +238,7 @@ def handed_on_by_sum(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_budget)
 def a_tick_too_many(ws, x, y, *, rate):
-    """Your way back takes a tick more than M + P - 1."""
+    """Your backward pass takes a tick more than M + P - 1."""
     return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
 
 
@@ -260,7 +260,7 @@ def back_twice_in_a_tick(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_memory)
 def gradients_of_every_micro_batch(ws, x, y, *, rate):
-    """You keep more than one stash of the stage's inputs and one sum of gradients: a gradient of the weights for every micro-batch, or what is inside the layers. Add each gradient to one running sum, and let jax.vjp compute what is inside again."""
+    """You keep more than one stash of the stage's inputs and one sum of gradients. Either you keep a gradient of the weights for every micro-batch, or you keep activations inside the layers. Add each gradient to one running sum, and let jax.vjp compute the activations again."""
 
     def begin(ws):
         return jnp.zeros((x.shape[0], *ws.shape))
@@ -274,7 +274,7 @@ def gradients_of_every_micro_batch(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_memory)
 def left_to_jax(ws, x, y, *, rate):
-    """You let JAX differentiate the whole pipeline. It keeps what is inside every layer in every tick: keep inputs, compute again."""
+    """You let JAX differentiate the whole pipeline. JAX keeps the activations inside every layer in every tick. Keep only inputs, and compute the rest again."""
 
     def loss_of(ws):
         n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -330,49 +330,49 @@ def unrolled(ws, x, y, *, rate):
 
 @exercise.misconception(of=gpipe_stash)
 def stash_of_stages(M, P, L, T, D):
-    """You counted P micro-batches. All M have gone there before the first comes back."""
+    """You counted P micro-batches. All M finish the forward pass before the first starts its backward pass."""
     return P * 2 * T * D
 
 
 @exercise.misconception(of=gpipe_stash)
 def stash_of_layers(M, P, L, T, D):
-    """You kept the input of every layer. What is inside a stage is computed again."""
+    """You kept the input of every layer. The backward pass computes the activations inside a stage again."""
     return M * L * 2 * T * D
 
 
 @exercise.misconception(of=gpipe_stash)
 def stash_of_all_devices(M, P, L, T, D):
-    """You counted the stashes of all devices. Asked is that of one."""
+    """You counted the stashes of all devices. The question is about one device."""
     return P * M * 2 * T * D
 
 
 @exercise.misconception(of=gpipe_stash)
 def stash_of_ticks(M, P, L, T, D):
-    """You kept what entered in every tick. In P - 1 of them it was junk."""
+    """You kept the input of every tick. In P - 1 ticks the input is junk."""
     return (M + P - 1) * 2 * T * D
 
 
 @exercise.misconception(of=gpipe_step_time)
 def step_without_again(chip, M, P, T, D):
-    """On the way back each product of the way there costs three: one again, and two for the gradients. You left out the first."""
+    """You left out the recomputation. In the backward pass, each matmul of the forward pass costs three: one to compute it again, and two for the gradients."""
     return (M + P - 1) * 3 * matmul_time(3 * 2 * T * D**2, chip)
 
 
 @exercise.misconception(of=gpipe_step_time)
 def step_without_bubbles(chip, M, P, T, D):
-    """You counted M ticks each way. The last micro-batch has P - 1 more to go."""
+    """You counted M ticks in each pass. The last micro-batch has P - 1 more devices to pass."""
     return M * 4 * matmul_time(3 * 2 * T * D**2, chip)
 
 
 @exercise.misconception(of=gpipe_step_time)
 def step_one_way(chip, M, P, T, D):
-    """That is the way there. The way back costs three times as much."""
+    """You counted the forward pass alone. The backward pass costs three times as much."""
     return (M + P - 1) * matmul_time(3 * 2 * T * D**2, chip)
 
 
 @exercise.misconception(of=gpipe_step_time)
 def step_back_as_there(chip, M, P, T, D):
-    """You let the way back take as long as the way there. It has three times the products."""
+    """You let the backward pass take as long as the forward pass. It has three times as many matmuls."""
     return (M + P - 1) * 2 * matmul_time(3 * 2 * T * D**2, chip)
 
 

@@ -1,4 +1,4 @@
-"""What is checked in I3, and what goes wrong."""
+"""I3: checks, misconceptions and alternatives."""
 
 from jax.sharding import PartitionSpec
 
@@ -148,32 +148,32 @@ def lists(P, M, ahead):
 
 @exercise.misconception(fails=schedule_in_flight)
 def schedule_of_gpipe(P, M):
-    """That is GPipe: all go there before one comes back, and device 0 keeps M. Start back as soon as you can."""
+    """Your schedule is GPipe's: all forwards end before the first backward, and device 0 keeps M inputs. Start each backward as soon as you can."""
     there = [[""] * s + [f"F{i}" for i in range(M)] + [""] * (P - 1 - s) for s in range(P)]
     return [there[s] + [""] * (P - 1 - s) + [f"B{i}" for i in range(M)] + [""] * s for s in range(P)]
 
 
 @exercise.misconception(fails=schedule_complete)
 def schedule_never_clamped(P, M):
-    """You let P - s forwards go ahead even where M is smaller: there are no more than min(P - s, M)."""
+    """You schedule P - s forwards first, even if M is smaller. Schedule min(P - s, M)."""
     return run(lists(P, M, lambda s: P - s), P)
 
 
 @exercise.misconception(fails=schedule_in_flight)
 def schedule_one_more(P, M):
-    """One forward too many goes ahead. On device s the first backward comes after P - s forwards; the last device has one."""
+    """You schedule one forward too many before the first backward. On device s the first backward comes after P - s forwards. On the last device that is one."""
     return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
 
 
 @exercise.misconception(fails=schedule_makespan)
 def schedule_one_less(P, M):
-    """You let P - 1 - s forwards go ahead, the one that follows at once not counted. Too few: devices wait for work that they could have."""
+    """You schedule P - 1 - s forwards first and leave out the one that follows at once. That is too few: devices wait although they could work."""
     return run(lists(P, M, lambda s: min(max(P - 1 - s, 1), M)), P)
 
 
 @exercise.misconception(fails=schedule_order)
 def schedule_same_tick(P, M):
-    """You use what is made in the same tick. It arrives in the next."""
+    """You use a result in the tick that makes it. It arrives in the next tick."""
     return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
 
 
@@ -190,7 +190,7 @@ def schedule_two_in_a_cell(P, M):
 
 @exercise.misconception(fails=schedule_makespan)
 def schedule_one_at_a_time(P, M):
-    """You send a micro-batch all the way there and back before the next begins. While it travels, others can."""
+    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next one while the first is on other devices."""
     span = 2 * P
 
     def row(s):
@@ -201,13 +201,13 @@ def schedule_one_at_a_time(P, M):
 
 @exercise.misconception(fails=schedule_makespan)
 def schedule_idle_at_the_end(P, M):
-    """Your grid goes on when all is done. Each cell is a tick: end the rows when the last backward is done."""
+    """Your grid continues after all work is done. Each cell is a tick: end the rows with the last backward."""
     return [[*row, "", ""] for row in schedule_1f1b(P, M)]
 
 
 @exercise.misconception(fails=schedule_order)
 def schedule_back_from_the_first(P, M):
-    """Your gradients start at the first device. They come from the last one, where the loss is."""
+    """Your gradients start at the first device. They start at the last one, which has the loss."""
 
     def here(s, t):
         return next(
@@ -248,7 +248,7 @@ def backward_first(P, M):
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_of_gpipe(P, M, T, D):
-    """That is GPipe's, M on each device. In 1F1B the last devices have fewer: P - s, where that is less than M."""
+    """You counted GPipe's micro-batches, M on each device. In 1F1B device s has P - s, if that is less than M."""
     return P * M * 2 * T * D
 
 
@@ -260,13 +260,13 @@ def in_flight_everywhere(P, M, T, D):
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_beyond_m(P, M, T, D):
-    """You counted P - s on each device, also where there are only M micro-batches."""
+    """You counted P - s on each device, even if there are only M micro-batches."""
     return P * (P + 1) / 2 * 2 * T * D
 
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_one_less(P, M, T, D):
-    """You counted those ahead of the first backward and not the one that it belongs to: P - s with it."""
+    """You counted the forwards before the first backward, without the forward of that backward's own micro-batch. With it there are P - s."""
     return sum(min(P - s - 1, M) for s in range(P)) * 2 * T * D
 
 
@@ -284,13 +284,13 @@ def time_of_equal_ticks(chip, P, M, T, D):
 
 @exercise.misconception(of=time_of_1f1b)
 def time_in_lock_step(chip, P, M, T, D):
-    """You let every tick last as long as a backward. Devices with programs of their own do not wait for the tick to end."""
+    """You let every tick last as long as a backward. Devices with their own programs do not wait for the end of a tick."""
     return 2 * (M + P - 1) * 2 * matmul_time(4 * 2 * T * D**2, chip)
 
 
 @exercise.misconception(of=time_of_1f1b)
 def time_of_one_product(chip, P, M, T, D):
-    """You counted one product. A stage has four."""
+    """You counted one matmul. A stage has four."""
     return (M + P - 1) * 3 * matmul_time(2 * T * D**2, chip)
 
 

@@ -1,4 +1,4 @@
-"""What is checked in I4, and what goes wrong."""
+"""I4: checks, misconceptions and alternatives."""
 
 from grader.exercise import Scenario
 from grader.expect import Failure
@@ -260,7 +260,7 @@ def _run(
 
 @exercise.misconception(fails=ranks_messages)
 def ranks_send_on(programs):
-    """Your send ends at once. It waits until its message is received: two ranks that both send first wait for ever."""
+    """Your send ends at once. A send waits until its message is received, so two ranks that both send first wait for ever."""
     return _run(programs, send_blocks=False)
 
 
@@ -272,31 +272,31 @@ def ranks_send_on_from_the_last(programs):
 
 @exercise.misconception(fails=ranks_isend)
 def ranks_isend_waits(programs):
-    """Your isend waits until its message is received. It ends at once; `wait` is what waits."""
+    """Your isend waits until its message is received. It must end at once. Only `wait` waits."""
     return _run(programs, isend_blocks=True)
 
 
 @exercise.misconception(fails=ranks_messages)
 def ranks_match_names(programs):
-    """You give a recv the message of the same name. Names do not travel: it gets the oldest from that rank."""
+    """You give a recv the message with its own name. Names do not travel: give it the oldest message from that rank."""
     return _run(programs, by_name=True)
 
 
 @exercise.misconception(fails=ranks_isend)
 def ranks_take_the_newest(programs):
-    """You give a recv the newest message of that rank. It gets the oldest one that nobody has received."""
+    """You give a recv the newest message of that rank. Give it the oldest one that has not been received."""
     return _run(programs, newest=True)
 
 
 @exercise.misconception(fails=ranks_messages)
 def ranks_from_anybody(programs):
-    """Your recv takes a message from anybody. It takes those of the rank that it names, and waits while others come."""
+    """Your recv takes a message from any rank. It must take one from the rank that it names, and wait while other messages arrive."""
     return _run(programs, anybody=True)
 
 
 @exercise.misconception(fails=[ranks_messages, ranks_groups])
 def ranks_in_one_round(programs):
-    """You go round once. A rank that had to wait may go on when another has: go round until nothing moves."""
+    """You visit the ranks once. A rank that waits can continue after another rank has moved: repeat until no rank moves."""
     return _run(programs, rounds=1)
 
 
@@ -308,7 +308,7 @@ def ranks_in_one_round_from_the_last(programs):
 
 @exercise.misconception(fails=ranks_isend)
 def ranks_wait_for_nothing(programs):
-    """Your wait ends at once. It ends when the message is received, and where nobody receives it the rank is stuck."""
+    """Your wait ends at once. It must end when the message is received. If no rank receives it, the waiting rank is stuck."""
     return _run(programs, wait_waits=False)
 
 
@@ -320,7 +320,7 @@ def ranks_wait_for_nothing_from_the_last(programs):
 
 @exercise.misconception(fails=ranks_groups)
 def ranks_reduce_alone(programs):
-    """Your all_reduce ends without the others. It waits until every rank of its group is there."""
+    """Your all_reduce ends without the others. It must wait until every rank of its group has reached it."""
     return _run(programs, never=True)
 
 
@@ -332,13 +332,13 @@ def ranks_reduce_alone_from_the_last(programs):
 
 @exercise.misconception(fails=ranks_groups)
 def ranks_reduce_all(programs):
-    """Your all_reduce waits for all ranks. It waits for those of its group."""
+    """Your all_reduce waits for all ranks. It must wait only for the ranks of its group."""
     return _run(programs, whole_world=True)
 
 
 @exercise.misconception(fails=ranks_groups)
 def ranks_reduce_any(programs):
-    """You let an all_reduce of one group meet that of another. Ranks that enter two groups in opposite orders wait for ever."""
+    """You match an all_reduce of one group with that of a different group. Ranks that enter two groups in opposite orders wait for ever."""
     try:
         return _run(programs, any_group=True)
     except IndexError:
@@ -347,20 +347,20 @@ def ranks_reduce_any(programs):
 
 @exercise.misconception(fails=ranks_mixed)
 def ranks_groups_first(programs):
-    """You let all collectives end that can, then the messages, and do not look again. A message may be what a collective waits for."""
+    """You end all possible collectives, then the messages, and do not look again. A collective may wait for one of these messages: repeat until nothing moves."""
     return _run(programs, phases=(("all_reduce",), ("send", "isend", "recv", "wait")))
 
 
 @exercise.misconception(fails=[ranks_messages, ranks_groups])
 def ranks_one_after_the_other(programs):
-    """You listed the ranks' programs one after the other. What waits for another rank ends after what it waits for."""
+    """You listed the ranks' programs one after the other. An operation that waits for a different rank ends after that rank's operation."""
     order, stuck = _run(programs)
     return sorted(order), stuck
 
 
 @exercise.misconception(fails=ranks_messages)
 def ranks_stuck_in_circles(programs):
-    """You named the ranks that wait for each other. Who waits for a rank that has finished, or for one that is stuck, is stuck as well."""
+    """You named only the ranks that wait for each other. A rank is also stuck if it waits for a finished rank or for a stuck one."""
     order, stuck = _run(programs)
     ended = [sum(1 for rank, _ in order if rank == r) for r in range(len(programs))]
     waits = {r: programs[r][ended[r]] for r in stuck}
@@ -370,7 +370,7 @@ def ranks_stuck_in_circles(programs):
 
 @exercise.misconception(fails=ranks_isend)
 def ranks_stuck_by_isend(programs):
-    """You count a rank whose isend nobody receives as stuck. It is only where it waits for it."""
+    """You count a rank as stuck if no rank receives its isend. It is stuck only if it waits for that isend."""
     order, stuck = _run(programs)
     ended, lost = set(order), set(stuck)
     for r, program in enumerate(programs):
@@ -434,25 +434,25 @@ def by_events(programs):
 
 @exercise.misconception(of=blocking_ring_time)
 def ring_all_at_once(gpu, X, V):
-    """You let all send at the same time. A send ends when it is received, and at first only rank 0 does: the others follow one by one."""
+    """You let all ranks send at the same time. A send ends when it is received, and at first only rank 0 receives. The others follow one by one."""
     return V * 1e9 / GPUS[gpu].egress
 
 
 @exercise.misconception(of=blocking_ring_time)
 def ring_one_less(gpu, X, V):
-    """You counted all but one. Rank 0 has to send as well, when rank 1 is through."""
+    """You counted all sends but one. Rank 0 also has to send, after rank 1 has finished."""
     return (X - 1) * V * 1e9 / GPUS[gpu].egress
 
 
 @exercise.misconception(of=blocking_ring_time)
 def ring_there_and_back(gpu, X, V):
-    """You counted sends and receives. They are one message."""
+    """You counted sends and receives. A send and its receive are one message."""
     return 2 * X * V * 1e9 / GPUS[gpu].egress
 
 
 @exercise.misconception(of=alternating_ring_time)
 def ring_always_even(gpu, X, Y, V):
-    """You took two steps both times. Of an odd number of ranks the last and rank 0 are neighbours and both send first: a third step."""
+    """You took two steps both times. With an odd number of ranks, the last rank and rank 0 are neighbours and both send first: this needs a third step."""
     return 4 * V * 1e9 / GPUS[gpu].egress
 
 

@@ -1,4 +1,4 @@
-"""What is checked in I5, and what goes wrong."""
+"""I5: checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -139,7 +139,7 @@ def _both(chosen, there, back, *carry):
 
 @exercise.misconception(fails=program_memory)
 def stash_of_all(ws, x, y):
-    """You keep the inputs of all M micro-batches, as GPipe has to. Go back as soon as you can; then a slot is free again: `i % P`, P of them."""
+    """You keep the inputs of all M micro-batches, as GPipe does. Run each backward as soon as you can. Then a slot is free again, and P slots are enough: `i % P`."""
     return _both_in_a_tick(ws, x, y, slots=len(x))
 
 
@@ -197,31 +197,31 @@ def computes_both(ws, x, y):
 
 @exercise.misconception(fails=program_value)
 def program_overwrites(ws, x, y):
-    """You overwrote the gradient in every tick, so that only the last micro-batch learned. Add to it."""
+    """You overwrote the gradient in every tick, so only the last micro-batch counts. Add to the gradient instead."""
     return _grads(ws, x, y, add=lambda useful, grads, dws: jnp.where(useful, dws, grads))
 
 
 @exercise.misconception(fails=program_value)
 def program_adds_junk(ws, x, y):
-    """You add up what comes of junk, too: add only where there is such a micro-batch, 0 ≤ i < M, and with jnp.where, since 0 · NaN is NaN."""
+    """You add gradients that come from junk. Add only if the micro-batch exists, 0 ≤ i < M. Choose with jnp.where, because 0 · NaN is NaN."""
     return _grads(ws, x, y, add=lambda useful, grads, dws: grads + useful * dws)
 
 
 @exercise.misconception(fails=program_value)
 def a_slot_too_few(ws, x, y):
-    """Your stash has P - 1 slots. Device 0 holds P inputs before the first goes back: slot i % P."""
+    """Your stash has P - 1 slots. Device 0 holds P inputs before its first backward: use slot i % P."""
     return _grads(ws, x, y, slots=lambda n, m: n - 1, slot=lambda mine, n, m: mine % (n - 1))
 
 
 @exercise.misconception(fails=program_value)
 def back_a_tick_early(ws, x, y):
-    """On the way back you take a gradient a round before it is there: B of micro-batch i is in tick 2P - 1 - s + 2i."""
+    """In the backward pass you take a gradient one round before it arrives. B of micro-batch i is in tick 2P - 1 - s + 2i."""
     return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
 
 
 @exercise.misconception(fails=program_value)
 def all_to_the_right(ws, x, y):
-    """You send everything to device s + 1, gradients too. These go back to s - 1."""
+    """You send everything to device s + 1, gradients too. Send gradients to s - 1."""
 
     def hand_on(made):
         return (jax.lax.ppermute(made, "pp", ring(1)),) * 2
@@ -231,13 +231,13 @@ def all_to_the_right(ws, x, y):
 
 @exercise.misconception(fails=program_value)
 def program_scaled_for_the_log(ws, x, y):
-    """Your loss is the mean over the batch, your gradient that of the sum over micro-batches: divide by M before going back."""
+    """Your loss is the mean over the batch, but your gradient is that of the sum over micro-batches. Divide by M before the backward pass."""
     return _grads(ws, x, y, per=lambda y: y[0].size)
 
 
 @exercise.misconception(fails=program_budget)
 def program_gathers(ws, x, y):
-    """You gather what all devices made and pick the neighbours'. A permute sends it to the neighbour alone."""
+    """You gather the arrays of all devices and pick those of the neighbours. A permute sends an array to the neighbour alone."""
 
     def hand_on(made):
         n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -249,7 +249,7 @@ def program_gathers(ws, x, y):
 
 @exercise.misconception(fails=program_budget)
 def program_hands_on_by_sum(ws, x, y):
-    """You hand on by a sum over all devices, to which each device adds its array in a place of its own. A permute sends an array to the neighbour alone."""
+    """You hand on by a sum over all devices, to which each device adds its array in its own place. A permute sends an array to the neighbour alone."""
 
     def hand_on(made):
         n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -289,19 +289,19 @@ def one_hop_after_the_other(ws, x, y):
 
 @exercise.misconception(fails=program_budget)
 def a_round_too_many(ws, x, y):
-    """Your loop runs longer than it must: B of the last micro-batch on device 0 is in tick 2 (M + P - 1) - 1, and then all is done."""
+    """Your loop runs too long. B of the last micro-batch on device 0 is in tick 2 (M + P - 1) - 1. After it all work is done."""
     return _grads(ws, x, y, ticks=lambda n, m: 2 * (m + n))
 
 
 @exercise.misconception(of=stash_saved)
 def stash_of_gpipe(M, P, T, D):
-    """That is GPipe's stash. Yours is not nothing: P inputs."""
+    """You counted GPipe's whole stash as saved. Your program keeps P inputs."""
     return M * 2 * T * D
 
 
 @exercise.misconception(of=stash_saved)
 def stash_of_this(M, P, T, D):
-    """That is your program's stash. How much smaller is it than M inputs?"""
+    """You counted your program's stash. How much smaller is it than M inputs?"""
     return P * 2 * T * D
 
 
@@ -313,19 +313,19 @@ def stash_one_less(M, P, T, D):
 
 @exercise.misconception(of=stash_saved)
 def stash_of_floats(M, P, T, D):
-    """You took four bytes for a number. bfloat16 has two."""
+    """You counted four bytes per number. A bfloat16 has two."""
     return (M - P) * 4 * T * D
 
 
 @exercise.misconception(of=lock_step_time)
 def time_of_own_programs(chip, M, P, T, D):
-    """That is 1F1B with a program for each device, or a B without computing again. In one program for all, each tick is as long as a B: 3 units."""
+    """You counted 1F1B with a program for each device, or a B without recomputation. If all devices run one program, each tick is as long as a B: 3 units."""
     return (M + P - 1) * 4 * matmul_time(2 * 2 * T * D**2, chip)
 
 
 @exercise.misconception(of=lock_step_time)
 def time_of_half_the_ticks(chip, M, P, T, D):
-    """You counted M + P - 1 ticks. Each micro-batch needs two, one there and one back."""
+    """You counted M + P - 1 ticks. Each micro-batch needs two: one forward and one backward."""
     return (M + P - 1) * 3 * matmul_time(2 * 2 * T * D**2, chip)
 
 

@@ -109,7 +109,7 @@ def there(slots):
 
 
 def back(made):
-    """The way back of `there`."""
+    """Undo `there`."""
     return jax.lax.all_to_all(made, "ep", split_axis=1, concat_axis=0, tiled=True)
 
 
@@ -249,7 +249,7 @@ def gates_left_out(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def gates_of_the_chosen(x, route, w, *, k, cap):
-    """You took the softmax over the chosen experts. Here it is over all of them, and what the others have is not given out again."""
+    """You took the softmax over the chosen experts. Take it over all experts, and do not rescale the gates of the chosen ones."""
     scores, experts = jax.lax.top_k(route, k)
     gate, expert, E = jax.nn.softmax(scores).T.ravel(), experts.T.ravel(), route.shape[1]
     slot = slots_of(expert, E)
@@ -268,7 +268,7 @@ def gates_renormalised_after_drops(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def token_by_token(x, route, w, *, k, cap):
-    """You served all choices of a token before the next token. First choices come first, of all tokens."""
+    """You served all choices of a token before the next token. Serve the first choices of all tokens first."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
     E, rows = route.shape[1], jnp.repeat(x, k, axis=0)
     slot = slots_of(experts.ravel(), E)
@@ -279,7 +279,7 @@ def token_by_token(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def room_for_each_rank(x, route, w, *, k, cap):
-    """You gave second choices room of their own: each rank started at slot 0. They come behind the first ones in the same slots."""
+    """You gave second choices room of their own, so each rank started at slot 0. Put them after the first choices in the same slots."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
@@ -296,7 +296,7 @@ def room_for_each_rank_added(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def late_ones_in_the_last_slot(x, route, w, *, k, cap):
-    """You put choices without room into the last slot, over the one that was there. Drop them, and read nothing for them."""
+    """You put choices without room into the last slot, over the choice that was there. Drop them, and read nothing for them."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.minimum(slots_of(expert, E), cap - 1)
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
@@ -304,7 +304,7 @@ def late_ones_in_the_last_slot(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def late_ones_read_the_last_slot(x, route, w, *, k, cap):
-    """You dropped tokens on the way there and read somebody else's result for them: an index beyond the end is moved to the last."""
+    """You dropped tokens before sending but read the results of other tokens for them: JAX moves an index beyond the end to the last slot. Read nothing for dropped choices."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))
@@ -313,7 +313,7 @@ def late_ones_read_the_last_slot(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def sent_on_instead_of_back(x, route, w, *, k, cap):
-    """You repeated the way there instead of undoing it: sizes fit, rows are not where they set out. Split what was joined, join what was split."""
+    """You repeated the first all-to-all instead of undoing it. The sizes fit, but the rows do not return to their places. Split the dimension that you joined, and join the one that you split."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
     slot = slots_of(expert, E)
     made = through(there(placed(x, expert, slot, E, cap)), w).reshape(E, cap, -1)
@@ -323,7 +323,7 @@ def sent_on_instead_of_back(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def expert_of_the_whole_numbering(x, route, w, *, k, cap):
-    """You looked up local weights by the expert's number of all E. A device's weights start at 0: take off where its experts begin."""
+    """You looked up local weights by the expert's number among all E. A device's weights start at 0: subtract the number of its first expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     number = jax.lax.axis_index("ep") * len(w) + jnp.arange(len(w))
@@ -341,7 +341,7 @@ def experts_dealt_out(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def slots_of_the_receiver(x, route, w, *, k, cap):
-    """You read results as they lay at the experts, device by device in each expert's rows. Each came home to the slot from which it was sent."""
+    """You read results in the order of the experts' rows, device by device. Each result comes back to the slot from which its token was sent."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))
@@ -350,7 +350,7 @@ def slots_of_the_receiver(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def gate_on_the_way_in(x, route, w, *, k, cap):
-    """You multiplied the tokens by their gates. Experts are not linear: weigh what they return."""
+    """You multiplied the tokens by their gates. Experts are not linear: multiply their results instead."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     rows = gate[:, None] * jnp.tile(x, (k, 1))
@@ -360,7 +360,7 @@ def gate_on_the_way_in(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_router)
 def gates_taken_as_given(x, route, w, *, k, cap):
-    """You stopped the gradient of the gates. It is all that the router learns from: which expert it picks has no gradient."""
+    """You stopped the gradient of the gates. The router learns only from this gradient, because the choice of an expert has none."""
     (gate, expert), E = chosen(jax.lax.stop_gradient(route), k), route.shape[1]
     slot = slots_of(expert, E)
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
@@ -377,7 +377,7 @@ def gate_gradient_twice(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_gradients)
 def tokens_taken_as_given(x, route, w, *, k, cap):
-    """You stopped the gradient of what is sent. Layers before this one learn through the tokens: their gradients travel the same way back."""
+    """You stopped the gradient of the sent tokens. Earlier layers learn through the tokens: let their gradients travel back."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     slots = jax.lax.stop_gradient(placed(x, expert, slot, E, cap))
@@ -423,7 +423,7 @@ def sent_again_in_the_backward_pass(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_traffic)
 def gathered_experts(x, route, w, *, k, cap):
-    """You gathered the weights of all experts: then experts need not have been cut. Move tokens."""
+    """You gathered the weights of all experts, so cutting them gains nothing. Send tokens instead."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = through(placed(x, expert, slot, E, cap), jax.lax.all_gather(w, "ep", tiled=True))
@@ -432,7 +432,7 @@ def gathered_experts(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_traffic)
 def room_for_all_tokens(x, route, w, *, k, cap):
-    """You sent room for every token to every expert, and most of it was empty. `cap` rows for each expert is all that goes."""
+    """You sent room for every token to every expert, and most of it was empty. Send `cap` rows for each expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     slot = jnp.where(slot < cap, slot, k * len(x))
@@ -442,7 +442,7 @@ def room_for_all_tokens(x, route, w, *, k, cap):
 
 @exercise.misconception(of=moe_bytes)
 def bytes_one_way(S, D, k, room, N):
-    """You left out the way back."""
+    """You left out the all-to-all that returns the results."""
     return moe_bytes(S=S, D=D, k=k, room=room, N=N) / 2
 
 
@@ -454,7 +454,7 @@ def bytes_of_one_choice(S, D, k, room, N):
 
 @exercise.misconception(of=moe_bytes)
 def bytes_without_room(S, D, k, room, N):
-    """You counted tokens. What is sent is the room for them, filled or not."""
+    """You counted tokens. A device sends all slots, filled or not."""
     return moe_bytes(S=S, D=D, k=k, room=100, N=N)
 
 
@@ -478,7 +478,7 @@ def hides_a_gather(chip, N, matrices):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_one_of_the_two(chip, N, matrices):
-    """You hid one all-to-all. Results go back as tokens went there."""
+    """You counted one all-to-all. The results need a second one to return."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) / 2
 
 
@@ -490,7 +490,7 @@ def hides_a_devices_part(chip, N, matrices):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_behind_one_matrix(chip, N, matrices):
-    """You counted one matrix. A row goes through each of an expert's."""
+    """You counted one matrix. A row is multiplied by each matrix of an expert."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) * matrices
 
 

@@ -290,7 +290,7 @@ def result_and_log_sum_exp(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def unseen_blocks_skipped(q, k, v, *, causal, striped):
-    """A block of which no key is seen is not multiplied: lax.cond."""
+    """lax.cond skips the matmuls of a block if no query sees its keys."""
     n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
     state = start(q)
     for hop in range(n):
@@ -482,7 +482,7 @@ def masked_by_local_index(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def mask_of_the_next_device(q, k, v, *, causal, striped):
-    """You took the block of hop h for that of device me + h. It was sent on h times: it set out h devices before you."""
+    """You treated the block of hop h as that of device me + h. Each hop sends it one device on, so it comes from h devices before you."""
 
     def masked(q, k, hop, causal, striped):
         return scored(q, k, -hop, causal, striped)
@@ -492,7 +492,7 @@ def mask_of_the_next_device(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def masked_by_zero(q, k, v, *, causal, striped):
-    """You set the scores of unseen keys to 0, whose weight is e^0. It is -inf that weighs nothing, or what is far below every score."""
+    """You set the scores of unseen keys to 0, so their weight is e^0 = 1. Use -inf, or a number far below every score."""
 
     def masked(q, k, hop, causal, striped):
         scores = scored(q, k, hop, causal, striped)
@@ -503,7 +503,7 @@ def masked_by_zero(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def foreign_block_first(q, k, v, *, causal, striped):
-    """You began with a block that came from a neighbour. Of the first device's queries none sees it: -inf - (-inf) is NaN. Begin at home, or guard it."""
+    """You began with a neighbour's block. The first device's queries see none of its keys, and -inf - (-inf) is NaN. Begin with the device's own block, or guard against this."""
     n, state = jax.lax.axis_size("cp"), start(q)
     how = {"causal": causal, "striped": striped}
     for hop in range(1, n + 1):
@@ -514,7 +514,7 @@ def foreign_block_first(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def softmax_of_nothing(q, k, v, *, causal, striped):
-    """A round of which a query sees no key has no softmax of its own: it comes out as NaN, and 0 times NaN is NaN."""
+    """If a query sees no key in a round, that round's softmax is NaN, and 0 times NaN is NaN. Guard such rounds."""
 
     def step(state, scores, v):
         lse, _, total = state
@@ -527,7 +527,7 @@ def softmax_of_nothing(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def values_stay(q, k, v, *, causal, striped):
-    """You sent the keys round and left the values at home. Weights of a block belong to the values of that block."""
+    """You sent the keys round and kept the values on their device. The weights of a block belong to the values of that block: send both."""
     n, state = jax.lax.axis_size("cp"), start(q)
     for hop in range(n):
         state = fold(state, scored(q, k, hop, causal, striped), v)
@@ -558,7 +558,7 @@ BACK = [ring_gradients, ring_stripes]
 
 @exercise.misconception(fails=BACK)
 def home_keys_in_the_backward_pass(q, k, v, *, causal, striped):
-    """Your backward pass used your own keys and values in all rounds. The weights came from those that passed: send them round again."""
+    """Your backward pass used your own keys and values in all rounds. The weights came from the blocks that passed: send these round again."""
     how = {"causal": causal, "striped": striped}
 
     def backward(kept, d_out):
@@ -594,7 +594,7 @@ def gradients_one_hop_short(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=BACK)
 def gradients_stay(q, k, v, *, causal, striped):
-    """You added up dK and dV where they were made, while the keys moved on. Each device's sum is of all blocks then: send it with its keys."""
+    """You added up dK and dV on each device, while the keys moved on. Each device's sum then mixes all blocks: send it with its keys."""
     how = {"causal": causal, "striped": striped}
     return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: 0))
 
@@ -613,7 +613,7 @@ def weights_taken_as_given(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_sent)
 def one_hop_too_many(q, k, v, *, causal, striped):
-    """You sent K and V N times. After N - 1 hops everybody has seen them: what is sent then is used by nobody."""
+    """You sent K and V N times. After N - 1 hops every device has seen all blocks, so no device uses the last hop."""
     how = {"causal": causal, "striped": striped}
     step = jax.checkpoint(lambda state, k, v, hop: fold(state, scored(q, k, hop, **how), v))
 
@@ -642,7 +642,7 @@ def each_round_from_home(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_held)
 def gathered_keys_and_values(q, k, v, *, causal, striped):
-    """You gathered keys and values: every device held those of the whole text. Work on a block while it passes."""
+    """You gathered keys and values, so every device holds those of the whole text. Work on each block as it passes."""
     n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
     every = jax.lax.all_gather((k, v), "cp")
     state = start(q)
@@ -656,7 +656,7 @@ def gathered_keys_and_values(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_kept)
 def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
-    """JAX kept each round's weights for the backward pass, T/N by T in all. A checkpoint around each round has them made again."""
+    """JAX kept each round's weights for the backward pass, T/N by T in all. Put a checkpoint around each round, so that the backward pass computes them again."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -673,7 +673,7 @@ def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_kept)
 def one_checkpoint_around_all(q, k, v, *, causal, striped):
-    """You put one checkpoint around all rounds: in the backward pass all weights are there at once again. Put one around each."""
+    """You put one checkpoint around all rounds, so the backward pass holds all weights at once. Put one around each round."""
     how = {"causal": causal, "striped": striped}
     return jax.checkpoint(lambda q, k, v: around(q, k, v, how, checkpoint=lambda step: step))(q, k, v)
 
@@ -698,7 +698,7 @@ def hides_with_equal_heads(chip, N, Q):
 
 @exercise.misconception(of=ring_hides_from)
 def hides_with_one_product(chip, N, Q):
-    """You counted one product. A round has two: q · k and weights · v."""
+    """You counted one matmul. A round has two: q · k and weights · v."""
     return ring_hides_from(chip=chip, N=N, Q=Q) * 2
 
 
@@ -718,7 +718,7 @@ def saved_against_no_mask_at_all(chip, T, N, H):
 
 @exercise.misconception(of=stripes_save)
 def saved_with_one_product(chip, T, N, H):
-    """You counted 2·d FLOPs for each pair. There are two products."""
+    """You counted 2·d FLOPs for each pair. There are two matmuls."""
     return stripes_save(chip=chip, T=T, N=N, H=H) / 2
 
 

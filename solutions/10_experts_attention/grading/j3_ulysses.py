@@ -1,4 +1,4 @@
-"""What goes wrong in J3."""
+"""J3: misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +94,7 @@ def rotated_by_the_block(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def out_again_on_the_way_back(q, k, v):
-    """You sent the result by the all-to-all of the way out, reshaped. Sizes fit, order does not: back, the rows are cut and the heads joined."""
+    """You sent the result by the first all-to-all again, reshaped. The sizes fit, but the order is wrong. Split the rows and join the heads."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     out = attention(*rotated(q, k), v)
     n, (b, t, h, d) = jax.lax.axis_size("x"), out.shape
@@ -143,7 +143,7 @@ def key_heads_in_turns(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def rotated_only_queries(q, k, v):
-    """You turned the queries alone. The angle between the two is what says how far apart they are: turn the keys, too."""
+    """You turned the queries alone. The angle between query and key encodes their distance: turn the keys too."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     return to_rows(attention(rotated(q, k)[0], k, v))
 
@@ -179,7 +179,7 @@ def repeated_before_sending(q, k, v):
 
 @exercise.misconception(fails=ulysses_traffic)
 def gathered_on_the_way_back(q, k, v):
-    """You gathered all heads of all positions at the end and kept your rows. The way back is an all-to-all like the way out."""
+    """You gathered all heads of all positions at the end and kept your rows. Use an all-to-all for the result too."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     out = jax.lax.all_gather(attention(*rotated(q, k), v), "x", axis=2, tiled=True)
     rows = out.shape[1] // jax.lax.axis_size("x")
@@ -188,13 +188,13 @@ def gathered_on_the_way_back(q, k, v):
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_all_of_it(B, T, N):
-    """You counted the piece that a device keeps: of N pieces it sends N − 1."""
+    """You counted the piece that a device keeps. It sends N − 1 of its N pieces."""
     return 2 * B * T * 128 * 128 / N
 
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_one_way_only(B, T, N):
-    """You left out the way back. The result is as large as q."""
+    """You left out the all-to-all of the result. The result is as large as q."""
     return 2 * B * T * 128 * 80 / N * (N - 1) / N
 
 
@@ -218,7 +218,7 @@ def time_as_a_gather(chip, B, T, N):
 
 @exercise.misconception(of=ulysses_time)
 def time_one_way_only(chip, B, T, N):
-    """You left out the way back. The result is as large as q."""
+    """You left out the all-to-all of the result. The result is as large as q."""
     return all_to_all_time(2 * B * T * 128 * 80, N, chip)
 
 

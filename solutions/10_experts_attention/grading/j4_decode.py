@@ -1,4 +1,4 @@
-"""What goes wrong in J4."""
+"""J4: misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -111,7 +111,7 @@ def scaled_by_the_root_of_h(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def mean_over_devices_with_keys(q, k, v, length):
-    """You averaged the softmaxes of the devices that have keys. It is the mass that counts, not who has any."""
+    """You averaged the softmaxes of the devices that have keys. Weigh each device's result by its mass."""
     scores = scored(q, k, length, -1e9)
     own = jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
     has = (scores.max(-1) > -1e8).astype(own.dtype)[..., None]
@@ -146,7 +146,7 @@ def no_maximum(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def empty_part_is_nan(q, k, v, length):
-    """A device without a filled position has the maximum -inf, and -inf - (-inf) is NaN. No keys, no weight."""
+    """A device without a filled position has the maximum -inf, and -inf - (-inf) is NaN. Give an empty part weight 0."""
     scores = scored(q, k, length)
     mine = scores.max(-1)
     weights = jnp.exp(scores - mine[..., None])
@@ -157,7 +157,7 @@ def empty_part_is_nan(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def masked_by_zero(q, k, v, length):
-    """You set the scores of empty positions to 0, whose weight is e^0. It is -inf that weighs nothing."""
+    """You set the scores of empty positions to 0, so their weight is e^0 = 1. Use -inf."""
     scores = scored(q, k, length, 0.0)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -175,7 +175,7 @@ def masked_by_local_position(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def nothing_masked(q, k, v, length):
-    """You read the whole cache. Behind `length` it holds keys of somebody else."""
+    """You read the whole cache. Positions from `length` on do not belong to this sequence: mask them."""
     scores = jnp.einsum("bkh,bskh->bks", q, k)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -223,7 +223,7 @@ def two_bases(q, k, v, length):
 
 @exercise.misconception(fails=decode_traffic)
 def gathered_the_cache(q, k, v, length):
-    """You gathered keys and values. They are most of what the chips hold: send results, which are as small as q."""
+    """You gathered keys and values, which are most of the chips' memory. Send results instead: they are as small as q."""
     k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (k, v))
     scores = jnp.einsum("bkh,bskh->bks", q, k)
     scores = jnp.where(jnp.arange(k.shape[1]) < length[:, None, None], scores, -jnp.inf)
@@ -232,7 +232,7 @@ def gathered_the_cache(q, k, v, length):
 
 @exercise.misconception(fails=decode_traffic)
 def gathered_the_values(q, k, v, length):
-    """You gathered scores and values and let one softmax do the rest. The values are half of the cache: add up where they lie."""
+    """You gathered scores and values for one softmax. The values are half of the cache: add up on the device that holds them."""
     scores = jax.lax.all_gather(scored(q, k, length), "x", axis=2, tiled=True)
     return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), jax.lax.all_gather(v, "x", axis=1, tiled=True))
 
@@ -266,7 +266,7 @@ def read_uncut(chip, B, S, X):
 
 @exercise.misconception(of=merge_time)
 def merged_one_way(chip, B, X):
-    """You used one direction of the links: W is both."""
+    """You used one direction of the links. W counts both."""
     return 2 * all_reduce_time(4 * B * 64 * 33, X, chip)
 
 

@@ -1,4 +1,4 @@
-"""What is checked in K1, and what goes wrong."""
+"""K1: checks, misconceptions and alternatives."""
 
 import contextlib
 import itertools
@@ -48,7 +48,7 @@ def tried(rng, fn, shapes, placements, devices):
 
 @exercise.helper
 def by_einsum(equation, placements, devices=3):
-    """What comes of an einsum of parts, tried out."""
+    """The result of an einsum of parts, by trial."""
     lists = equation.partition("->")[0].split(",")
     sizes = {letter: devices * (2 + i % 3) for i, letter in enumerate(sorted({*"".join(lists)}))}
     shapes = [[sizes[letter] for letter in letters] for letters in lists]
@@ -57,7 +57,7 @@ def by_einsum(equation, placements, devices=3):
 
 @exercise.helper
 def by_element(op, placements, devices=3):
-    """What comes of an elementwise function of parts, tried out."""
+    """The result of an elementwise function of parts, by trial."""
     ops = {"triple": lambda x: 3 * x, "add": np.add, "relu": lambda x: np.maximum(x, 0), "add_one": lambda x: x + 1}
     shapes = [[2 * devices, devices, 4 * devices]] * len(placements)
     return tried(np.random.default_rng(7), ops[op], shapes, placements, devices)
@@ -306,7 +306,7 @@ def whole_added_to_a_sum(op, placements):
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_exact)
 def cut_beats_whole(op, placements):
-    """You added a whole array to a part. The shapes differ: somebody has to slice the whole one first."""
+    """You added a whole array to a part. The shapes differ: slice the whole array first."""
     cuts = {place for place in placements if place != "R"}
     if "R" in placements and len(cuts) == 1 and "P" not in cuts:
         return cuts.pop()

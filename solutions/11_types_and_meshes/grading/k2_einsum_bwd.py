@@ -1,4 +1,4 @@
-"""What is checked in K2, and what goes wrong."""
+"""K2: checks, misconceptions and alternatives."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What is checked in K3, and what goes wrong."""
+"""K3: checks, misconceptions and alternatives."""
 
 import math
 
@@ -189,7 +189,7 @@ def spec_refused(seen):
 
 @exercise.misconception(of=to_dtensor, fails=dtensor_order)
 def silently_reordered(spec, shape, mesh):
-    """You put the axes of a tuple into the mesh's order. That is another layout: shapes agree, and devices hold each other's parts."""
+    """You put the axes of a tuple into the mesh's order. This changes the layout: the shapes agree, but devices hold each other's parts. Keep the tuple's order."""
     entries = [tuple(sorted(axes_of(entry), key=list(mesh).index)) or None for entry in spec.partitions]
     return to_dtensor(P(*entries, unreduced=set(spec.unreduced)), shape, mesh)
 

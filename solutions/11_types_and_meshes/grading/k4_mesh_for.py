@@ -1,4 +1,4 @@
-"""What is checked in K4, and what goes wrong."""
+"""K4: checks, misconceptions and alternatives."""
 
 import itertools
 import math

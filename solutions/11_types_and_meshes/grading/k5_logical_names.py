@@ -1,4 +1,4 @@
-"""What is checked in K5, and what goes wrong."""
+"""K5: checks, misconceptions and alternatives."""
 
 from jax.sharding import PartitionSpec as P
 
@@ -189,7 +189,7 @@ def last_rule_wins(names, rules, mesh):
 
 @exercise.misconception(fails=[each_axis_once, axes_of_the_mesh])
 def part_of_a_rule(names, rules, mesh):
-    """You took what was left of a tuple. A rule serves as a whole or is skipped: half a tuple is another layout than its author meant."""
+    """You used the remaining axes of a tuple. Use a rule as a whole, or skip it: half a tuple is not the layout that its author meant."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, whole=False))
 
@@ -233,7 +233,7 @@ def axes_taken_for_good(B, S, E, F, mesh):
 
 @exercise.misconception(of=bytes_by_rules)
 def seq_left_whole(B, S, E, F, mesh):
-    """You left seq whole, since the rule of mlp comes first. x has no mlp, so nobody in x takes tp before seq."""
+    """You left seq whole, because the rule of mlp comes first. x has no mlp, so no other dimension of x takes tp before seq."""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp) + 2 * E * F / (fsdp * tp)
 
@@ -253,7 +253,7 @@ def later_rule_takes_it(first, weight, mesh):
 
 @exercise.misconception(of=spec_by_rules)
 def nobody_takes_it(first, weight, mesh):
-    """You gave tp to nobody, since two rules want it. The first of them gets it; the other is skipped."""
+    """You gave tp to no dimension, because two rules want it. Give it to the first rule, and skip the other."""
     return P(None, ("dp", "fsdp") if "fsdp" in mesh else "dp")
 
 

@@ -1,4 +1,4 @@
-"""What is asked and checked in L1, and what goes wrong. The texts beside this file are made by `docs/make_hlo.py`."""
+"""L1: checks, misconceptions and alternatives."""
 
 import re
 from itertools import product
@@ -22,7 +22,7 @@ def text(name):
 
 
 def renamed(hlo, rng):
-    """Every name another one: nobody may read what an instruction is from its name."""
+    """Change every name, so that no program can read an instruction's kind from its name."""
     names = list(dict.fromkeys(re.findall(r"%([\w.-]+)", hlo)))
     new = {
         name: f"v{number}.{i}" for i, (name, number) in enumerate(zip(names, rng.permutation(len(names)), strict=True))
@@ -407,7 +407,7 @@ def sent_own_chunk_once(N, **rest):
 
 @exercise.misconception(of=sent_by_loops)
 def sent_whole_result(N, **rest):
-    """You counted the whole result. One part of it is received last and passed on to nobody: N - 1 parts."""
+    """You counted the whole result. A device does not pass on the part that it receives last, so it sends N - 1 parts."""
     return sent_by_loops(N=N + 1, **rest)
 
 

@@ -1,4 +1,4 @@
-"""What is asked and checked in L2, and what goes wrong. Clocks are made up: nothing here depends on a machine's speed."""
+"""L2: checks, misconceptions and alternatives."""
 
 from collections import defaultdict
 from statistics import linear_regression, mean, median
@@ -267,7 +267,7 @@ def reduced_to_a_median(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def sizes_without_seconds(log):
-    """You listed a size of which no call counts. Leave it out: there is nothing to fit a line to."""
+    """You listed a size without a call that counts. Leave it out: there is nothing to fit a line to."""
     found = dict.fromkeys(sorted({call["bytes"] for call in log}), ()) | dict(durations(log))
     return [(size, list(seconds)) for size, seconds in found.items()]
 

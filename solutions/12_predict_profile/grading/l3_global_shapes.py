@@ -1,4 +1,4 @@
-"""What is asked and checked in L3, and what goes wrong. The texts in `hlo/` are made by `docs/make_hlo.py`."""
+"""L3: checks, misconceptions and alternatives."""
 
 import re
 from itertools import permutations
@@ -132,7 +132,7 @@ def axes_by_size(groups, mesh):
 
 @exercise.misconception(of=axes, fails=axes_of_groups)
 def axes_of_one_device(groups, mesh):
-    """You named an axis for groups of one device. Nobody is there to talk to: no axis."""
+    """You named an axis for groups of one device. Such a group has no communication: name no axis."""
     return axes(groups, mesh) or list(mesh)[-1:]
 
 

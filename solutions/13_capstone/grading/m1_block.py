@@ -56,7 +56,7 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """What is due: in some steps far off, so that the gradient is clipped, in others not."""
+    """Target outputs: far off in some steps, so that the gradient is clipped, and near in others."""
     return rng.choice([0.3, 9]) * rng.standard_normal(shape)
 
 
@@ -616,7 +616,7 @@ def scaled_by_all_heads(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_value)
 def never_summed_over_tp(params, x, *, mesh):
-    """You kept a device's own part of the sum over heads and hidden units. With check_vma=False nobody tells you: psum over tp."""
+    """You kept a device's own part of the sum over heads and hidden units. With check_vma=False JAX does not report this. Add the parts with a psum over tp."""
 
     def local(params, x):
         return finished(params, x, attention(*projected(params, x)), reduce=lambda part: part)
@@ -728,7 +728,7 @@ def reduced_each_product(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_backward)
 def three_casts(params, x, *, mesh):
-    """The norm's result meets your heads' parameters in three products, so JAX casts it three times, and sums over tp three times on the way back. One product for q, k and v, or one cast of your own."""
+    """The norm's result meets your heads' parameters in three matmuls. JAX then casts it three times, and sums over tp three times in the backward pass. Use one matmul for q, k and v, or one cast of your own."""
 
     def local(params, x):
         n = norm(x, params["before"])
