@@ -65,7 +65,7 @@ def test_a_term(term: Path) -> None:
     said = f"bob: {0.8 * full:g} -> 0.8 of {of} ({round(0.8 - 0.8 * full, 6):g})"
     assert "changes on file: 1 student's score would fall\n" in dry.stdout and said in dry.stdout
     done = shardlings(*GRADE, cwd=term)
-    assert done.stdout.index(said) < done.stdout.index("reports are replaced now")
+    assert done.stdout.index(said) < done.stdout.index("the new reports count now")
     assert grades(term)["bob"]["earned"] == "0.8" and "set by hand by Tom: oral exam" in grades(term)["bob"]["remarks"]
     assert (term / "out" / "changes.html").is_file()
     shutil.copy(term / "out" / "reports" / "eve.json", term / "out" / "reports" / "eve-old.json")

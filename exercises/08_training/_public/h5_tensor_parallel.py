@@ -202,7 +202,7 @@ def gated_weights(seen):
 
 @exercise.check(drawn, points=0.25, public=True)
 def init_spread(seen):
-    """init: each device its part of the weights, with variance 1/D and 1/F, where D and F are whole; nobody talks"""
+    """init: each device its part of the weights, with variance 1/D and 1/F, where D and F are whole; no communication"""
     expect_no_collectives(seen)
     for name, shape in (("w1", (seen.D, seen.F)), ("w3", (seen.D, seen.F)), ("w2", (seen.F, seen.D))):
         if seen.out[name].shape != shape:

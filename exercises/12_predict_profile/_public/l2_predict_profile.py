@@ -171,7 +171,7 @@ def timed_after_compiling(seen):
 
 @exercise.check(some_queued, points=0.5, public=True, after=timed_after_compiling)
 def timed_alone(seen):
-    """durations: a warm-up and loops in which nobody waits"""
+    """durations: a warm-up and loops without waits"""
     expect_outcomes(seen, rtol=1e-6)
 
 

@@ -120,7 +120,7 @@ equal = exercise.cases(global_shapes, public='[[{"dict": [["hlo", "// layouts-cu
 
 @exercise.check(grouped, points=0.5, public=True)
 def axes_of_groups(seen):
-    """axes: groups of one axis, of several, of nobody"""
+    """axes: groups along one axis, several axes, no axis"""
     expect_outcomes(seen)
 
 

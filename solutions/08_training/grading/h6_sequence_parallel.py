@@ -176,7 +176,7 @@ def train_memory(seen):
 
 @exercise.check(dropped, points=0.25, public=True)
 def drop_value(seen):
-    """drop: about rate of the numbers become 0, the others x / (1 - rate), alike on copies, with every seed; nobody talks"""
+    """drop: about rate of the numbers become 0, the others x / (1 - rate), alike on copies, with every seed; no communication"""
     for step in seen.steps:  # the second drops numbers of what the first has left, with another seed
         kept, left = step.out.value != 0, step.x != 0
         expect_close(step.out, np.where(kept, step.x / (1 - seen.rate), 0))

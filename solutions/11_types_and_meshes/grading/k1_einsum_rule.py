@@ -162,7 +162,7 @@ def of_shards(seen):
 
 @exercise.check(graphs, points=0.5, public=True)
 def of_graphs(seen):
-    """einsum_rule: of a batch with four dimensions, each of which may be cut"""
+    """einsum_rule: a batch with four dimensions; each may be sharded"""
     expect_as_tried(seen, by_einsum)
 
 

@@ -40,7 +40,7 @@ def sizes_of(rng, count):
 
 
 def waited_for(rng):
-    """Every call waited for; several sizes, one of which is called once."""
+    """Calls that are all waited for, with several sizes; one size is called once."""
     for _ in range(12):
         a, b, c = sizes_of(rng, 3)
         calls = [a] * int(rng.integers(2, 6)) + [b] * int(rng.integers(2, 6)) + [a, c] + [b] * int(rng.integers(1, 3))
@@ -48,7 +48,7 @@ def waited_for(rng):
 
 
 def queued(rng):
-    """A warm-up that nobody waits for, loops that wait at their end only, and calls made while a whole array is passed on."""
+    """A warm-up without a wait, loops that wait only at their end, and calls made while a whole array is passed on."""
     for _ in range(12):
         a, b = sizes_of(rng, 2)
         busy = [[(size, False, True), (size, True, False), (size, True, True)] for size in (a, b)]
@@ -154,7 +154,7 @@ def timed_after_compiling(seen):
 
 @exercise.check(some_queued, points=0.5, public=True, after=timed_after_compiling)
 def timed_alone(seen):
-    """durations: a warm-up and loops in which nobody waits"""
+    """durations: a warm-up and loops without waits"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -174,7 +174,7 @@ def fitted(seen):
 
 
 def kept(log, counts, seconds=lambda call, before: call["ready"] - call["called"]):
-    """Durations of the calls of which ``counts(call, before)`` holds, with those before it."""
+    """Return the durations of the calls for which ``counts(call, before)`` is true."""
     found = {}
     for i, call in enumerate(log):
         if counts(call, log[:i]):
