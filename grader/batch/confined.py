@@ -8,7 +8,7 @@ each has all of the memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -68,9 +68,17 @@ class ParsingProcess:
         self._worker.kill()
 
     def ask(
-        self, request: dict[str, Any], blobs: Sequence[bytes], seconds: float, form: TypeAdapter[T]
-    ) -> tuple[T, list[bytes], float]:
-        """Return the record that answers a request, in this form; blobs; and the CPU seconds used.
+        self,
+        request: dict[str, Any],
+        blobs: Sequence[bytes],
+        seconds: float,
+        form: TypeAdapter[T],
+        spend: Callable[[float], None],
+    ) -> tuple[T, list[bytes]]:
+        """Return the record that answers a request, in this form, and blobs.
+
+        Args:
+            spend: gets the CPU seconds used, also of a file that is refused.
 
         Raises:
             Refused: the bytes cannot be read, or within these limits.
@@ -82,21 +90,24 @@ class ParsingProcess:
             for _ in range(2):
                 try:
                     header, (record, *out) = self._worker.parse(request | {"seconds": seconds}, blobs)
-                    about, cpu = json_of(record, "the record is"), float(header["cpu"])
+                    spend(float(header["cpu"]))
+                    about = json_of(record, "the record is")
                     if about.get("memory") or header.get("spent"):
                         self._worker.kill()
                     if refused := about.get("refused"):
                         raise Refused(str(refused)[:MAX_TEXT])
                     if about.get("memory"):
                         raise Refused(f"needs more than {READ_MEMORY_MIB} MiB of memory to read; make it smaller")
-                    return form.validate_python(about["found"]), out, cpu
+                    return form.validate_python(about["found"]), out
                 except WorkerDied as died:
                     if died.out_of_time:
+                        spend(seconds)
                         raise OutOfTime from None
                     killed = died.killed and sum(map(len, blobs)) < SMALL
                 except (BadFrame, ValidationError, ValueError, TypeError, LookupError, AttributeError):
                     self._worker.kill()
             if not killed and self._works():
+                spend(seconds)
                 raise Refused("ends the process that reads it, twice, and was not read")
         raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
 
@@ -161,7 +172,7 @@ class Confined(Parsers):
 
     def _number_of(self, data: bytes) -> int:
         for number, known in enumerate(self._archives):
-            if known is data:
+            if known == data:  # ``times`` reads an archive for each of its files
                 return number
         self._archives.append(data)
         return len(self._archives) - 1
@@ -174,12 +185,12 @@ class Confined(Parsers):
             raise Refused(_too_long(seconds))
         request = {"parse": operation, "about": about, "submission": self._number}
         try:
-            found, out, cpu = self._process.ask(request, blobs, seconds, form)
+            return self._process.ask(request, blobs, seconds, form, self._spend)
         except OutOfTime:
-            self._left -= seconds
             raise Refused(_too_long(seconds)) from None
-        self._left -= cpu
-        return found, out
+
+    def _spend(self, seconds: float) -> None:
+        self._left -= seconds
 
 
 def _too_long(seconds: float) -> str:

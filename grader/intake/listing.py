@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from grader.common.text import A_LINK, printable
@@ -52,7 +54,7 @@ def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
 
 def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[File]:
     """Walk breadth first, so that a limit cuts off the deepest files."""
-    folders, seen, zips = [(root, "")], 0, 0
+    folders, seen, zips = [(root, "")], 0, _Zips()
     for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []
         for prefix, entry in ((prefix, entry) for folder, prefix in folders for entry in entries_of(folder, notes)):
@@ -68,12 +70,34 @@ def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[
             elif entry.is_dir(follow_symlinks=False):
                 deeper.append((place, f"{name}/"))
             elif suffix == ".zip":
-                zips += 1
-                yield from files_in_zip(place, name, f"{name}/", notes, parsers) if zips <= limits.MAX_ZIPS else ()
+                yield from files_in_zip(place, name, f"{name}/", notes, parsers) if zips.may_open(place) else ()
             elif suffix in SUFFIXES:
                 yield File(name, lambda place=place, suffix=suffix: bytes_of(place, limit_of(suffix)))
         folders = deeper
         if folders and depth == limits.MAX_FOLDERS_DEEP:
             notes.append(f"folders deeper than {limits.MAX_FOLDERS_DEEP} levels were not looked at")
-    if zips > limits.MAX_ZIPS:
-        notes.append(f"{zips} .zip files were handed in; {limits.MAX_ZIPS} were opened")
+    notes += zips.notes()
+
+
+class _Zips:
+    """The ``.zip`` files of one submission. Each is held in memory while the submission is read."""
+
+    def __init__(self) -> None:
+        self._seen = self._size = 0
+
+    def may_open(self, path: Path) -> bool:
+        """Return whether the next one may be opened: only so many are, and only so many bytes together."""
+        self._seen += 1
+        if self._seen <= limits.MAX_ZIPS:
+            with suppress(OSError):
+                size = os.lstat(path).st_size
+                self._size += size if size <= limits.MAX_READ else 0  # a larger one is refused, and takes nothing
+        return self._seen <= limits.MAX_ZIPS and self._size <= limits.MAX_READ
+
+    def notes(self) -> Iterator[str]:
+        """Yield a note for each limit that was exceeded."""
+        if self._seen > limits.MAX_ZIPS:
+            yield f"{self._seen} .zip files were handed in; {limits.MAX_ZIPS} were opened"
+        if self._size > limits.MAX_READ:
+            most = limits.MAX_READ // limits.MIB
+            yield f"more than {most} MiB of .zip files were handed in; the rest was not opened; make them smaller"

@@ -109,7 +109,7 @@ class Parsers:
 
     def _opened(self, data: bytes) -> OpenArchive:
         for known, archive in self._open:
-            if known is data:
+            if known == data:
                 return archive
         self._open = [*self._open[1 - limits.MAX_ZIPS :], (data, OpenArchive(data))]
         return self._open[-1][1]

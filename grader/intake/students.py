@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from grader.intake.names import Quality, best_match, is_called_final, is_called_
 from grader.intake.parsers import Parsers
 from grader.intake.submission import NothingToGrade, Place, Unreadable, paths_of
 from grader.intake.times import STATED
+from grader.wire import limits
 from grader.wire.text import closest
 
 _LONGEST = 100  # characters of a name
@@ -236,6 +238,8 @@ def _strays(
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:
     try:
         files = files_in_folder(folder, [], parsers.for_submission())
-        return any(best_match(file.stem, exercises).quality != Quality.NONE for file in files)
+        # ``read`` looks at no more of them.
+        names = (file.stem for file in islice(files, limits.MAX_FILES))
+        return any(best_match(name, exercises).quality != Quality.NONE for name in names)
     except Unreadable:
         return True  # ``read`` reports the problem, for this student alone

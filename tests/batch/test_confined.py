@@ -141,6 +141,24 @@ def test_what_takes_too_long_is_refused_and_the_rest_is_read(
     assert " ".join(late).count("was not read: the files of this submission take more than 0.3 s to read") == 2
 
 
+def test_what_is_refused_counts_towards_the_limit_of_the_submission() -> None:
+    process = ParsingProcess("none")
+    process._worker.parse = lambda request, data: ({"cpu": 25.0}, [b'{"refused": "is large"}'])  # type: ignore[method-assign]
+    parsers, said = Confined(process), []
+    for _ in range(4):
+        with pytest.raises(Refused) as refusal:
+            parsers.source("a.py", b"a = 1", ".py", [])
+        said.append(str(refusal.value))
+    assert said == ["is large"] * 3 + ["was not read: the files of this submission take more than 60 s to read"]
+
+
+def test_an_archive_that_is_asked_about_again_is_held_once(parsers: Confined) -> None:
+    found, data = parsers.for_submission(), zipped({"c3_contracting.py": "a = 1"})
+    for _ in range(3):
+        assert found.archive(bytes(bytearray(data)), "a.zip").files
+    assert len(found._archives) == 1
+
+
 def test_a_notebook_of_too_many_cells_is_refused(tmp_path: Path, parsers: Confined) -> None:
     write(tmp_path / "03_matmuls.ipynb", notebook(*[code("a")] * 10_001))
     assert same(tmp_path, parsers).notes == (
@@ -173,7 +191,7 @@ def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[
     process = ParsingProcess("none")
 
     def parse(request: dict[str, Any], data: Any) -> Any:
-        if works and request["parse"] == "time" and request["submission"] < 0:
+        if works and request["parse"] == "stamp" and request["submission"] < 0:
             return {}, [b'{"found": "2026-01-01T00:00:00+00:00"}']
         raise WorkerDied("died")
 

@@ -83,3 +83,16 @@ def test_few_archives_of_a_folder_are_opened(tmp_path: Path):
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "0.zip/c3_contracting.py"}
     assert found.notes[0] == "7 .zip files were handed in; 5 were opened"
+
+
+def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    one = zipped({"c3_contracting.py": "a = 1"})
+    monkeypatch.setattr(limits, "MAX_READ", 2 * len(one))
+    for name in ("a", "b", "c"):
+        write(tmp_path / f"{name}.zip", one)
+    write(tmp_path / "0.zip", b"x" * (2 * len(one) + 1))  # is refused itself, and takes nothing from the others
+    found = read_(tmp_path)
+    assert names(found) == {"c3_contracting": "a.zip/c3_contracting.py"}
+    assert any("b.zip/c3_contracting.py is not graded" in note for note in found.notes)
+    assert not any("c.zip" in note for note in found.notes)
+    assert "more than 0 MiB of .zip files were handed in; the rest was not opened; make them smaller" in found.notes
