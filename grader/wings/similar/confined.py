@@ -39,7 +39,7 @@ def confined_words() -> Iterator[WordsOf]:
     def words_of(text: str) -> Sequence[Word]:
         request = {"parse": "words", "about": {}, "submission": 0}
         try:
-            found, _, _ = process.ask(request, [text.encode("utf-8", "replace")], READ_SECONDS, WORDS)
+            found, _ = process.ask(request, [text.encode("utf-8", "replace")], READ_SECONDS, WORDS, lambda _: None)
         except (Refused, OutOfTime):
             tell("note", f"not compared, because it takes too long: code that begins with {text.strip()[:40]!r}")
             return []
