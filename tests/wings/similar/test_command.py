@@ -119,5 +119,5 @@ def test_tokens_come_from_a_confined_process(small: Path, monkeypatch: pytest.Mo
     )
     hand_in(small, ada=honest(1) + "# MARKED\n", bo=honest(1) + "# MARKED\n")
     done = run(small)
-    assert "2 works compared" in done.stdout and "<mark" in (small / "similar.html").read_text(encoding="utf-8")
+    assert "2 submissions compared" in done.stdout and "<mark" in (small / "similar.html").read_text(encoding="utf-8")
     assert split and not any("MARKED" in text for text in split)
