@@ -116,11 +116,15 @@ def drop_capabilities() -> None:
     capabilities only in the namespace of ``mount_scratch``, and lose them all.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    keep = 1 << CAP_DAC_READ_SEARCH if os.geteuid() == 0 else 0
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, this process
+    held = (ctypes.c_uint32 * 6)()
+    if libc.capget(header, held) != 0:
+        raise OSError(ctypes.get_errno(), "cannot read capabilities")
+    # A container may have taken it from root; a process can keep only permitted ones.
+    keep = held[1] & 1 << CAP_DAC_READ_SEARCH if os.geteuid() == 0 else 0
     for capability in range(64):
         if not keep >> capability & 1:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, this process
     sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)  # effective, permitted, inheritable; low and high words
     if libc.capset(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "cannot drop capabilities")
