@@ -18,7 +18,7 @@ from grader.reports.whole_class import WholeClass
 from grader.wings.leaderboard import command as leaderboard
 from grader.wings.leaderboard.board import Board, Place
 from grader.wings.similar import command as similar
-from grader.wings.similar.comparing import compare
+from grader.wings.similar.comparing import compare, words
 from tests.browser import CHROMIUM, OUTSIDE, Page, chromium
 from tests.reports.example_reports import evil_report, exercise, layout_failure, make_report, mixed, result
 from tests.reports.test_class_page import drawn
@@ -82,7 +82,8 @@ def alike() -> str:
     alike_works = [work(f"student{i}", honest(i)) for i in range(10)]
     alike_works += [work(name, disguised(honest(3)) + f"\nx = '{UNBROKEN}'") for name in (LONG, "student10")]
     compared = {"03_matmuls": compare(alike_works, ["stub"], [])}
-    return similar.render(compared, 20, dict.fromkeys([one.student for one in alike_works], Person(UNBROKEN, "A")))
+    people = dict.fromkeys([one.student for one in alike_works], Person(UNBROKEN, "A"))
+    return similar.render(compared, 20, people, words)
 
 
 def ranks() -> str:

@@ -137,7 +137,7 @@ def repair(
     )
 
 
-def _untouched(known: Sequence[Known], texts: Mapping[str | None, str]) -> frozenset[str]:
+def _untouched(known: Sequence[Known], texts: Mapping[str, str]) -> frozenset[str]:
     """Return the names of solution cells whose text is as handed out."""
     return frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source)
 
