@@ -6,7 +6,7 @@ import ast
 import threading
 from typing import Any
 
-ATTEMPTS = 100
+ATTEMPTS = 1000
 _one = threading.Lock()
 
 

@@ -18,9 +18,7 @@ from grader.course.finding import find_course
 from grader.intake.reading import read
 from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Null, OneOf, Own, SystemCall, Without
 from grader.sandbox.filters import ARCHITECTURES, filter_program
-from grader.sandbox.tiers import NOTHING, Extra
 from grader.sandbox.worker import Worker
-from grader.wings.similar.confined import access
 from grader.wire.frames import decode
 from tests.commands import ROOT
 from tests.right import right_class
@@ -189,11 +187,10 @@ def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str)
         assert filters_at(one.scratch) == {own}
 
 
-@pytest.mark.parametrize("extra", [NOTHING, access()], ids=["intake", "similar"])
 @pytest.mark.parametrize("tier", CONFINED)
-def test_the_process_that_parses_has_the_filter_in_all_threads(tier: str, extra: Extra) -> None:
+def test_the_process_that_parses_has_the_filter_in_all_threads(tier: str) -> None:
     own = {"sandlock": 1, "bwrap": 0}[tier]
-    with Worker("read", tier, 1, LIMITS, extra) as one:
+    with Worker("read", tier, 1, LIMITS) as one:
         one.await_ready()
         assert filters_at(one.scratch) == {own + 1}
 

@@ -10,8 +10,13 @@ from pygments.lexers.python import PythonLexer
 from typer.testing import CliRunner
 
 from grader import cli
+from grader.sandbox.worker import Worker
+from grader.wings.similar.confined import access
+from grader.wings.similar.tokens import words
 from tests.browser import CHROMIUM, CONTRAST, chromium
 from tests.reports.example_reports import Nesting
+from tests.sandbox.submissions import CONFINED, LIMITS
+from tests.sandbox.test_calls import filters_at
 from tests.wings.similar.programs import disguised, honest
 
 NAME = "c1_no_communication"
@@ -121,3 +126,15 @@ def test_tokens_come_from_a_confined_process(small: Path, monkeypatch: pytest.Mo
     done = run(small)
     assert "2 submissions compared" in done.stdout and "<mark" in (small / "similar.html").read_text(encoding="utf-8")
     assert split and not any("MARKED" in text for text in split)
+
+
+@pytest.mark.parametrize("tier", CONFINED)
+def test_the_process_that_splits_into_tokens_has_the_filter_in_all_threads(tier: str) -> None:
+    own = {"sandlock": 1, "bwrap": 0}[tier]
+    with Worker("read", tier, 1, LIMITS, access()) as one:
+        one.await_ready()
+        assert filters_at(one.scratch) == {own + 1}
+
+
+def test_comments_are_no_tokens() -> None:
+    assert [w.what for w in words("x = 1  # a\n# b\n")] == [w.what for w in words("x = 1\n")]
