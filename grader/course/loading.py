@@ -166,8 +166,8 @@ class Course:
         """Why students could draw the hidden inputs; '' if they cannot."""
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
-        what = f"is {self.config.seed}, which everybody knows" if self.config.seed else "is missing"
-        return f"the seed in course.yaml {what}: hidden inputs are drawn from it; set one of your own"
+        what = f"is the published one, {self.config.seed}" if self.config.seed else "is missing"
+        return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
         """Return the question's parameters for this student, or the shared ones."""

@@ -118,7 +118,7 @@ def test_the_published_seed_is_told(small: Path) -> None:
     )
     (small / "ada").mkdir()
     shutil.copy(ROOT / GOOD, small / "ada")
-    warning = "is change-me-before-term, which everybody knows: hidden inputs are drawn from it; set one of your own"
+    warning = "is the published one, change-me-before-term. Set your own: the grader draws hidden inputs from it"
     done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
     assert f"warning: the seed in course.yaml {warning}" in done.stderr
     assert warning in json.loads(done.stdout)["warnings"][0] and warning in (small / "out" / "index.html").read_text()
