@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -60,11 +60,12 @@ class ParsingProcess:
         self._worker = Worker("read", tier, 1, Limits(memory_mib=READ_MEMORY_MIB), extra)
         self._lock = Lock()
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Start the process without waiting for it."""
         self._worker.start()
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         self._worker.kill()
 
     def ask(
@@ -218,9 +219,5 @@ def parsing(isolation: str = "auto") -> Iterator[Parsers]:
     if not hasattr(os, "fork"):  # Windows, which grades in its own process alone
         yield Parsers()
         return
-    process = ParsingProcess(tier_for(isolation))
-    process.start()
-    try:
+    with ParsingProcess(tier_for(isolation)) as process:
         yield Confined(process)
-    finally:
-        process.close()

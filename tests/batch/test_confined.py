@@ -30,9 +30,8 @@ BOMB = "leaderboard_name = 'x'\n" + "a\n" * 1_500_000
 
 @pytest.fixture(scope="module", params=TIERS)
 def process(request: pytest.FixtureRequest) -> Iterator[ParsingProcess]:
-    made = ParsingProcess(request.param)
-    yield made
-    made.close()
+    with ParsingProcess(request.param) as made:
+        yield made
 
 
 @pytest.fixture
@@ -214,9 +213,8 @@ def test_a_machine_without_memory_costs_nobody_a_small_file(size: int, error: ty
         return parse(request, data)
 
     process._worker.parse = killed  # type: ignore[method-assign]
-    with pytest.raises(error):
+    with process, pytest.raises(error):
         Confined(process).source("a.py", b"#" * size, ".py", [])
-    process.close()
 
 
 @pytest.mark.parametrize(
