@@ -137,8 +137,8 @@ class Confined(Parsers):
         """Return parsers with a time limit of their own."""
         return Confined(self._process)
 
-    def source(self, path: str, data: bytes, suffix: str, exercises: Collection[str]) -> tuple[Source, list[str]]:
-        about = {"path": path, "suffix": suffix, "exercises": [*exercises]}
+    def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
+        about = {"path": path, "exercises": [*exercises]}
         found, texts = self._ask("source", about, [data], SOURCE)
         return Source(printable(path), _with_texts(found.chunks, texts), found.ends), found.notes
 

@@ -112,7 +112,7 @@ def _candidates(
             left -= len(data)
             source = Source(file.shown, ())
             if left >= 0:
-                source, more = parsers.source(file.name, data, file.suffix, exercises)
+                source, more = parsers.source(file.name, data, exercises)
                 remarks += more
         except Refused as refusal:
             notes.append(f"{file.shown} {refusal}")
