@@ -25,7 +25,7 @@ LIST_WIDTH = 76
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ToShow:
     """What ``show`` was asked for: a name, and with ``hint`` or ``more`` only hints or only what goes further."""
 
     name: str
@@ -85,7 +85,7 @@ def worth(row: Mapping[str, Any]) -> str:
     return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
-def show_one(found: Course, wanted: Wanted, student: str, *, as_json: bool) -> None:
+def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> None:
     """Print one exercise, or one of its questions, with the numbers of ``student``; or only the wanted part."""
     name, hint = wanted.name, wanted.hint
     good, unusable = found.usable(found.module_of)
@@ -118,7 +118,7 @@ def show_one(found: Course, wanted: Wanted, student: str, *, as_json: bool) -> N
         print_one(found, exercise, questions, whole=only is None)
 
 
-def show_module(found: Course, module: Module, good: Sequence[str], wanted: Wanted, *, as_json: bool) -> None:
+def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToShow, *, as_json: bool) -> None:
     """Print what holds for all exercises of a module, and the list of its ``good`` ones."""
     found.asked([wanted.name])
     rows = rows_of(found, module, good)
