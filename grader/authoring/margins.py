@@ -77,8 +77,8 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
             continue
         named = _by_budget(check, _failing(exercise, wrong, {check.name}))
         plain = {key: places for key, places in below.items() if not _separates(places)}
-        for key, sizes, uses in ((k, s, u) for k, places in below.items() for s, u in places.items()):
-            if key not in plain:
+        for key, places in below.items():
+            for sizes, uses in places.items() if key not in plain else ():
                 found = _problems(uses, named.get(key, {}).get(sizes, {}))
                 yield from (f"{check.name} {sizes}: {problem}" for problem in found)
         if plain:
@@ -91,9 +91,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
 
 def _separates(places: Places) -> bool:
     """Return True if the budget is a ``between``, or has to be one."""
-    return any(
-        isinstance(use.budget, Budget) or use.word in SEPARATED for uses in places.values() for use in uses.values()
-    )
+    return any(isinstance(use.budget, Budget) or use.word in SEPARATED for _, _, use in _uses(places))
 
 
 def _before(exercise: Exercise, check: Check) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from grader.common import syntax
 from grader.exercise import Exercise, Quantity, Question
+from grader.judging.answers import kind_of
 
 DRAWS = 300
 """The most draws of one question that are tried."""
@@ -54,7 +55,7 @@ def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]
         answer = near(**params)
     except (ValueError, ZeroDivisionError, OverflowError):
         return None
-    return None if answer == right else abs(answer - right) <= question.rtol * max(answer, right)
+    return None if answer == right else kind_of(question, params).are_close(answer, right)
 
 
 def near_misses(node: ast.FunctionDef) -> Iterator[tuple[str, ast.Module]]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -60,11 +60,12 @@ class ParsingProcess:
         self._worker = Worker("read", tier, 1, Limits(memory_mib=READ_MEMORY_MIB), extra)
         self._lock = Lock()
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Start the process without waiting for it."""
         self._worker.start()
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         self._worker.kill()
 
     def ask(
@@ -136,8 +137,8 @@ class Confined(Parsers):
         """Return parsers with a time limit of their own."""
         return Confined(self._process)
 
-    def source(self, path: str, data: bytes, suffix: str, exercises: Collection[str]) -> tuple[Source, list[str]]:
-        about = {"path": path, "suffix": suffix, "exercises": [*exercises]}
+    def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
+        about = {"path": path, "exercises": [*exercises]}
         found, texts = self._ask("source", about, [data], SOURCE)
         return Source(printable(path), _with_texts(found.chunks, texts), found.ends), found.notes
 
@@ -218,9 +219,5 @@ def parsing(isolation: str = "auto") -> Iterator[Parsers]:
     if not hasattr(os, "fork"):  # Windows, which grades in its own process alone
         yield Parsers()
         return
-    process = ParsingProcess(tier_for(isolation))
-    process.start()
-    try:
+    with ParsingProcess(tier_for(isolation)) as process:
         yield Confined(process)
-    finally:
-        process.close()

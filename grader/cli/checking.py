@@ -46,9 +46,7 @@ def check_work(
     """
     if unconfined:
         tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
-    # Without isolation the work is one's own.
-    with nullcontext() if tier == "none" else parsing(tier) as parsers:
-        submission = read(place, student, found.module_of, found.handed_out, parsers)
+    submission = read_own(found, place, student, tier)
     begun = begun_of(found, submission, chosen, names or ["the course"], place)
     chosen, unusable = found.usable(chosen if names else begun)
     tell_unusable(unusable)
@@ -68,6 +66,12 @@ def check_work(
         _print_whole(found, chosen, graded)
     left = any(not e.handed_in for e in graded.exercises)
     return UNUSABLE if unusable else exit_code([graded], student=True) or (FAILED if left else 0)
+
+
+def read_own(course: Course, place: Path, student: str, tier: str) -> Submission:
+    """Return the submission at ``place``. Without isolation the work is one's own, and this process parses it."""
+    with nullcontext() if tier == "none" else parsing(tier) as parsers:
+        return read(place, student, course.module_of, course.handed_out, parsers)
 
 
 def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:

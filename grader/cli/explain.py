@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,9 +14,8 @@ from grader import wing
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.batch.begun import is_untouched
-from grader.batch.confined import parsing
 from grader.cli.backend import devices_at
-from grader.cli.checking import begun_of, own_grader
+from grader.cli.checking import begun_of, own_grader, read_own
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
 from grader.cli.options import (
     AsJson,
@@ -185,8 +183,7 @@ def own_source(
         refuse_course_beside(course, place)
     if tier == "none" and work is not None:
         tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
-    with nullcontext() if tier == "none" else parsing(tier) as parsers:
-        submission = read(place, student_name(course, student), course.module_of, course.handed_out, parsers)
+    submission = read_own(course, place, student_name(course, student), tier)
     (name,) = begun_of(course, submission, [exercise.id], [exercise.id], place)
     return submission.sources[name]
 

@@ -33,7 +33,7 @@ from grader.cli.console import (
     tell_unusable,
 )
 from grader.cli.grade_options import GradeOptions
-from grader.cli.handed_in import HandedIn, handed_in, names_of_others
+from grader.cli.handed_in import HandedIn, handed_in
 from grader.cli.options import has_reports, need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
@@ -207,7 +207,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
 
 def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
-    unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, list[tuple[str, str]]],
+    unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
     """Write the class files, including students graded in earlier runs. Each report is read once."""
     students = folder.database.students()
@@ -219,11 +219,12 @@ def finish(
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
     missing = known.plain.without([*students, *not_graded]) if known.plain else []
+    whose = [(student, f"whose submission is it? {files}") for student, files in signed.items()]
     summary = counts.summary(
         not_graded=not_graded,
         warnings=[course.seed_problem] if course.seed_problem else [],
         suspicions=folder.suspicions,
-        also=[*_signed_by_others(signed), *notes.attention(folder.adjust.problems)],
+        also=[*whose, *notes.attention(folder.adjust.problems)],
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None
@@ -236,13 +237,6 @@ def finish(
         who, to = a_few(earlier), folder.path
         tell("note", f"graded before and not in these folders: {who}; to take a student out: shardlings drop {to} NAME")
     return RunOutcome(summary, not_graded, broken)
-
-
-def _signed_by_others(signed: Mapping[str, list[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
-    """Yield (student, question) for each submission with files that name another student."""
-    for student, files in signed.items():
-        if files:
-            yield student, f"whose submission is it? {names_of_others(files)}"
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:

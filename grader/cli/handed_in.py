@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,14 +26,14 @@ class HandedIn:
         submissions: readable submissions, by student.
         not_graded: by student, why the submission cannot be graded.
         notes: notes for the staff.
-        signed: by student, the files that name another student of the class, and that student.
+        signed: by student, which files name another student of the class, as text; without students of no such file.
     """
 
     places: dict[str, Place]
     submissions: store.Works
     not_graded: dict[str, str]
     notes: list[str]
-    signed: Mapping[str, list[tuple[str, str]]]
+    signed: Mapping[str, str]
 
 
 def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
@@ -41,7 +41,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)
-    signed: dict[str, list[tuple[str, str]]] = {}
+    signed: dict[str, str] = {}
     looks = {student.casefold(): student for student in places}
 
     def student_of(name: str) -> str:
@@ -51,18 +51,15 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
         read_now = read(places[student], student, course.module_of, given, parsers)
         if student not in signed:
             sources = [source.name for source in read_now.sources.values()]
-            signed[student] = others_named(
+            files = others_named(
                 student, places[student], sources, course.module_of, student_of, parsers.for_submission()
             )
+            signed[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
         return read_now
 
     submissions, failures = store.read_all(list(places), submission_of)
     unread = {student: str(error) for student, error in failures.items()}
-    if others := [f"{student} ({names_of_others(files)})" for student, files in signed.items() if files]:
+    signed = {student: files for student, files in signed.items() if files}
+    if others := [f"{student} ({files})" for student, files in signed.items()]:
         tell("warning", f"files name another student, so look whose submissions these are: {a_few(others)}")
     return HandedIn(places, submissions, not_graded | unread, notes, signed)
-
-
-def names_of_others(files: Sequence[tuple[str, str]]) -> str:
-    """Return text for (file, other student) of a submission."""
-    return a_few([f"{printable(file)} names {other}" for file, other in files], 3)

@@ -46,9 +46,9 @@ def show(
     For a module: what holds for all its exercises.
     """
     found = course_at(course, packaged=True)
-    from grader.cli.listing import Wanted, show_one
+    from grader.cli.listing import ToShow, show_one
 
-    show_one(found, Wanted(name, hint, more), student_name(found, student), as_json=as_json)
+    show_one(found, ToShow(name, hint, more), student_name(found, student), as_json=as_json)
 
 
 def check(

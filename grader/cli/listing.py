@@ -25,7 +25,7 @@ LIST_WIDTH = 76
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ToShow:
     """What ``show`` was asked for: a name, and with ``hint`` or ``more`` only hints or only what goes further."""
 
     name: str
@@ -85,13 +85,13 @@ def worth(row: Mapping[str, Any]) -> str:
     return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
-def show_one(found: Course, wanted: Wanted, student: str, *, as_json: bool) -> None:
+def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> None:
     """Print one exercise, or one of its questions, with the numbers of ``student``; or only the wanted part."""
     name, hint = wanted.name, wanted.hint
-    _, unusable = found.usable(found.module_of)
+    good, unusable = found.usable(found.module_of)
     if module := found.module_called(name):
         tell_unusable({e: reason for e, reason in unusable.items() if e in module.exercises}, "note")
-        show_module(found, module, wanted, as_json=as_json)
+        show_module(found, module, good, wanted, as_json=as_json)
         return
     several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
     if len(several) > 1:
@@ -118,10 +118,10 @@ def show_one(found: Course, wanted: Wanted, student: str, *, as_json: bool) -> N
         print_one(found, exercise, questions, whole=only is None)
 
 
-def show_module(found: Course, module: Module, wanted: Wanted, *, as_json: bool) -> None:
-    """Print what holds for all exercises of a module, and their list."""
+def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToShow, *, as_json: bool) -> None:
+    """Print what holds for all exercises of a module, and the list of its ``good`` ones."""
     found.asked([wanted.name])
-    rows = rows_of(found, module, found.usable(module.exercises)[0])
+    rows = rows_of(found, module, good)
     if wanted.hint or wanted.more:
         one = rows[0]["exercise"] if rows else module.exercises[0]
         raise CourseError(f"{module.id} is a module: name one of its exercises, such as {one}")

@@ -76,7 +76,7 @@ def keep_roster(folder: Folder, plain: Roster | None) -> None:
 
 def adjustments(
     course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
-    known: Rosters, names: Sequence[str], parsers: Parsers | None = None,
+    known: Rosters, names: Sequence[str], parsers: Parsers,
 ) -> Adjustments:  # fmt: skip
     """Return overrides, extensions, and submission times of exercises ``names``; print notes. Raises CourseError."""
     modules = [m.id for m in course.config.modules]

@@ -1,6 +1,6 @@
 """Facts about code: all that later stages need to know of its syntax, found when a submission is read.
 
-``look`` parses a text. Nothing else in the grader parses a learner's code: later stages read ``Chunk.facts``.
+``look`` parses a text. Later stages parse no submission again: they read ``Chunk.facts``.
 """
 
 from __future__ import annotations

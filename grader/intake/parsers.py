@@ -78,18 +78,18 @@ class Parsers:
         """Return parsers with their own limits and state, for one submission."""
         return Parsers()
 
-    def source(self, path: str, data: bytes, suffix: str, exercises: Collection[str]) -> tuple[Source, list[str]]:
+    def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
         """Return a ``.py`` file or notebook, and notes. Raises Refused if nothing in it can be used.
 
         Args:
             path: the file's path in the submission.
             exercises: those that a notebook may check.
         """
-        name, text = printable(path), text_of(data)
+        name, file, text = printable(path), PurePosixPath(path), text_of(data)
         if not text.strip():
             raise Refused("is empty")
-        if suffix == ".py":
-            return Source(name, with_facts([Chunk(printable(PurePosixPath(path).name), text)])), []
+        if file.suffix.lower() == ".py":
+            return Source(name, with_facts([Chunk(printable(file.name), text)])), []
         cells, notes = notebook_cells(text), list[str]()
         chunks = tuple(code_cells(cells, name, notes))
         if sum(len(c.text) for c in chunks) > limits.MAX_FILE:

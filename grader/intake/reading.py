@@ -92,7 +92,7 @@ def _chosen(
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
     """Move the best rival to the front: changed files go before unchanged ones, then rank counts."""
-    if len(rivals) < 2:  # the usual case; saves parsing
+    if len(rivals) < 2:  # the usual case; saves fingerprints
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
     return [best, *(c for c in rivals if c is not best)]
@@ -112,7 +112,7 @@ def _candidates(
             left -= len(data)
             source = Source(file.shown, ())
             if left >= 0:
-                source, more = parsers.source(file.name, data, file.suffix, exercises)
+                source, more = parsers.source(file.name, data, exercises)
                 remarks += more
         except Refused as refusal:
             notes.append(f"{file.shown} {refusal}")

@@ -53,7 +53,7 @@ def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) ->
 
 
 def _source(about: Any, blobs: list[bytes]) -> Answer:
-    source, notes = _Submission.parsers.source(about["path"], blobs[0], about["suffix"], about["exercises"])
+    source, notes = _Submission.parsers.source(about["path"], blobs[0], about["exercises"])
     return {"chunks": _packed(source.chunks), "ends": source.ends, "notes": notes}, _texts(source.chunks)
 
 

@@ -5,17 +5,18 @@ Students can set both. So another student's name costs no points and only tells 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from grader.intake.archives import MANIFEST
 from grader.intake.names import Quality, best_match, owner
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, paths_of
-from grader.intake.times import MANIFEST, student_in
+from grader.intake.times import student_in
 
 
 def names_in(
-    place: Place, sources: Iterable[str], exercises: Mapping[str, str], parsers: Parsers
+    place: Place, sources: Sequence[str], exercises: Mapping[str, str], parsers: Parsers
 ) -> Iterator[tuple[str, str]]:
     """Yield (file, name) for each name of a student that the graded files of a submission carry.
 
@@ -25,12 +26,10 @@ def names_in(
         exercises: exercise id -> module id.
         parsers: those of the submission; they parse archives and stamps.
     """
-    names = list(dict.fromkeys(sources))
     for path in paths_of(place):
         if path.is_dir():
             yield MANIFEST, student_in(path, parsers)
-            parts = dict.fromkeys(part for name in names for part in _parts(name))
-            for part in parts:
+            for part in dict.fromkeys(part for name in sources for part in _parts(name)):
                 yield part, _owner(PurePosixPath(part).stem, exercises)
                 if part.lower().endswith(".zip"):
                     yield part, student_in(path / part, parsers)
@@ -52,7 +51,7 @@ def _owner(stem: str, exercises: Mapping[str, str]) -> str:
 def others_named(
     student: str,
     place: Place,
-    sources: Iterable[str],
+    sources: Sequence[str],
     exercises: Mapping[str, str],
     student_of: Callable[[str], str],
     parsers: Parsers,

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from grader.intake.archives import MANIFEST, MAX_MANIFEST
+from grader.intake.archives import MANIFEST, MAX_MANIFEST, Archive
 from grader.intake.disk import bytes_of
-from grader.intake.parsers import Parsers
+from grader.intake.parsers import Parsers, Stamp
 from grader.intake.submission import Place, Refused, Unreadable, paths_of
 from grader.wire import limits
 
@@ -42,8 +42,8 @@ def _time_of(place: Path, name: str, parsers: Parsers) -> tuple[datetime, str] |
         if place.suffix.lower() == ".zip":
             return _in_zip(place, name, parsers) or _dated(place)
         return _dated(place) if place.name == name else None
-    if stamp := _stamped(_manifest_bytes(place / MANIFEST), parsers):
-        return stamp
+    if time := _stamp(_manifest_bytes(place, parsers), parsers).time:
+        return time, STAMP
     parts = PurePosixPath(name).parts
     for depth in range(1, len(parts) + 1):
         file = place.joinpath(*parts[:depth])
@@ -55,9 +55,9 @@ def _time_of(place: Path, name: str, parsers: Parsers) -> tuple[datetime, str] |
 
 def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | None:
     try:
-        archive = parsers.archive(bytes_of(path, limits.MAX_READ), path.name)
-        if stamp := _stamped(archive.manifest.encode(), parsers):
-            return stamp
+        archive = _archive(path, parsers)
+        if stamped := _stamp(archive.manifest.encode(), parsers).time:
+            return stamped, STAMP
         time = archive.times.get(name) if archive.is_dated else None
         return (datetime(*time).astimezone(), ZIPPED) if time and time[0] > NO_TIME else None
     except (Refused, Unreadable, ValueError, OverflowError, OSError):  # dates in an archive may be invalid
@@ -66,29 +66,29 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
 
 def student_in(path: Path, parsers: Parsers) -> str:
     """Return the student that the stamp in a folder or zip names; '' without one."""
+    return _stamp(_manifest_bytes(path, parsers), parsers).student
+
+
+def _archive(path: Path, parsers: Parsers) -> Archive:
+    return parsers.archive(bytes_of(path, limits.MAX_READ), path.name)
+
+
+def _manifest_bytes(path: Path, parsers: Parsers) -> bytes:
+    """Return the manifest in a folder or zip; b"" if there is none, or it cannot be read."""
     try:
         if path.is_dir():
-            manifest = _manifest_bytes(path / MANIFEST)
-        else:
-            manifest = parsers.archive(bytes_of(path, limits.MAX_READ), path.name).manifest.encode()
-        return parsers.stamp(manifest).student if manifest else ""
-    except (Refused, Unreadable):
-        return ""
-
-
-def _manifest_bytes(path: Path) -> bytes:
-    try:
-        return bytes_of(path, MAX_MANIFEST)
+            return bytes_of(path / MANIFEST, MAX_MANIFEST)
+        return _archive(path, parsers).manifest.encode()
     except (Refused, Unreadable):
         return b""
 
 
-def _stamped(manifest: bytes, parsers: Parsers) -> tuple[datetime, str] | None:
+def _stamp(manifest: bytes, parsers: Parsers) -> Stamp:
+    """Return what a manifest states; nothing if it is empty or cannot be parsed."""
     try:
-        time = parsers.stamp(manifest).time if manifest else None
+        return parsers.stamp(manifest) if manifest else Stamp()
     except (Refused, Unreadable):
-        return None
-    return (time, STAMP) if time else None
+        return Stamp()
 
 
 def _dated(path: Path) -> tuple[datetime, str] | None:

@@ -102,7 +102,10 @@ def end(begun: WorkerProcess) -> int:
 
 @atexit.register
 def end_all() -> None:
-    """End the remaining processes at exit: those never taken, and those whose user was interrupted."""
+    """End the remaining processes at exit: those never taken, and those whose user was interrupted.
+
+    Remove this process's temporary folder too.
+    """
     with _lock:
         waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]
         _ahead.clear()

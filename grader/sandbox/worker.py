@@ -91,11 +91,11 @@ class Worker:
         """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
         how}``.
 
-        Args:
-            source: ``{"name": ..., "chunks": [[name, text], ...]}``.
-
         Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
         on. The child gets ``asks`` when its source is loaded, and ``secret`` when all ``asks`` are answered.
+
+        Args:
+            source: ``{"name": ..., "chunks": [[name, text], ...]}``.
         """
         try:
             yield from self._frames(source, asks, secret)

@@ -30,9 +30,8 @@ BOMB = "leaderboard_name = 'x'\n" + "a\n" * 1_500_000
 
 @pytest.fixture(scope="module", params=TIERS)
 def process(request: pytest.FixtureRequest) -> Iterator[ParsingProcess]:
-    made = ParsingProcess(request.param)
-    yield made
-    made.close()
+    with ParsingProcess(request.param) as made:
+        yield made
 
 
 @pytest.fixture
@@ -147,7 +146,7 @@ def test_what_is_refused_counts_towards_the_limit_of_the_submission() -> None:
     parsers, said = Confined(process), []
     for _ in range(4):
         with pytest.raises(Refused) as refusal:
-            parsers.source("a.py", b"a = 1", ".py", [])
+            parsers.source("a.py", b"a = 1", [])
         said.append(str(refusal.value))
     assert said == ["is large"] * 3 + ["was not read: the files of this submission take more than 60 s to read"]
 
@@ -197,7 +196,7 @@ def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[
 
     process._worker.parse = parse  # type: ignore[method-assign]
     with pytest.raises(error):
-        Confined(process).source("a.py", b"a = 1", ".py", [])
+        Confined(process).source("a.py", b"a = 1", [])
 
 
 @pytest.mark.parametrize(("size", "error"), [(1, Unreadable), (confined.SMALL, Refused)])
@@ -214,9 +213,8 @@ def test_a_machine_without_memory_costs_nobody_a_small_file(size: int, error: ty
         return parse(request, data)
 
     process._worker.parse = killed  # type: ignore[method-assign]
-    with pytest.raises(error):
-        Confined(process).source("a.py", b"#" * size, ".py", [])
-    process.close()
+    with process, pytest.raises(error):
+        Confined(process).source("a.py", b"#" * size, [])
 
 
 @pytest.mark.parametrize(
@@ -228,7 +226,7 @@ def test_a_record_of_another_form_is_refused(answer: bytes) -> None:
     ours = {}, [b'{"found": "2026-01-01T00:00:00"}']
     process._worker.parse = lambda request, data: ours if request["submission"] < 0 else ({"cpu": 0}, [answer])  # type: ignore[method-assign]
     with pytest.raises(Refused):
-        Confined(process).source("a.py", b"a = 1", ".py", [])
+        Confined(process).source("a.py", b"a = 1", [])
 
 
 def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:

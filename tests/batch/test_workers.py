@@ -495,4 +495,5 @@ def test_many_cells_reach_the_child(workers: Workers) -> None:
     cells = source("def f(n):\n    return n + a\n", *["a = 1"] * 4_000)
     asks = [cases("f", {"n": n}) for n in range(200)]
     answered, _ = collect(workers, cells, asks)
+    assert len(answered) == len(asks)
     assert all(values(a.finding) == [a.ask.cases[0]["n"] + 1] for a in answered)

@@ -33,19 +33,15 @@ def confined_words() -> Iterator[WordsOf]:
     if not hasattr(os, "fork"):
         yield words
         return
-    process = ParsingProcess(tier_for("auto"), access())
-    process.start()
 
     def words_of(text: str) -> Sequence[Word]:
-        request = {"parse": "words", "about": {}, "submission": 0}
+        blobs = [text.encode("utf-8", "replace")]
         try:
-            found, _ = process.ask(request, [text.encode("utf-8", "replace")], READ_SECONDS, WORDS, lambda _: None)
+            found, _ = process.ask({"parse": "words"}, blobs, READ_SECONDS, WORDS, lambda _: None)
         except (Refused, OutOfTime):
             tell("note", f"not compared, because it takes too long: code that begins with {text.strip()[:40]!r}")
             return []
         return [Word(*word) for word in found]
 
-    try:
+    with ParsingProcess(tier_for("auto"), access()) as process:
         yield words_of
-    finally:
-        process.close()

@@ -147,7 +147,7 @@ _Talking = tuple[Line, Mapping[str, str]]  # an instruction that communicates, a
 
 
 @dataclass
-class _Reading:
+class _BodyReading:
     """The reading of one computation."""
 
     numbers: Numbers
@@ -182,7 +182,7 @@ class _Reader:
         if level > MAX_DEEP:
             raise TooLarge("calls too deep")
         lines = self.computations.get(name, [])
-        body = _Reading(Numbers(self.computations, lines, known), _shapes(lines), level)
+        body = _BodyReading(Numbers(self.computations, lines, known), _shapes(lines), level)
         found: list[Instruction] = []
         arrived = _Arrived(lines)
         for one in lines:
@@ -198,7 +198,7 @@ class _Reader:
         left = [i.number for i in found if i.op == "start" and i.number not in over]  # the body's end waits for these
         return (*found, *(Instruction("done", "", number=number) for number in left))
 
-    def instruction(self, one: Line, body: _Reading) -> list[Instruction]:
+    def instruction(self, one: Line, body: _BodyReading) -> list[Instruction]:
         """Return the instructions for one line of the text."""
         match one.opcode:
             case opcode if opcode in FREE:
@@ -221,7 +221,7 @@ class _Reader:
         return self.collective(one, talks, inside, body) if talks else self.kernel(one, inside, body)
 
     def collective(
-        self, one: Line, talks: Sequence[_Talking], inside: Sequence[Computation], body: _Reading
+        self, one: Line, talks: Sequence[_Talking], inside: Sequence[Computation], body: _BodyReading
     ) -> list[Instruction]:
         """Return a collective's instructions. ``talks``: its lines, several if the compiler merged some."""
         chain = _chain(talks[0][0])
@@ -247,7 +247,7 @@ class _Reader:
             left += [c for i in lines if i.calls for c in i.called("calls")]
         return found
 
-    def kernel(self, one: Line, inside: Sequence[Computation], body: _Reading) -> list[Instruction]:
+    def kernel(self, one: Line, inside: Sequence[Computation], body: _BodyReading) -> list[Instruction]:
         """Return a kernel of the core: with the compiler's cycles, else with the bytes that it reads and writes."""
         if cycles := CYCLES.search(one.rest):
             about = {"cycles": int(cycles[1])}
@@ -293,7 +293,7 @@ class _Reader:
         return found
 
     def start(
-        self, op: str, one: Line, talks: Sequence[_Talking], body: _Reading, key: str | None = None
+        self, op: str, one: Line, talks: Sequence[_Talking], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
         """Return a collective that starts. Its end refers to it by ``key``."""
         first, shape_of = talks[0]
@@ -322,7 +322,7 @@ class _Reader:
             kind = "reduce_scatter"  # each device keeps its part of the sum, and one instruction sends no more
         return Communication(kind, tuple(map(tuple, groups)), axes, size)
 
-    def loop(self, one: Line, body: _Reading) -> Instruction:
+    def loop(self, one: Line, body: _BodyReading) -> Instruction:
         (condition,), (inner,) = one.called("condition"), one.called("body")
         numbers = body.numbers.elements(one.operands[0]) if one.operands else {}
         stated = trip_count(one)
@@ -333,7 +333,7 @@ class _Reader:
         bodies = (self.body(inner, unchanged(self.computations, inner, numbers), body.level + 1),)
         return Instruction("loop", "while", rounds=rounds, bodies=bodies, **self.place(one))
 
-    def branches(self, one: Line, body: _Reading) -> Instruction:
+    def branches(self, one: Line, body: _BodyReading) -> Instruction:
         called = one.called("branch_computations", "true_computation", "false_computation")
         bodies = tuple(self.body(c, {}, body.level + 1) for c in called)
         return Instruction("branches", "conditional", bodies=bodies, **self.place(one))
