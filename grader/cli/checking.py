@@ -46,7 +46,7 @@ def check_work(
     """
     if unconfined:
         tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
-    # Without isolation the work is one's own.
+    # Without isolation the files are one's own.
     with nullcontext() if tier == "none" else parsing(tier) as parsers:
         submission = read(place, student, found.module_of, found.handed_out, parsers)
     begun = begun_of(found, submission, chosen, names or ["the course"], place)
