@@ -30,9 +30,9 @@ gradients with `jax.grad`.
 | check | rule, per chip | small case |
 |---|---|---|
 | value, gradients | right numbers in `shard_map`; gradients laid out as their arrays | |
-| weights | forward over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
-| activations | forward over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
-| backward pass | backward: at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
+| weights | forward pass over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
+| activations | forward pass over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
+| backward pass | at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
 | | both passes: at most 15BDF/(XY) FLOPs: the matmuls need 12, H a second time 2 | 3600 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.

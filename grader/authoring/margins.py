@@ -41,7 +41,7 @@ Uses = Mapping[str, BudgetUse]
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget of a check: how many budgets for the same thing came before it. Calls of a task share budgets."""
+    """One budget of a check. ``number`` counts earlier budgets for the same thing. Calls of a task share budgets."""
 
     task: str
     word: str

@@ -1,7 +1,7 @@
 """Answers that nearly follow a question's formula: one term left out, or a count off by one.
 
-A near miss that is within tolerance in some draws and outside of it in others is right or wrong by luck. A term that no
-draw shows is not what the question is about.
+A near miss that is within tolerance in some draws and outside of it in others is right or wrong by luck. If it is
+within tolerance in all draws, the question is not about that term.
 """
 
 from __future__ import annotations

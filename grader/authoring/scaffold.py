@@ -44,7 +44,7 @@ from grader.hardware import all_gather_time, latency
 exercise = Exercise(meshes=[{{"x": 4, "y": 2}}, {{"x": 2, "y": 4}}, {{"x": 8}}])
 
 
-@exercise.task(hints=["A nudge.", "The idea.", "Almost the line."])
+@exercise.task(hints=["A question that leads there?", "The tool.", "Almost the line."])
 def {name}_gather(a, *, mesh):
     """Gather A[I_X, J] into A[I, J].
 

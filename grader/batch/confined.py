@@ -1,8 +1,8 @@
 """Parse submissions in a confined process: the parsers of ``intake``, with limits on time and memory.
 
 A submission that exceeds a limit is refused, which costs its author the file, with a note. It is never the grader's
-failure, however long, deep or numerous its parts are. The process is started anew after a large submission, so that
-each has all of the memory.
+failure, however long, deep or numerous its parts are. After a large submission the grader starts a
+new process, so that the next one has all of the memory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Python(_Chunks):
     left_out: list[tuple[str, ...]]
 
 
-# The forms of the records. Building one takes longer than reading a file.
+# The forms of the records, built once: building one takes longer than reading a file.
 SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapter(Archive)
 CELLS, STAMP, FLAG = TypeAdapter(list[Cell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class ParsingProcess:
             spend: gets the CPU seconds used, also of a file that is refused.
 
         Raises:
-            Refused: the bytes cannot be read, or within these limits.
+            Refused: the bytes cannot be read at all, or not within these limits.
             OutOfTime: reading took too long.
             Unreadable: the process does not work on this machine.
         """
@@ -109,7 +109,7 @@ class ParsingProcess:
                     self._worker.kill()
             if not killed and self._works():
                 spend(seconds)
-                raise Refused("ends the process that reads it, twice, and was not read")
+                raise Refused("twice ended the process that reads it, and was not read")
         raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
 
     def _works(self) -> bool:
@@ -206,7 +206,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier that was asked for; ``none``, whose processes have limits alone, where it does not work."""
+    """Return the tier that was asked for, or ``none`` if it does not work. Processes of ``none`` have only limits."""
     try:
         return best_tier(isolation)
     except NoIsolation:

@@ -141,7 +141,7 @@ class Command(TyperCommand):
 HELP = """Grade sharded JAX programs, and work on the course.
 
 Exit codes: 0 success; 1 a submission or the course has failures; 2 the command cannot run, and one line says why;
-3 the grader failed for a submission, or a report is damaged.
+3 the grader failed for a submission, did not grade one, or --why differs from the report.
 """
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=HELP, rich_markup_mode=None)

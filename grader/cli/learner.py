@@ -36,14 +36,14 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
 def show(
     name: Annotated[str, typer.Argument(help="an exercise, a question or a module")],
     hint: Annotated[int, typer.Option("--hint", min=0, help="show the first N hints, and nothing else")] = 0,
-    more: Annotated[bool, typer.Option("--more", help="show only what goes further than the exercise")] = False,
+    more: Annotated[bool, typer.Option("--more", help="show only the text that goes further")] = False,
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show an exercise: its statement, my numbers and what is checked; or hints alone, of a task, a question or all.
+    """Show an exercise: its statement, my numbers and its checks.
 
-    For a module: what holds for all its exercises.
+    For a module: the notes for all its exercises, and their list.
     """
     found = course_at(course, packaged=True)
     from grader.cli.listing import ToShow, show_one

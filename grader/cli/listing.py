@@ -26,7 +26,7 @@ LIST_WIDTH = 76
 
 @dataclass(frozen=True)
 class ToShow:
-    """What ``show`` was asked for: a name, and with ``hint`` or ``more`` only hints or only what goes further."""
+    """The arguments of ``show``: a name, and whether to print only hints or only the text that goes further."""
 
     name: str
     hint: int = 0
@@ -113,13 +113,13 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
     elif hint:
         print_hints(exercise, name, hints, hint)
     elif wanted.more:
-        print_markdown(further(exercise) or f"Nothing goes further than {chosen}.", out)
+        print_markdown(further(exercise) or f"{chosen} has no text that goes further.", out)
     else:
         print_one(found, exercise, questions, whole=only is None)
 
 
 def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToShow, *, as_json: bool) -> None:
-    """Print what holds for all exercises of a module, and the list of its ``good`` ones."""
+    """Print the notes for all exercises of a module, and the list of its ``good`` ones."""
     found.asked([wanted.name])
     rows = rows_of(found, module, good)
     if wanted.hint or wanted.more:

@@ -15,23 +15,23 @@ their shardings."""
 
 
 def further(exercise: Exercise) -> str:
-    """Return what learners read after their code, with its heading; '' if there is nothing."""
+    """Return the text that learners read after their code, with its heading; '' if there is nothing."""
     return f"{FURTHER}\n\n{exercise.further}" if exercise.further else ""
 
 
 def whole(exercise: Exercise) -> str:
-    """Return the exercise's statement with what follows its code."""
+    """Return the exercise's statement with the text that follows its code."""
     return "\n\n".join(part for part in (exercise.statement, further(exercise)) if part)
 
 
 def module_page(course: Course, module: str) -> str:
-    """Return the module's title and what holds for all its exercises. Raises CourseError for an unusable README.md."""
+    """Return the module's title and the notes for all its exercises. Raises CourseError for an unusable README.md."""
     title, text = _written(course, module) or f"# {course.module(module).title}", module_text(course, module)
     return f"{title.splitlines()[0]}\n\n{text}".strip()
 
 
 def module_text(course: Course, module: str) -> str:
-    """Return what holds for all exercises of a module: its README.md below the title, and the note for traced tasks.
+    """Return the notes for all exercises of a module: its README.md below the title, and the note for traced tasks.
 
     Raises:
         CourseError: the README.md cannot be read, or does not start with a title.

@@ -1,4 +1,4 @@
-"""Make the learner's file: statement, given code, a place for each task and question, and what goes further."""
+"""Make the learner's file: statement, given code, a place for each task and question, and the further text."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ DateTime = tuple[int, int, int, int, int, int]
 
 @dataclass(frozen=True)
 class Archive:
-    """What an archive holds.
+    """The contents of an archive.
 
     Attributes:
         files: for each ``.py`` file and notebook that may be read, its name and its number in the archive.

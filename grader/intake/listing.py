@@ -86,12 +86,12 @@ class _Zips:
         self._seen = self._size = 0
 
     def may_open(self, path: Path) -> bool:
-        """Return whether the next one may be opened: only so many are, and only so many bytes together."""
+        """Return whether the next file may be opened: their number and their bytes together have limits."""
         self._seen += 1
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):
                 size = os.lstat(path).st_size
-                self._size += size if size <= limits.MAX_READ else 0  # a larger one is refused, and takes nothing
+                self._size += size if size <= limits.MAX_READ else 0  # a larger file is refused and does not count
         return self._seen <= limits.MAX_ZIPS and self._size <= limits.MAX_READ
 
     def notes(self) -> Iterator[str]:

@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Stamp:
-    """What the manifest of ``shardlings submit`` states: the time, None without a time zone; the student, or ''."""
+    """The time (None without a time zone) and student ('' if missing) in a manifest of ``shardlings submit``."""
 
     time: datetime | None = None
     student: str = ""
@@ -115,7 +115,7 @@ class Parsers:
         return self._open[-1][1]
 
     def stamp(self, manifest: bytes) -> Stamp:
-        """Return what a manifest states."""
+        """Return the time and the student that a manifest states."""
         try:
             found = json.loads(manifest)
         except (ValueError, RecursionError):

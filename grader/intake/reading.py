@@ -49,7 +49,7 @@ def read(
         student: the learner's name.
         exercises: exercise id -> module id.
         handed_out: fingerprints of the files given to learners. A changed file goes before an unchanged one.
-        parsers: what parses the files; by default this process does.
+        parsers: parsers of the files; the default ones run in this process.
     """
     notes: list[str] = []
     candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission())

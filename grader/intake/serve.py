@@ -48,7 +48,7 @@ def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) ->
     record = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
     signal.setitimer(signal.ITIMER_PROF, 0)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    # After a large submission less memory may be left, so that the next one gets a new process.
+    # After a large submission less memory may be left, so the next one gets a new process.
     send({"cpu": time.process_time() - before, "spent": used > READ_MEMORY_MIB // 4}, [record, *out])
 
 

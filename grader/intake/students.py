@@ -53,7 +53,7 @@ def find_submissions(
 
     Args:
         login: returns the student for a name of another system (such as Canvas).
-        parsers: what parses archives; by default this process does.
+        parsers: parsers of archives; the default ones run in this process.
 
     Raises:
         NothingToGrade: a path does not exist, or nothing was found.

@@ -29,7 +29,7 @@ def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = N
     Args:
         place: the student's submission.
         names: the sources' names, relative to the place, as ``reading.read`` gives them.
-        parsers: what parses archives and stamps; by default this process does.
+        parsers: parsers of archives and stamps; the default ones run in this process.
     """
     parsers = (parsers or Parsers()).for_submission()
     found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name, parsers))]

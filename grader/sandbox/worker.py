@@ -170,7 +170,7 @@ class Worker:
             self._phase = header["phase"]
 
     def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
-        """Return what the process that parses submissions answers, within ``request["seconds"]`` of CPU time."""
+        """Return the answer of the process that parses submissions, within ``request["seconds"]`` of CPU time."""
         self.await_ready()
         self.send(b"!" + frames.pack(request, [*data]))
         return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))

@@ -74,8 +74,8 @@ receives, then multiplies gives right values and traffic, and all its hops are e
 **When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice
 as long as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
 
-**In real systems.** "Collective matmul", or "windowed einsum" in XLA, which can write such rings itself. An exercise of
-HighPerfLLMs2024 (session 4) has this scheme, columns of activations times columns of weights, and asks for an order.
+**In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum" and can write such rings itself. An
+exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 """

@@ -44,11 +44,11 @@ Allowed: a smaller first bucket, to start early.
 
 ## Going further
 
-**How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes come just as fast. Each bucket costs o more.
+**How large.** A ring all-reduces w = W/2 bytes/s. Gradients of s bytes become ready just as fast. Each bucket also costs o.
 With n equal buckets the first starts after s/(n·w). The ring is then busy for s/w + n·o. The backward pass takes
 s/w, so the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is
-therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass is
-faster, T < s/w, the first bucket starts after T/n. If it is much slower, only the last bucket is exposed.
+therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass takes
+a shorter time T < s/w, the first bucket starts after T/n. If T is much longer, only the last bucket is exposed.
 
 **In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
 2x4 v5e chips, which form a ring; `D` is a product, `k` is other work of the core and `R` is an all-reduce, times are

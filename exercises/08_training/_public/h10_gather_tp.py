@@ -37,8 +37,7 @@ Allowed: a reduce-scatter and an all-gather in place of the all-reduce. You may 
 **Symbols.** B rows, D width, L layers, N devices along tp; {dh} partial: its sum over devices is dh.
 
 **Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 per device.
-Forward pass: 3 · 216 =
-648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864.
+Forward pass: 3 · 216 = 648. Backward pass: 2 · 216 for the scatters and 2 · 216 for the all-reduce, 864.
 
 ## Going further
 

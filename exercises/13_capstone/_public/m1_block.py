@@ -38,7 +38,7 @@ numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once
 | sent by `train_step` | both together |
 | its work | the same program at real sizes; at most one more forward pass of matmuls |
 | its memory | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
-| its time | v5p:2x2x2, *ideal* clock: at most twice its matmuls and all its collectives |
+| its time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
 
 So you may gather K and V again in the backward pass.
 
@@ -73,8 +73,8 @@ The picture is of the *ideal* profile: every collective runs beside the core. By
 There these all-reduces, gathers and scatters are fully exposed: 0 % of their time is hidden.
 
 **The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
-sizes above. To take part, set `leaderboard_name`; you are shown by that name alone. It has letters, digits, blanks,
-- and _, 30 at most. Do not use a person's name.
+sizes above. To take part, set `leaderboard_name`; the page shows you by that name alone. It has at most 30
+characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 
 **In real systems.** This is the mesh of a large run, without pipelines and experts.
 
