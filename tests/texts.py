@@ -58,7 +58,8 @@ def course_grader() -> Iterator[Grader]:
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     with (
         TemporaryDirectory() as folder,
-        Hintless(find_course(ROOT), best_tier("auto"), 1, cache=Cache(Path(folder), CACHED)) as made,
+        Cache(Path(folder), CACHED) as cache,
+        Hintless(find_course(ROOT), best_tier("auto"), 1, cache=cache) as made,
     ):
         yield made
 

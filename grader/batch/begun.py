@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport, Report
+from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.facts import nothing_written
+from grader.intake.reading import NOTHING_TO_GRADE
 from grader.intake.submission import Source, Submission, fingerprint
 
 
 def is_untouched(course: Course, source: Source | None) -> bool:
     """Return whether the learner wrote nothing: there is no file, or the file is unchanged from the handout."""
     return source is None or fingerprint(source) in course.handed_out or nothing_written(source)
+
+
+def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
+    """Return the error for work without the exercises of ``asked``. It names files that could not be read."""
+    why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
+    why.append(f"looked for files such as {first}.py and {module}.ipynb")
+    return CourseError(f"nothing of {asked} in {place}: {'; '.join(why)}; go to your work or pass --work FOLDER")
 
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:

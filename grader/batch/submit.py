@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from grader.batch.begun import nothing_of
 from grader.batch.grade import Grader
 from grader.batch.reporting import versions
 from grader.common.files import write_atomic
@@ -48,8 +49,7 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
     found = read(work, student, course.module_of, course.handed_out)
     submission = replace(found, sources={e: s for e, s in found.sources.items() if e in names})
     if not submission.sources:
-        looked = f"looked for files such as {names[0]}.py and {module}.ipynb"
-        raise CourseError(f"nothing of {module} in {work}: {looked}; go to your work or pass --work FOLDER")
+        raise nothing_of(module, names[0], module, found, work)
     report = grader.grade(submission, names, public=True)
     ready = Ready(submission, report, missing(report))
     if all(r.task in ready.missing.get(e.exercise, []) for e in report.exercises for r in e.results):

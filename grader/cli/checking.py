@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from grader.batch.backends import Compiler, Devices
-from grader.batch.begun import graded_if_begun
+from grader.batch.begun import graded_if_begun, nothing_of
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.batch.in_process import InProcess
@@ -20,7 +20,7 @@ from grader.cli.backend import beside_at
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, say, tell, tell_unusable
 from grader.cli.options import BackendChoice
 from grader.common.result import Report
-from grader.course.config import CourseError, Module
+from grader.course.config import Module
 from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.submission import Submission
@@ -119,10 +119,7 @@ def begun_of(course: Course, submission: Submission, chosen: list[str], names: l
     if begun := [e for e in chosen if e in submission.sources]:
         return begun
     first = chosen[0]
-    raise CourseError(
-        f"nothing of {', '.join(names)} in {place}: looked for files such as {first}.py and "
-        f"{course.module_of[first]}.ipynb; go to your work or pass --work FOLDER"
-    )
+    raise nothing_of(", ".join(names), first, course.module_of[first], submission, place)
 
 
 def own_grader(

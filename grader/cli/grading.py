@@ -79,6 +79,8 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     """Grade all submissions into the folder that the options name, and return the exit code."""
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
+    if to.resolve() in {path.resolve() for path in options.paths}:  # the next run would take reports for submissions
+        raise CourseError(f"--out {to} is the folder of the submissions; choose another folder")
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):

@@ -37,6 +37,8 @@ from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Refused, Source, Submission, fingerprint, paths_of
 from grader.wire import limits
 
+NOTHING_TO_GRADE = "nothing to grade"
+
 
 def read(
     place: Place, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset(),
@@ -146,7 +148,7 @@ def _work_in(
     if strangers:
         notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
     if not matched:
-        notes.append(f"nothing to grade: {looked_for(exercises)}")
+        notes.append(f"{NOTHING_TO_GRADE}: {looked_for(exercises)}")
     return matched
 
 

@@ -112,6 +112,8 @@ def test_a_page_that_takes_too_long_is_named(
     place = write(tmp_path / "page.html", "<" * 1_000_000)
     read = _Texts(parsers)
     assert read.text(place) == "" and "takes more than 0.3 s to read" in read.refused[place]
+    monkeypatch.setattr(parsers, "for_submission", None)
+    assert read.text(place) == "" and read.lines(place) == []  # parsed once, however often it is compared
 
 
 # -- within limits -----------------------------------------------------------------------------

@@ -96,6 +96,17 @@ def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
 
 
+@pytest.mark.parametrize(
+    "words", [["submit", MODULE, "--student", "ada"], ["check", "c1"], ["check"], ["explain", "c1"]]
+)
+def test_a_file_that_cannot_be_read_is_named(words: list[str], course: Course, tmp_path: Path) -> None:
+    (tmp_path / f"{MODULE}.ipynb").write_text('{"cells": [')
+    done = CliRunner().invoke(app, [*words, "--course", str(course.root), "--work", str(tmp_path)])
+    assert isinstance(done.exception, CourseError), done.output
+    assert f" in {tmp_path}: {MODULE}.ipynb is not a notebook: " in str(done.exception)
+    assert f"looked for files such as {C1}.py" in str(done.exception)
+
+
 def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
     """Who has fetched a module and is in the wrong folder would be told that all is done."""
     with pytest.raises(CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to your work or pass"):

@@ -148,13 +148,15 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 
 
 class _Texts:
-    """The readable text of files. ``refused``: by file, why it has none."""
+    """The readable text of files. ``refused``: by file, why it has none. Such a file is parsed only once: it is slow."""
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers
         self.refused: dict[Path, str] = {}
 
     def text(self, path: Path) -> str:
+        if path in self.refused:
+            return ""
         try:
             return self._parsers.for_submission().strings(bytes_of(path, limits.MAX_READ), path.suffix)
         except (Refused, Unreadable) as error:
