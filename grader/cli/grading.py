@@ -79,8 +79,9 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     """Grade all submissions into the folder that the options name, and return the exit code."""
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
-    if to.resolve() in {path.resolve() for path in options.paths}:  # the next run would take reports for submissions
-        raise CourseError(f"--out {to} is the folder of the submissions; choose another folder")
+    if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
+        # The next run would take the reports for submissions.
+        raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):

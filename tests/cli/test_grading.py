@@ -28,12 +28,13 @@ def test_a_folder_with_nothing_to_grade_says_what_was_looked_for(tmp_path: Path)
     assert "nothing to grade" in one_line(shardlings("grade", str(tmp_path / "work"), "--out", str(tmp_path / "out")))
 
 
-def test_reports_are_not_written_among_submissions(small: Path) -> None:
+@pytest.mark.parametrize("out", ["in", "in/../in", "in/graded"])
+def test_reports_are_not_written_among_submissions(out: str, small: Path) -> None:
     """The next run would grade its folders as students."""
     (small / "in" / "ada").mkdir(parents=True)
     shutil.copy(small / "solutions" / "03_matmuls" / "c1_no_communication.py", small / "in" / "ada")
-    done = shardlings("grade", "in", "--out", "in/../in", cwd=small)
-    assert "--out in/../in is the folder of the submissions; choose another folder" in one_line(done)
+    done = shardlings("grade", "in", "--out", out, cwd=small)
+    assert f"--out {out} is in the folder of the submissions; choose a folder outside" in one_line(done)
     assert [path.name for path in (small / "in").iterdir()] == ["ada"]
 
 
