@@ -769,6 +769,18 @@ def cast_to_one_axis_after_the_other(params, x, *, mesh):
     return mapped(local, mesh)(params, x)
 
 
+def in_halves(params, x):
+    """What a device does, for one half of its sequences after the other."""
+    parts = [with_attention(jax.checkpoint(attention))(params, half) for half in jnp.array_split(x, 2)]
+    return jnp.concatenate(parts)
+
+
+@exercise.misconception(of=block, fails=block_backward)
+def summed_for_each_half(params, x, *, mesh):
+    """You ran the block for one half of the sequences after the other. Each half uses the parameters, so JAX sums their gradients over dp and sp once for each half. Cast the parameters to dp and sp once, before both."""
+    return mapped(lambda params, x: in_halves(scales_cast(params), x), mesh)(params, x)
+
+
 @exercise.misconception(of=train_step, fails=step_value)
 def norm_counts_copies(params, x, y, *, mesh):
     """You summed all squares over tp. `before` and `between` are whole on every device there, so they counted once for each copy."""
@@ -895,6 +907,12 @@ def one_axis_after_the_other(params, x, y, *, mesh):
 def step_with_a_checkpoint_in_a_checkpoint(params, x, y, *, mesh):
     """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One checkpoint around attention is enough."""
     return stepping(mesh, usual(in_two_checkpoints))(params, x, y)
+
+
+@exercise.misconception(of=train_step, fails=step_traffic)
+def step_summed_for_each_half(params, x, y, *, mesh):
+    """You ran the block for one half of the sequences after the other. Each half uses the parameters, so JAX sums their gradients over dp and sp once for each half. Cast the parameters to dp and sp once, before both."""
+    return stepping(mesh, usual(in_halves))(params, x, y)
 
 
 @exercise.misconception(of=train_step, fails=step_same)
