@@ -24,11 +24,10 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
     Args:
         read: the input, ``read(n)``: a frame with the source, its blobs the chunks' texts, then the stages of asks.
-        stream: the output: ``started`` before the source is read, ``loaded`` after it ran, then the numbered answers.
+        stream: the output: ``started``, which releases the source, ``loaded`` after the source ran, then the numbered
+            answers.
         seconds: CPU time for loading, and for each ask.
     """
-    source, texts = frames.read_frame(read)
-    source["chunks"] = [[name, text.decode()] for name, text in zip(source["chunks"], texts, strict=True)]
     _hide_grader()
 
     def say(body: dict[str, Any], blobs: list[bytes] | None = None) -> None:
@@ -37,6 +36,8 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
     with tolerant_jax():
         say({"started": True})
+        source, texts = frames.read_frame(read)
+        source["chunks"] = [[name, text.decode()] for name, text in zip(source["chunks"], texts, strict=True)]
         program = load(source, seconds)
         say({"loaded": True, "faults": program.faults[:20]})
         hung: dict[str, Reply] = {}  # a task that hangs on one mesh is not tried on the next

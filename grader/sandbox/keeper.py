@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from grader.sandbox.allowance import Allowance
@@ -20,24 +21,31 @@ from grader.wire.limits import GRACE_SECONDS, LOOK_SECONDS, MAX_ANSWER, MAX_ANSW
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
+Expected = tuple[str, bool | int]
+"""A key of a child's frame, and its value."""
 
 
 class Stages:
-    """The child's input in stages: the source, then, once the source is loaded, lists of asks, one after the other.
+    """The child's input in stages: the header, the source once the child has started, then the lists of asks.
 
-    Each list is sent after the last answer to the lists before, so that errors of the learner's code cannot reveal it.
+    Each stage is sent after the last answer to the stage before. So learner code runs only after this process has
+    received ``started``, and errors of learner code cannot reveal a later list.
     Answers count in order, each once: if the child forges an answer to get the next list, the forgery is its answer.
 
     Args:
         to_child: the non-blocking end of a pipe; the child reads when it likes.
-        first: bytes to begin with.
+        header: limits and scratch folder.
+        source: a frame with the learner's files.
         later: for each list of asks, the number of answers to expect, and the bytes to send.
     """
 
-    def __init__(self, to_child: int, first: bytes, later: list[tuple[int, bytes]]) -> None:
+    def __init__(self, to_child: int, header: bytes, source: bytes, later: Sequence[tuple[int, bytes]]) -> None:
         self.to_child: int | None = to_child
-        self._waiting, self._later, self._numbered = bytearray(first), later, 0
-        self._due: deque[tuple[str, bool | int]] = deque([("started", True), ("loaded", True)])
+        self._waiting = bytearray(header)
+        self._due: deque[Expected] = deque([("started", True)])
+        numbers = itertools.count()
+        asks = [([("number", next(numbers)) for _ in range(count)], data) for count, data in later]
+        self._later: deque[tuple[list[Expected], bytes]] = deque([([("loaded", True)], source), *asks])
 
     @property
     def begun(self) -> bool:
@@ -57,10 +65,9 @@ class Stages:
             return False
         self._due.popleft()
         while not self._due and self._later:
-            count, data = self._later.pop(0)
-            self._due += [("number", self._numbered + i) for i in range(count)]
-            self._numbered += count
-            self._waiting += data if count else b""
+            expected, data = self._later.popleft()
+            self._due += expected
+            self._waiting += data if expected else b""
         return True
 
     def hand_out(self) -> None:
@@ -109,7 +116,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
     os.close(outlet)
     header, (source, *later) = frames.read_frame(reader(asks))
     scratch = header["scratch"]
-    stages = Stages(to_child, frames.pack(header) + source, list(zip(header["counts"], later, strict=True)))
+    stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, pid, header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
     send({"end": ended, "cpu": used, "clean": clean}, [])
@@ -229,8 +236,9 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
         except frames.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
         if stages.takes(body):
-            stages.hand_out()
+            # Before the next stage: if all processes are killed in learner code, the grader has received "started".
             send({"from": "child"}, [raw])
+            stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
             return "flood"
 

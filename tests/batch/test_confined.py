@@ -177,6 +177,20 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
         assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # by a new process
 
 
+def test_the_process_is_kept_while_it_has_memory_whatever_its_parent_uses(
+    process: ParsingProcess, parsers: Confined
+) -> None:
+    """Linux counts the peak of a parent into that of its child: readers of a large grader were ended after each file."""
+    process._worker.kill()
+    large = b"a" * (700 << 20)
+    parsers.source("c3_contracting.py", b"a = 1", [])
+    pids = [process._worker.process and process._worker.process.pid]
+    parsers.source("c1_local.py", BOMB.encode(), [])
+    pids.append(process._worker.process and process._worker.process.pid)
+    assert pids[0] and pids[1] is None, "a large file takes memory that the next one may need"
+    assert large[0] == ord("a")
+
+
 def test_a_process_that_ends_is_started_anew(tmp_path: Path, process: ParsingProcess, parsers: Confined) -> None:
     place = write(tmp_path / "a.zip", zipped({"c3_contracting.py": "a = 1"}))
     found, data = parsers.for_submission(), place.read_bytes()

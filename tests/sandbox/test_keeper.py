@@ -123,7 +123,7 @@ def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
     inlet, to_child = os.pipe()
     sent: list[dict] = []
     limits = {"trace_seconds": 1.0, "total_seconds": 1.0}
-    stages = Stages(to_child, b"", [])
+    stages = Stages(to_child, b"", b"", [])
     ended, _ = relay(out, 1, limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))
     assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
     os.close(out)
@@ -136,7 +136,7 @@ def test_a_keeper_whose_asker_is_gone_waits_for_nothing(tmp_path: Path) -> None:
     inlet, to_child = os.pipe()
     os.close(asker)
     limits = {"trace_seconds": 1e6, "total_seconds": 1e6}
-    stages = Stages(to_child, b"", [])
+    stages = Stages(to_child, b"", b"", [])
     assert relay(out, os.getpid(), limits, str(tmp_path), stages, lambda header, blobs: None, asks)[0] == "alone"
     for end in (out, child, asks, inlet):
         os.close(end)
