@@ -251,17 +251,18 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 """Shows a progress bar, given the total and a label. Call the function that it yields with each finished item."""
 
 
-def no_word(changes: Sequence[Change]) -> None:
+def no_word(_: object) -> None:
     """Announce nothing."""
 
 
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
-    announce: Callable[[Sequence[Change]], None] = no_word,
+    announce: Callable[[Sequence[Change]], None] = no_word, say_graded: Callable[[Report], None] = no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
     """Grade every submission without a valid report. Return the students with a report, and errors by student.
 
-    ``announce`` gets the changes before the new reports count. ``folder.finish`` ends the run.
+    ``say_graded`` gets each new report, and ``announce`` the changes before the new reports count. ``folder.finish``
+    ends the run.
     """
     graded: set[str] = set()
     failures: dict[str, Exception] = {}
@@ -286,6 +287,7 @@ def grade_batch(
             if isinstance(result, Report):
                 folder.keep(result)
                 graded.add(student)
+                say_graded(result)
             else:
                 failures[student] = result
             advance(student)

@@ -27,7 +27,7 @@ LONG = 1000  # characters: longer than any summary, so that none is cut
 VALUE_ERROR = "Value error, "
 READERS = {  # who uses a command; the order of --help. Names of wings' commands are here too
     "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
-    "Staff": ("grade", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
+    "Staff": ("grade", "appeal", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
     "Authors": ("new", "build", "verify", "mutants", "publish"),
     "Machine": ("doctor", "chip"),
 }
@@ -38,6 +38,7 @@ COMMANDS = {  # the core's; imported when needed
     "watch": "watch.watch",
     "explain": "explain.explain",
     "grade": "staff.grade",
+    "appeal": "staff.appeal",
     "build": "author.build",
     "verify": "author.verify",
     "new": "author.new",
@@ -48,7 +49,7 @@ COMMANDS = {  # the core's; imported when needed
     "drop": "staff.drop",
     "pages": "pages.pages",
     "mutants": "author.mutants",
-    "nbgrader": "staff.nbgrader",
+    "nbgrader": "nbgrader.nbgrader",
 }
 MISTAKES = {  # of users, reported in one line. By name, since raising one has already imported its class
     "grader.authoring.scaffold.ScaffoldError",
@@ -141,10 +142,10 @@ class Command(TyperCommand):
 HELP = """Grade sharded JAX programs, and work on the course.
 
 Exit codes: 0 success; 1 a submission or the course has failures; 2 the command cannot run, and one line says why;
-3 the grader failed for a submission, did not grade one, or --why differs from the report.
+3 the grader failed for a submission, did not grade one, or an appeal's verdict differs from the report.
 """
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=HELP, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, no_args_is_help=True, help=HELP, rich_markup_mode=None)
 
 
 def _version(asked: bool) -> None:

@@ -25,6 +25,16 @@ CourseOption = Annotated[
 ]
 Isolation = Annotated[str, typer.Option("--isolation", help="the sandbox: auto, sandlock, bwrap or none")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
+AtATime = Annotated[
+    int | None,
+    typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: one for each core]"),
+]
+ClusterOption = Annotated[
+    str,
+    typer.Option(
+        "--cluster", metavar="ADDRESS", help="grade on the workers of this Dask scheduler (docs/wings/cluster.md)"
+    ),
+]
 NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache; see SHARDLINGS_CACHE")]
 RosterOption = Annotated[
     Path | None,
@@ -63,6 +73,11 @@ class BackendChoice(NamedTuple):
 
     backend: str = "cpu"
     processes: int = 1
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def need_jax() -> None:
