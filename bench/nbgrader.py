@@ -148,7 +148,7 @@ def nbgrader(root: Path, *args: str) -> float:
 
 
 def command(root: Path, module: str, jobs: int) -> list[str]:
-    return [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(root), module, "-j", str(jobs), "--json"]
+    return [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(root), module, "-j", str(jobs), "--json"]
 
 
 def shardlings(root: Path, module: str, jobs: int) -> float:

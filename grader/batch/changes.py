@@ -33,7 +33,7 @@ SAID = {
 NOT_SAID = "no known cause: the report on file does not record what it was graded with"
 FAILED_BEFORE = "the grader itself had failed before"
 FAILS_NOW = "the grader itself failed now"
-NOTHING = "no known cause: submission, course and versions are unchanged; review it with --why"
+NOTHING = "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"
 
 
 @dataclass(frozen=True, slots=True)

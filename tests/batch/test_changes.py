@@ -58,7 +58,7 @@ PASSED, FAILED = result("value", points=2), result("value", "failed", points=2)
             {"submission": "t", "course": "d"},
             "the submission changed, the course changed (exercise, checks or course.yaml)",
         ),
-        ({}, "no known cause: submission, course and versions are unchanged; review it with --why"),
+        ({}, "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"),
     ],
 )
 def test_a_changed_score_says_which_check_and_what_is_another(changed: dict[str, str], why: str) -> None:

@@ -256,7 +256,7 @@ def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:
 # -- by no process of the staff ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["grade", "why", "similar"])
+@pytest.mark.parametrize("command", ["grade", "appeal", "similar"])
 def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: str) -> None:
     made_up(tmp_path / "course")
     marked = RIGHT + "# MARKED\nleaderboard_name = 'x'\n"
@@ -270,12 +270,12 @@ def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: st
     write(tmp_path / "course/course.yaml", text + late)
     words = {
         "grade": ["grade", "class", "--out", "out"],
-        "why": ["grade", "class", "--why", "cy", "traffic"],
+        "appeal": ["appeal", "cy", "traffic", "class"],
         "similar": ["similar", "class"],
     }[command]
     seen, done = parsed_by(*words, "--course", "course", cwd=tmp_path)
     assert seen == set(), done.stdout + done.stderr
-    assert {"grade": "3 submissions", "why": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
+    assert {"grade": "3 submissions", "appeal": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
 
 
 def test_a_process_that_parses_is_told(tmp_path: Path) -> None:

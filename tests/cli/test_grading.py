@@ -72,13 +72,13 @@ def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp
 def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Path) -> None:
     (small / "class" / "ada").mkdir(parents=True)
     shutil.copy(ROOT / GOOD, small / "class" / "ada")
-    words = ("grade", "class", "--out", "out", "--isolation", "none")
-    assert shardlings(*words, cwd=small).returncode == 0
-    why = (*words, "--why", "ada", "c1_no_communication/local_value")
-    again = shardlings(*why, cwd=small)
+    words = ("class", "--out", "out", "--isolation", "none")
+    assert shardlings("grade", *words, cwd=small).returncode == 0
+    appeal = ("appeal", "ada", "c1_no_communication/local_value", *words)
+    again = shardlings(*appeal, cwd=small)
     assert again.returncode == 0 and "as in the report on file" in again.stdout
     (small / "class" / "ada" / Path(GOOD).name).write_text("def matmul_local(a, b, *, mesh):\n    return a\n")
-    other = shardlings(*why, cwd=small)
+    other = shardlings(*appeal, cwd=small)
     assert other.returncode == 3 and "status: 'passed' on file, 'failed' now" in other.stdout
     assert "shardlings: the verdict differs from the report on file: " in other.stderr
 

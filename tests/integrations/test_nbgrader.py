@@ -577,7 +577,7 @@ def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: P
     rng = random.Random(1)
     for _ in range(kills):
         batch = subprocess.Popen(
-            [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(root), MODULE, "-j", "2"],
+            [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(root), MODULE, "-j", "2"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
@@ -615,7 +615,7 @@ rm "$disk/fill"
 cp -a "$disk/c" "$then"
 exit $code
 """
-    again = [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(disk / "c"), MODULE, "--isolation", "none"]
+    again = [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(disk / "c"), MODULE, "--isolation", "none"]
     run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     line = one_line(done)
@@ -656,7 +656,7 @@ def test_grading_parses_no_submission(course: Course, root: Path) -> None:
     book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
     book["cells"].append({"cell_type": "code", "source": "# MARKED\n!ls", "metadata": {}, "outputs": []})
     classroom.hand_in(root, "bob", MODULE, book)
-    seen, done = parsed_by("grade", "--nbgrader", str(root), MODULE, cwd=root.parent)
+    seen, done = parsed_by("nbgrader", "grade", str(root), MODULE, cwd=root.parent)
     assert seen == set() and "1 graded" in done.stdout, done.stdout + done.stderr
 
 
@@ -680,7 +680,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         path = root / "submitted" / who / MODULE / name
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(book_of(root)))
-    done = shardlings(root, "grade", "--nbgrader", ".", MODULE, "--json", fails=True)
+    done = shardlings(root, "nbgrader", "grade", ".", MODULE, "--json", fails=True)
     found = json.loads(done[done.index("{\n") : done.rindex("}") + 1])["attention"]
     assert found == {
         "bob": [f"graded anew over a manual score of {C1}: look again"],
@@ -691,7 +691,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         "hal": ["not graded: handed in without a notebook"],
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
     }
-    printed = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    printed = shardlings(root, "nbgrader", "grade", ".", MODULE, fails=True)  # as before, and told as before
     assert "class page, for the staff: " in printed
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
@@ -710,11 +710,11 @@ def test_another_late_policy_is_another_score(course: Course, root: Path) -> Non
     assert not next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE))
     with open(root / "nbgrader_config.py", "a") as settings:
         settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
-    again = shardlings(root, "grade", "--nbgrader", ".", MODULE)
+    again = shardlings(root, "nbgrader", "grade", ".", MODULE)
     assert "3 graded, 0 unchanged" in again
     assert next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE)) > 0
     nbgrader(root, "autograde", MODULE, "--force")
-    assert "0 graded, 3 unchanged" in shardlings(root, "grade", "--nbgrader", ".", MODULE)
+    assert "0 graded, 3 unchanged" in shardlings(root, "nbgrader", "grade", ".", MODULE)
 
 
 @pytest.mark.slow
@@ -725,7 +725,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     path.chmod(0)
     mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
     done = subprocess.run(
-        [*mere, "grade", "--nbgrader", str(root), MODULE], capture_output=True, text=True, check=False
+        [*mere, "nbgrader", "grade", str(root), MODULE], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3 and "2 graded, 0 unchanged" in done.stdout, done.stdout + done.stderr
     assert "bob was not graded: " in done.stderr and "Permission denied; mend that and grade again" in done.stderr

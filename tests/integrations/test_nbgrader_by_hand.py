@@ -70,7 +70,7 @@ def exported(root: Path) -> dict[str, float]:
 
 def graded(root: Path) -> tuple[str, dict[str, str]]:
     """The class page's text, and those of the students."""
-    done = commands.shardlings("grade", "--nbgrader", str(root), MODULE, "--jobs", "1", cwd=root)
+    done = commands.shardlings("nbgrader", "grade", str(root), MODULE, "--jobs", "1", cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = root / ".shardlings" / "pages" / MODULE
     own = {path.stem: Nesting(path.read_text()).text for path in pages.glob("*.html") if path.stem != "index"}

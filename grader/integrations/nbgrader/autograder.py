@@ -1,7 +1,7 @@
 """Grade submissions in place of nbgrader's kernels: the settings, the workers, and stored reports.
 
 Reports are stored by fingerprint below DIR/.shardlings/, for the staff alone. An unchanged submission that
-``nbgrader autograde`` or ``shardlings grade --nbgrader`` graded before is not graded again.
+``nbgrader autograde`` or ``shardlings nbgrader grade`` graded before is not graded again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``shardlings grade --nbgrader``: grade a class in parallel, into the same gradebook rows as nbgrader would write.
+"""``shardlings nbgrader grade``: grade a class in parallel, into the same gradebook rows as nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
 transaction writes the rows of several students, before any of their files. The student's notebook in ``autograded/`` is

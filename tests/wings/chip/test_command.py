@@ -46,10 +46,7 @@ BAD = {
     "check c1 --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
     "check c1 --backend cpu:2": "no backend 'cpu:2'; there are cpu, gpu, tpu, and tpu:SLICE, such as tpu:v5e:2x4",
     "grade examples/submissions --out OUT --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
-    "grade examples/submissions --nbgrader OUT --backend tpu:v5e:2x4": "--nbgrader grades on simulated devices alone, so that nbgrader autograde "
-    "gives the same grades; for another backend: grade OUT/submitted --out FOLDER --backend tpu:v5e:2x4",
-    "grade examples/submissions --nbgrader OUT --processes 2": "--nbgrader grades on simulated devices alone",
-    "grade examples/submissions --why ada local_value --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
+    "appeal ada local_value examples/submissions --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
 }
 
 
