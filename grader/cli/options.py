@@ -47,7 +47,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[
     str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="your login, if students get different numbers")
 ]
-Names = Annotated[list[str] | None, typer.Argument(help="exercises or modules; any unique prefix works")]
+
+
+def names_beginning(incomplete: str) -> list[str]:
+    """Return the modules and exercises that begin so, for the shell's completion."""
+    try:
+        found = find_course(None, packaged=True)
+    except CourseError:
+        return []
+    return [n for n in (*(m.id for m in found.config.modules), *found.module_of) if n.startswith(incomplete)]
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="exercises or modules; any unique prefix works", autocompletion=names_beginning),
+]
 Work = Annotated[
     Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/, or this folder")
 ]

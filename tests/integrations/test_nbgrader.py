@@ -724,9 +724,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     path = root / "submitted" / "bob" / MODULE / f"{MODULE}.ipynb"
     path.chmod(0)
     mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
-    done = subprocess.run(
-        [*mere, "nbgrader", "grade", str(root), MODULE], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*mere, "nbgrader", "grade", str(root), MODULE], capture_output=True, text=True, check=False)
     assert done.returncode == 3 and "2 graded, 0 unchanged" in done.stdout, done.stdout + done.stderr
     assert "bob was not graded: " in done.stderr and "Permission denied; mend that and grade again" in done.stderr
     assert rows(root, "bob") == []
