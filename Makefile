@@ -1,4 +1,4 @@
-# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`. `make test-all` proves everything.
 PYTHON ?= python3
 JOBS ?= 2
 # Tests at a time, and exercises proved at a time: they wait, too
@@ -6,6 +6,8 @@ TESTERS ?= 3
 PROVERS ?= 3
 # The loop: tests of the rooms that need no sandbox
 ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire wings/leaderboard wings/predict wings/similar
+# Exercises that together use every check and every kind of answer
+SAMPLE := a4 a5 a6 b2 f1 f2 f3 g4 h1 h4 i1 j2 k1 k3 k4 m1
 # Terms to prove the course for; before a term, and after a change of checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv
@@ -18,7 +20,7 @@ INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" 
 # Elsewhere than on Linux there is no sandbox; the examples are ours, so they may run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
 
-.PHONY: demo test test-fast lint verify docs pictures install lock bench dist clean
+.PHONY: demo test test-all test-slow test-fast lint verify docs pictures install lock bench dist clean
 
 install: $(INSTALLED)
 
@@ -36,8 +38,16 @@ demo: install
 	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
 	@echo "Open graded/index.html"
 
-test: lint verify
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder
+# What a change can break on this machine: style, types, all tests but the slow ones, a sample of the course
+test: lint
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
+	$(BIN)/shardlings verify --no-store -j $(PROVERS) $(SAMPLE)
+
+test-all: test test-slow
+
+# The rest: a proof of the whole course, and the slow tests
+test-slow: verify
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m slow
 
 test-fast: install
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(ROOMS:%=tests/%)
