@@ -515,7 +515,7 @@ def test_a_runner_that_dies_whatever_it_is_given_is_ours(
         kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 99)
         (lost,) = findings(workers, program(0.6), array())
     assert isinstance(lost, Fault) and lost.kind == "broken"
-    assert lost.message.endswith("; it runs no program of ours either")
+    assert lost.message.endswith("; the grader's own program fails too")
     (seen,) = findings(workers, program(0.8), array())
     assert isinstance(seen, Observation)
 
@@ -585,7 +585,7 @@ def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
     workers, sign = workers_in("none"), tmp_path / "loading"
     kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
     (lost,) = findings(workers, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
-    reason = "it was killed, as happens to what takes more memory than it is allowed"
+    reason = "it was killed, for example because it used more memory than allowed"
     assert lost == Fault("crashed", f"your file, while it was loaded, ended the process: {reason}")
     (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]

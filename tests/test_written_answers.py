@@ -105,7 +105,7 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
     summary = summarise([found])
     assert summary.attention == [] and summary.broken == []
     _, problems = overridden(report, None, [by_bob(3)])
-    assert problems == [f"ada {NAME}/why_it_waits: 3 points, and it is worth 2; the line does nothing"]
+    assert problems == [f"ada {NAME}/why_it_waits: 3 points, but it is worth 2; the line does nothing"]
 
 
 def test_the_class_page_names_whose_words_are_to_be_read(course: Course, workers: Workers) -> None:

@@ -37,7 +37,7 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the last top-level definition of a function or an answer in all files and cells. Nothing is parsed."""
+    """Yield the last top-level definition of a function or an answer in each file and cell. Nothing is parsed."""
     found: list[Code] = []
     for chunk in source.chunks:
         if place := looked_at(chunk).places.get(name):
@@ -63,7 +63,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 
 
 def asked_for(ask: Ask) -> str:
-    """Return a description of an ask, such as ``gather on x=4 with I=8, J=3``."""
+    """Describe an ask, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {len(ask.cases)} cases"
     sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]

@@ -89,7 +89,7 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """Return whether nothing ended by time, memory, a signal or the machine's files."""
+        """Return whether every reply would repeat: none ended by a limit, a signal or the machine's files."""
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
 
@@ -141,7 +141,7 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault of a child that ended during ``what``: the grader's only if the tracing worker itself died."""
+    """Return the fault of a child that ended during ``what``. If the tracing worker died, it is the grader's."""
     if how == "worker":
         return Fault("broken", "the tracing process died twice; a person must look")
     if how == "timeout":
@@ -149,13 +149,13 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     reason = {
         "flood": "sent back more than 16 MiB",
         "garbage": "sent back unreadable bytes",
-        "died of signal 9": "it was killed, as happens to what takes more memory than it is allowed",  # or by itself
+        "died of signal 9": "it was killed, for example because it used more memory than allowed",  # perhaps by itself
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Return the fault of a program that ended the worker twice: the grader's if its own program fails too."""
+    """Return the fault of a program that ended the worker twice. It is the grader's if its own program fails too."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other for ever: some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
@@ -165,7 +165,9 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
     what = "reading" if died.phase == "asked" else "running"
     text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
     return (
-        Fault("broken", f"{text}; it runs no program of ours either") if died.ours else Fault("crashed", text, ran=True)
+        Fault("broken", f"{text}; the grader's own program fails too")
+        if died.ours
+        else Fault("crashed", text, ran=True)
     )
 
 

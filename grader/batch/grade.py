@@ -36,7 +36,7 @@ class Grader:
             other devices or a compiler.
     """
 
-    proves_itself = False  # True: the machines that do the grading run the canary themselves
+    proves_itself = False  # True if the machines that grade run the canary themselves
 
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Workers | None = None,

@@ -1,4 +1,4 @@
-"""Submission times: from the staff's ``submitted.csv``, else from the submission itself."""
+"""Submission times: from the staff's ``submitted.csv`` or, without a line there, from the submission itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the times in ``submitted.csv`` of the named folders, never of a student's folder. Raises CourseError."""
+    """Return the times in the named folders' ``submitted.csv``, never in a student's folder. Raises CourseError."""
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
     for path in paths:

@@ -27,7 +27,7 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """How much a new database took over from the files of an older version; ``reports`` is 0 for a new folder."""
+    """The reports and changes that a new database took over from an older version's files. ``reports``: 0 if none."""
 
     reports: int = 0
     changes: int = 0

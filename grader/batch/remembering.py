@@ -101,7 +101,7 @@ class Keys:
 
 @cache
 def surroundings() -> list[str]:
-    """Return a description of the machine and of the packages that learners may import on it."""
+    """Describe this machine, and the packages on it that learners may import."""
     found = [*platform.uname(), platform.python_version(), sys.prefix]
     for name, path in needs.packages().items():
         try:

@@ -153,7 +153,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Add the full time limit of a run to the cost if the program reaches it."""
+        """Charge the full time limit of a run to the cost if the program reaches it."""
         try:
             yield
         except WorkerDied as died:

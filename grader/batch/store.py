@@ -51,7 +51,7 @@ from grader.reports.summary import Summary
 
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
 
-STAGED = "staged"  # folder that killed runs of older versions left
+STAGED = "staged"  # a folder left by killed runs of older versions
 MOST_HELD = 4 << 20  # characters
 
 
@@ -297,7 +297,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. Up to MOST_HELD characters are held in memory; the others are read again when needed.
+    """Submissions by student. Up to MOST_HELD characters are kept in memory; the others are read again when needed.
 
     If a submission changes between two readings, the last reading is graded, and the report's fingerprint shows it.
     """

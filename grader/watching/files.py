@@ -59,7 +59,7 @@ def path_of(place: Path, source: Source) -> Path:
     """Return the file of a source. Raises CourseError if it is in an archive."""
     path = place if place.is_file() else place / source.name
     if not path.is_file():
-        raise CourseError(f"{source.name} lies in an archive; unpack it")
+        raise CourseError(f"{source.name} is in an archive; unpack it")
     return path
 
 

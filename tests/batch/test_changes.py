@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.batch.changes import FILE, Change, Told, changes_of, history_csv, read_history
+from grader.batch.changes import FILE, Change, RecordedChange, changes_of, history_csv, read_history
 from grader.batch.database import FILE as DATABASE
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments, Override
@@ -201,7 +201,7 @@ CHANGES = [Change("=ada", "c3/value", 2, 0, 2, f"-why {EVIL}"), Change("=ada", "
 
 
 def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: Path) -> None:
-    text = "".join(history_csv(Told(1, "2026", change) for change in CHANGES))
+    text = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / FILE).write_text(text)
     assert not [
         cell for line in csv.reader(io.StringIO(text)) for cell in line if cell[:1] in "=+-@" and cell[1:2].isalpha()
@@ -211,7 +211,7 @@ def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: 
 
 def test_an_older_history_goes_on(tmp_path: Path) -> None:
     """Regrades are counted on from the last one in ``changes.csv``, and its lines stay as they are."""
-    before = "".join(history_csv(Told(1, "2026", change) for change in CHANGES))
+    before = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / "reports").mkdir()
     (tmp_path / FILE).write_text(before)
     (tmp_path / "reports" / "alice.json").write_text(one(PASSED).dumps())
@@ -229,7 +229,9 @@ def test_an_older_history_goes_on(tmp_path: Path) -> None:
 def test_a_damaged_history_stops_the_regrade(text: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(text, encoding="latin-1")
     with (
-        pytest.raises(CourseError, match=r"changes\.csv is not as it was written; mend it or move it away"),
+        pytest.raises(
+            CourseError, match=r"changes\.csv, the history of changes, was edited; restore it or move it away"
+        ),
         Folder(tmp_path),
     ):
         pass

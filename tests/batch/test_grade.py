@@ -151,7 +151,7 @@ def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypa
     monkeypatch.setattr(workers.runners[0].worker, "runs", lambda: False)
     report = grader.grade(submitted(RIGHT), [NAME])
     assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]
-    assert results(report)["value"].reason.endswith(": Check failed: x; it runs no program of ours either")
+    assert results(report)["value"].reason.endswith(": Check failed: x; the grader's own program fails too")
     assert report.pending == 2 and results(report)["value"].misconception == ""
 
 

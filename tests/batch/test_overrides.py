@@ -77,7 +77,7 @@ def test_points_that_waited_for_a_person_wait_no_more() -> None:
     [
         (override("c9_other"), f"alice c9_other: no exercise 'c9_other'; there are {EXERCISE}; the line does nothing"),
         (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: no check 'nope'; there are check0; the line does nothing"),
-        (override(points=3), f"alice {EXERCISE}/check0: 3 points, and it is worth 2; the line does nothing"),
+        (override(points=3), f"alice {EXERCISE}/check0: 3 points, but it is worth 2; the line does nothing"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_changes_nothing_and_is_told(one: Override, said: str) -> None:
@@ -159,7 +159,7 @@ def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> Non
         ("overrides:\n" + LINE.replace("points", "pionts"), r"overrides\.yaml:2: overrides\.0\.pionts: no such field; did you mean 'points'\?"),
         ("overrides:\n" + LINE.replace("points: 1", "points: -1"), r"overrides\.yaml:2: overrides\.0\.points: .*greater than or equal to 0"),
         ("overrides:\n" + LINE.replace("points: 1", "points: yes"), r"overrides\.yaml:2: overrides\.0\.points: points are a number"),
-        ("overrides:\n" + LINE.replace("student: a", "student: 0123"), r"overrides\.yaml:2: overrides\.0\.student: put a name that is a number into quotes"),
+        ("overrides:\n" + LINE.replace("student: a", "student: 0123"), r"overrides\.yaml:2: overrides\.0\.student: quote a name that is a number"),
         ("overrides:\n" + LINE.replace("points: 1", "points: .nan"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),

@@ -91,7 +91,7 @@ def test_the_work_of_other_modules_stays_behind_without_a_word(grader: Grader, w
 
 
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
-    looked = rf"nothing of 03_matmuls in .*: looked for files such as {C1}\.py and 03_matmuls\.ipynb; go to your work"
+    looked = rf"no file for 03_matmuls in .*: looked for {C1}\.py, 03_matmuls\.ipynb and the like; go to your work"
     with pytest.raises(CourseError, match=looked):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
 
@@ -104,7 +104,7 @@ def test_a_file_that_cannot_be_read_is_named(words: list[str], course: Course, t
     done = CliRunner().invoke(app, [*words, "--course", str(course.root), "--work", str(tmp_path)])
     assert isinstance(done.exception, CourseError), done.output
     assert f" in {tmp_path}: {MODULE}.ipynb is not a notebook: " in str(done.exception)
-    assert f"looked for files such as {C1}.py" in str(done.exception)
+    assert f"looked for {C1}.py" in str(done.exception)
 
 
 def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
@@ -130,7 +130,7 @@ def test_a_zip_from_nobodys_account_asks_who_it_is(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("JUPYTERHUB_USER", "")
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     with pytest.raises(
-        CourseError, match=r"who hands this in\? the account 'jovyan' is anybody's: pass --student LOGIN"
+        CourseError, match=r"the account 'jovyan' belongs to no one student, so say who submits: pass --student LOGIN"
     ):
         submit.login()
 
@@ -163,4 +163,4 @@ def test_who_hands_in_is_asked_before_anything_is_checked(course: Course, work: 
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     monkeypatch.setattr(submit, "prepare", None)
     done = CliRunner().invoke(app, ["submit", MODULE, "--work", str(work), "--course", str(course.root)])
-    assert isinstance(done.exception, CourseError) and "who hands this in?" in str(done.exception)
+    assert isinstance(done.exception, CourseError) and "say who submits: pass" in str(done.exception)

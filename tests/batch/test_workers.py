@@ -408,7 +408,7 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
         (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other for ever: "),
         (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
         (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
-        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; it runs no program of ours either"),
+        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; the grader's own program fails too"),
     ],
 )  # fmt: skip
 def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, message: str) -> None:

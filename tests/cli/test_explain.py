@@ -160,7 +160,7 @@ def test_work_that_is_not_ones_own_is_confined(tmp_path: Path) -> None:
 def test_nothing_of_the_exercise_in_the_work_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("x = 1\n")
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--isolation", available_tier())
-    assert "nothing of c3_contracting in" in one_line(done)
+    assert "no file for c3_contracting in" in one_line(done)
 
 
 @pytest.mark.parametrize(("number", "columns"), [(0, "140"), (1, "77")])

@@ -56,7 +56,7 @@ def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest
     for words in (["submit", "03_matmuls", "--student", "ada"], ["check", "c3"], ["check"]):
         done = CliRunner().invoke(cli.app, words)
         assert isinstance(done.exception, CourseError), done.output
-        assert f" in {tmp_path}: looked for files such as " in str(done.exception)
+        assert f" in {tmp_path}: looked for " in str(done.exception)
         assert "go to your work or pass --work FOLDER" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
     for words in (["list"], ["show", "c3"]):

@@ -57,7 +57,7 @@ def test_where_nothing_may_be_written_all_stays_as_it_is(file: Path, tmp_path: P
 
 def test_the_file_of_a_source_and_of_one_in_an_archive(file: Path, tmp_path: Path) -> None:
     assert path_of(tmp_path, Source("x1_gather.py", ())) == path_of(file, Source("x1_gather.py", ())) == file
-    with pytest.raises(CourseError, match=r"^work\.zip/x1_gather\.py lies in an archive; unpack it$"):
+    with pytest.raises(CourseError, match=r"^work\.zip/x1_gather\.py is in an archive; unpack it$"):
         path_of(tmp_path, Source("work.zip/x1_gather.py", ()))
 
 
