@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from grader.common.text import printable
 from grader.intake.archives import Archive
-from grader.intake.parsers import Cell, Parsers, Python, Stamp
+from grader.intake.parsers import ParsedCell, Parsers, Python, Stamp
 from grader.intake.submission import Chunk, Refused, Source, Unreadable
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import NOTHING, Extra, NoIsolation, best_tier
@@ -43,7 +43,7 @@ class _Python(_Chunks):
 
 # Adapters are built once: building one takes longer than reading a file.
 SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapter(Archive)
-CELLS, STAMP, FLAG = TypeAdapter(list[Cell]), TypeAdapter(Stamp), TypeAdapter(bool)
+CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 SMALL = 200_000
 """Size in bytes. Smaller files need little memory: if the kernel kills the process, the machine is short of it."""
@@ -157,7 +157,7 @@ class Confined(Parsers):
 
     def cells(
         self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]
-    ) -> Sequence[Cell]:
+    ) -> Sequence[ParsedCell]:
         about = {"names": [*names], "wanted": [*wanted], "exercises": [*exercises]}
         found, out = self._ask("cells", about, [data], CELLS)
         texts = iter(out)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from grader.intake.chance import could_differ
 from grader.intake.decoding import parsed
 from grader.intake.stubs import stubs_left
-from grader.intake.submission import Chunk, Facts, Source
+from grader.intake.submission import Chunk, CodeFacts, Source
 from grader.wire import limits
 
 VARIABLE = "leaderboard_name"
@@ -21,17 +21,17 @@ MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
 """Of one source, for the page of an appeal."""
 
 
-def look(text: str) -> Facts:
+def look(text: str) -> CodeFacts:
     """Parse the text of a chunk, and return the facts; the default ones if Python cannot parse it."""
     tree = parsed(text)
     try:
-        return Facts() if tree is None else _facts(tree, len(text))
+        return CodeFacts() if tree is None else _facts(tree, len(text))
     except (RecursionError, MemoryError):
-        return Facts()
+        return CodeFacts()
 
 
-def _facts(tree: ast.Module, length: int) -> Facts:
-    return Facts(
+def _facts(tree: ast.Module, length: int) -> CodeFacts:
+    return CodeFacts(
         repeatable=not could_differ(tree),
         pseudonym=_pseudonym(tree),
         stubs=stubs_left(tree) if length <= limits.MAX_CELL else None,
@@ -52,7 +52,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
     return tuple(found)
 
 
-def looked_at(chunk: Chunk) -> Facts:
+def looked_at(chunk: Chunk) -> CodeFacts:
     """Return the facts found when the chunk was read. Code of our own has none, and is parsed now."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
