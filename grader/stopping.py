@@ -85,7 +85,7 @@ def _once_more() -> None:
 
 
 def _signal_again() -> None:
-    """Signal the main thread, which may be waiting, because only its own signals end that."""
+    """Send a signal to the main thread, which may be waiting: only a signal to that thread ends the wait."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)

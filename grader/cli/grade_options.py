@@ -64,7 +64,7 @@ class GradeOptions:
         beside = self.beside != BackendChoice()
         refused = {
             "--cluster goes with simulated devices alone: leave --backend and --processes out": self.cluster and beside,
-            "--why decides one check, here: leave --cluster out": self.cluster and self.appeals,
+            "--why decides one check on this machine: leave --cluster out": self.cluster and self.appeals,
             "with --cluster leave -j out: a worker grades as many at a time as dask worker --nthreads says": (
                 self.cluster and self.jobs
             ),

@@ -144,7 +144,7 @@ def run_in(
         lambda changes: announce(folder, changes, quiet=quiet),
     )
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    if unusable is None:  # after grading, which loading every exercise would delay
+    if unusable is None:  # after grading, because loading every exercise would delay it
         unusable = others_unusable(course)
     return finish(course, folder, graded, not_graded, unusable, known, work.signed)
 
@@ -249,7 +249,7 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
-    if folder.dry:  # the changes above should not be lost among known facts
+    if folder.dry:  # the whole summary would push the changes off the screen
         print_warnings(summary, out)
         print_attention(summary.attention, out)
     else:

@@ -93,7 +93,7 @@ class Cache:
                     self._file.execute("DELETE FROM kept WHERE key = ?", (key,))
 
     def write(self) -> None:
-        """Write all pending values in one transaction, and evict what exceeds the limit."""
+        """Write all pending values in one transaction, and evict entries beyond the limit."""
         with self._lock:
             waiting, used = self._waiting, self._used
             self._waiting, self._used, self._held = {}, set(), 0

@@ -62,7 +62,7 @@ class Interval:
     __radd__, __rmul__ = __add__, __mul__
 
     def either(self, other: Interval) -> Interval:
-        """Return the interval if either of the two holds."""
+        """Return the smallest interval that covers both."""
         return Interval(min(self.least, other.least), max(self.most, other.most))
 
     def __eq__(self, other: object) -> bool:

@@ -54,7 +54,7 @@ class Sharded:
         name: its name if a call has several results, such as ``step 2: grads['w1']``.
         step: number of the step, from 1, in a call of several; from 2 on its inputs are results too.
 
-    ``factors``: the epsilon of the type that factors of products were rounded to (``wire.backends``).
+    ``factors``: the epsilon of the type that operands of matmuls were rounded to (``wings.devices.backends``).
     """
 
     shape: tuple[int, ...]
@@ -312,7 +312,7 @@ class Seen:
         dtype: str | None = None,
         backward: bool | None = None,
     ) -> Seen:
-        """Return this with some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
+        """Return a copy with only some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Args:
             kind: see ``Collective.kind``.
@@ -320,7 +320,7 @@ class Seen:
             dtype: of what is sent.
             backward: whether it waits for the cotangent, in a call that asks for gradients.
 
-        A collective with an unknown dtype or pass stays, and may run or not. FLOPs are at most those of all.
+        A collective with an unknown dtype or pass is kept as one that may run or not. FLOPs are at most those of all.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")

@@ -92,7 +92,7 @@ def within_limit(data: bytes, suffix: str, most: int) -> bytes:
 
 
 def why_unread(error: Exception) -> str:
-    """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine failed."""
+    """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine is at fault."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)

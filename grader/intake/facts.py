@@ -18,7 +18,7 @@ from grader.wire import limits
 VARIABLE = "leaderboard_name"
 LONGEST = 80
 MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
-"""Of one source, for the page of an appeal."""
+"""Limits on one source: the definitions and the length of a name that the page of an appeal shows."""
 
 
 def look(text: str) -> CodeFacts:
@@ -53,7 +53,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return the facts found when the chunk was read. Code of our own has none, and is parsed now."""
+    """Return the facts found when the chunk was read. The grader's own code has none, and is parsed now."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 

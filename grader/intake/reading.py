@@ -122,7 +122,7 @@ def _candidates(
         code_left -= sum(len(c.text) for c in source.chunks)
         if min(left, code_left) < 0:
             most = (limits.MAX_READ if left < 0 else limits.MAX_TOTAL) // limits.MIB
-            notes.append(f"more than {most} MiB were handed in: {file.shown} and what follows was not read")
+            notes.append(f"more than {most} MiB were handed in: {file.shown} and later files were not read")
             break
         _add_to_digest(digest, file.name, data)
         found.append(_Candidate(source, _serves(match, exercises), _rank(file, match, exercises), tuple(remarks)))

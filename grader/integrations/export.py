@@ -39,7 +39,7 @@ def students_in(folder: Path) -> list[str]:
         students = database.students()
     if damaged := sorted({*names_in(folder)} - {*students}):  # an older version's folder, without a database
         raise CourseError(
-            f"{folder / 'reports' / damaged[0]}.json is no whole report of {damaged[0]}; grade again to mend it, or move it "
+            f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, or move it "
             "out of that folder"
         )
     if not students:

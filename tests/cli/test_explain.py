@@ -53,9 +53,9 @@ BAD = {
     "explain c3 --mesh x=5": "matmul_all_reduce on x=5: a: dimension J = 32 in dims is not cut into 5 equal parts",
     "explain c3 --mesh y=8": "the spec of a names axis 'x', which the mesh {'y': 8} does not have",
     "explain c3 --mesh x=16": "a mesh of x=16 needs 16 devices, course.yaml says devices: 8",
-    "explain c3 --mesh x": "--mesh x: x is no name and size; write x=4,y=2",
-    "explain c3 --mesh x=4,": "--mesh x=4,: nothing is no name and size",
-    "explain c3 --mesh x=-4": "x=-4 is no name and size",
+    "explain c3 --mesh x": "--mesh x: x is not a name and a size; write x=4,y=2",
+    "explain c3 --mesh x=4,": "--mesh x=4,: nothing is not a name and a size",
+    "explain c3 --mesh x=-4": "x=-4 is not a name and a size",
     "explain c3 --mesh x=2,x=4": "--mesh x=2,x=4: x is there twice",
     "explain c3 --dims Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
     "explain c3 --dims J=33": "dimension J = 33 in dims is not cut into 4 equal parts",
@@ -106,7 +106,7 @@ def test_one_task_on_another_mesh() -> None:
     assert done.stderr == "note: this is the solution's, solutions/05_rings/e1_ring_all_gather.py\n"
     assert "ring_all_gather on x=6 with I=120, J=5" in done.stdout
     assert "5 × permute over x to the next device" in " ".join(done.stdout.split())
-    assert "what a check may say" not in done.stdout, "one mesh says little about others"
+    assert "lines that checks may contain" not in done.stdout, "one mesh says little about others"
     assert all(len(line.rstrip()) <= 40 for line in done.stdout.splitlines())
     assert "\x1b" not in done.stdout
 
@@ -134,7 +134,7 @@ def test_ones_own_work_is_explained_and_a_fault_in_it_told_once(tmp_path: Path) 
     assert done.returncode == 1
     assert "is run as it is, without a sandbox" in done.stderr
     assert "c3_contracting.py:8" in "".join(done.stdout.split()), "the line is the learner's"
-    assert done.stdout.count("not this one") == 1 and "what a check may say" not in done.stdout
+    assert done.stdout.count("not this one") == 1 and "lines that checks may contain" not in done.stdout
 
 
 def test_what_learners_are_given_explains_their_work_and_nothing_of_the_solution(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_pages_are_written_anew_as_they_were(graded: Path) -> None:
     for path in before:
         path.unlink()
     done = run(graded)
-    assert done.exit_code == 0 and "4 students' pages" in done.stdout
+    assert done.exit_code == 0 and "the pages of 4 students" in done.stdout
     assert files() == before
 
 

@@ -90,7 +90,7 @@ def test_the_total_is_limited_and_exact_names_come_first(tmp_path: Path, monkeyp
     write(tmp_path / "c3_contracting.py")
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "c3_contracting.py"}
-    assert found.notes == ("more than 1 MiB were handed in: a c3_contracting.py and what follows was not read",)
+    assert found.notes == ("more than 1 MiB were handed in: a c3_contracting.py and later files were not read",)
 
 
 def test_the_number_of_notes_is_limited(tmp_path: Path):

@@ -175,6 +175,6 @@ def test_reports_are_read_back(tmp_path: Path) -> None:
         export.load(tmp_path)
     (tmp_path / "reports" / "bob.json").write_text(report("ada").dumps(), encoding="utf-8")
     with pytest.raises(
-        CourseError, match=r"bob\.json is no whole report of bob; grade again to mend it, or move it out"
+        CourseError, match=r"bob\.json is an incomplete report of bob; grade again to mend it, or move it out"
     ):
         export.load(tmp_path)

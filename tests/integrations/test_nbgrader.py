@@ -683,7 +683,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
     done = shardlings(root, "grade", "--nbgrader", ".", MODULE, "--json", fails=True)
     found = json.loads(done[done.index("{\n") : done.rindex("}") + 1])["attention"]
     assert found == {
-        "bob": [f"graded anew over a manual score of {C1}: look again"],
+        "bob": [f"graded again, with a manual score of {C1}: check the score"],
         "dan": [f"{MODULE}.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter"],
         "eve": [f"nothing of this assignment is in {MODULE}.ipynb: is it another assignment's notebook?"],
         "fay": [f"not graded: no {MODULE}.ipynb was handed in, but my work.ipynb: if that is it, rename it"],
@@ -696,7 +696,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
         assert who in page and html.escape(reasons[0], quote=False) in page.replace("&#39;", "'")
-    assert "Needs review" in printed and "graded anew over a manual score" in printed
+    assert "Needs review" in printed and "graded again, with a manual score" in printed
     assert "hal was not graded: handed in without a notebook" in printed
 
 
@@ -789,7 +789,7 @@ def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Pa
     nbgrader(root, "autograde", MODULE, "--force")
     assert set(scores(root, "cy").values()) == {0.0}
     book = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
-    assert "This cell was missing in what was handed in" in book
+    assert "This cell was missing in the submission" in book
 
 
 @pytest.mark.slow

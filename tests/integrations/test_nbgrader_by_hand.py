@@ -100,7 +100,7 @@ def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_ar
     path = root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb"
     path.write_text(path.read_text().replace("for all rows", "for each row"))
     page, own = graded(root)  # who hands in again keeps the points, and is named
-    assert f"graded anew over a manual score of {NAME}/why_it_waits: look again" in page
+    assert f"graded again, with a manual score of {NAME}/why_it_waits: check the score" in page
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
 
 

@@ -61,10 +61,10 @@ def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "no columns Student and ID"),
-        ("name,mail\n", r"and no column id, as one of your own has: id, name, email, section, extension$"),
+        ("name,mail\n", r"nor the column id of a plain roster: id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA is there twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
-        ("id,extensions\nada,2d\n", "has a column extensions; the one that is read is called extension"),
+        ("id,extensions\nada,2d\n", "has a column extensions; only one called extension is read"),
         (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
             r"r\.csv:2: more cells than columns; quote what has a separator in it",

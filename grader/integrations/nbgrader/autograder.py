@@ -172,14 +172,14 @@ class Shardlings(LoggingConfigurable):
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
         if left:
-            self._prove(left[0].names)  # in this thread: an error in another would stop nothing
+            self._prove(left[0].names)  # in this thread: an error in another thread would not stop the batch
         if len(left) > 1:
             threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
         else:
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Run the canary once for each exercise, even if its memory cannot be written. Raises CanaryFailed."""
+        """Run the canary once for each exercise, even if its cache cannot be written. Raises CanaryFailed."""
         if not self._proved.issuperset(names):
             canary.prove(self.grader, names)
             self._proved.update(names)

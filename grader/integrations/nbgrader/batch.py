@@ -267,7 +267,7 @@ class _Batch:
     def _grade(self, students: list[_Student], outcome: BatchOutcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
         ready: list[_Student] = []
-        at_once = 1  # write the first one soon
+        at_once = 1  # the first student is written soon
 
         def record() -> None:
             nonlocal at_once
@@ -341,7 +341,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # the session knew the rows until here
+        del held  # until here the session needed the rows
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:

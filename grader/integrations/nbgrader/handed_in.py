@@ -29,7 +29,7 @@ def odd_files(folder: Path) -> list[str]:
         return [f"{printable(folder.name)} {A_LINK}"]
     odd: list[str] = []
     seen = 0
-    for place, folders, files in os.walk(folder):  # unlike Path, os tells of a path that is too long by False
+    for place, folders, files in os.walk(folder):  # os.path returns False for a path that is too long; Path raises
         for name in sorted([*folders, *files]):
             path = os.path.join(place, name)
             shown = printable(os.path.relpath(path, folder))

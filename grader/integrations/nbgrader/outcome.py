@@ -44,7 +44,7 @@ class BatchOutcome:
         scored = {grade.name for grade in waiting if grade.manual_score is not None}
         unscored = {grade.name for grade in waiting} - scored
         if again := _in(scored, {**checks, **words}):
-            self.needs_a_person(student, f"graded anew over a manual score of {', '.join(again)}: look again")
+            self.needs_a_person(student, f"graded again, with a manual score of {', '.join(again)}: check the score")
         if pending := _in(unscored, checks):
             self.needs_a_person(student, f"pending, the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):

@@ -28,7 +28,7 @@ from grader.wire import limits
 # `check` is ours and does nothing while grading, so that cells that call it do not fail.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
-PUT_BACK = "This cell was missing in what was handed in; it was put back, empty, to hold the comment."
+PUT_BACK = "This cell was missing in the submission. It was put back, empty, to hold the comment."
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
         size += len(cell.text)
         if size > limits.MAX_FILE:
             most = limits.MAX_FILE // limits.MIB
-            cut = f"more than {most} MiB of code; cell {cell.number} and what follows was not read"
+            cut = f"more than {most} MiB of code; cell {cell.number} and later cells were not read"
             break
         texts[f"cell {cell.number}"] = _IMPORT_CHECK.sub(r"\1pass", cell.text)
     try:

@@ -72,7 +72,7 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
         isolation: none, for a Gradescope image without a working sandbox; then learner code runs unconfined.
     """
     if not course.solved:
-        raise CourseError("an autograder needs the solutions; this is what learners are given")
+        raise CourseError("an autograder needs the solutions; this is the learners' release")
     settings = json.dumps({"exercises": names, "isolation": isolation}, indent=2) + "\n"
     scripts = {"setup.sh": setup_script(), "run_autograder": RUN}
     buffer = io.BytesIO()

@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def leaderboard(
-    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
     exercise: Annotated[
         str,
         typer.Option(

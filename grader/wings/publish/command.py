@@ -41,7 +41,7 @@ def publish(
         raise CourseError("say what to publish: --branch student, --branch solutions, or --students DIR")
     found = course_at(course)
     if not found.solved:
-        raise CourseError("publishing needs the solutions; this is what learners are given")
+        raise CourseError("publishing needs the solutions; this is the learners' release")
     if found.seed_problem:
         tell("warning", found.seed_problem)
     repository = Repository(found.root) if branches else None

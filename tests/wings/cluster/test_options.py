@@ -26,7 +26,7 @@ REFUSED = {
         ["-j", "2"],
         "with --cluster leave -j out: a worker grades as many at a time as dask worker --nthreads says",
     ),
-    "why": (["--why", "ada", "c1/value"], "--why decides one check, here: leave --cluster out"),
+    "why": (["--why", "ada", "c1/value"], "--why decides one check on this machine: leave --cluster out"),
 }
 
 

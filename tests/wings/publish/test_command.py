@@ -68,7 +68,7 @@ def test_what_cannot_be_published_is_one_line(repo: Path, tmp_path: Path) -> Non
     assert "the branch student is checked out" in one_line(shardlings("publish", "--branch", "student", cwd=repo))
     shardlings("publish", "--students", str(tmp_path / "given"), cwd=repo)
     released = shardlings("publish", "--branch", "student", cwd=tmp_path / "given")
-    assert one_line(released) == "shardlings: publishing needs the solutions; this is what learners are given"
+    assert one_line(released) == "shardlings: publishing needs the solutions; this is the learners' release"
     plain = tmp_path / "plain"
     made_up(plain)
     said = one_line(shardlings("publish", "--branch", "student", cwd=plain, GIT_CEILING_DIRECTORIES=str(tmp_path)))
