@@ -247,7 +247,7 @@ def test_explain_tells_of_the_callers_own_functions() -> None:
         cwd=ROOT, env=env, capture_output=True, text=True, check=True,
     )  # fmt: skip
     told = " ".join(done.stdout.split())
-    assert "matmul_local on x=2, y=4" in told and "devices do not talk" in told
+    assert "matmul_local on x=2, y=4" in told and "devices do not communicate" in told
     assert "in time on v5e 2x4, x on slice axis 0, y on slice axis 1, profile ideal" in told
 
 

@@ -46,7 +46,7 @@ def _print_module(paper: Paper, heading: str, exercises: list[ExerciseReport]) -
     rows.add_column(min_width=names, overflow="fold")
     rows.add_column(
         max_width=paper.console.width - names - 5, overflow="fold"
-    )  # else the table would be too wide, and be cut off
+    )  # otherwise the table would be too wide and cut off
     for exercise in exercises if begun else ():
         rows.add_row(*_row(paper, exercise))
     if begun:

@@ -138,7 +138,7 @@ def _span(at: list[int]) -> str:
 
 
 def describe(picture: Picture) -> list[tuple[str, str]]:
-    """Return the picture in words: each block's range and the devices that hold it."""
+    """Describe the picture in words: each block's range and the devices that hold it."""
     dims = len(drawn_dims(picture))
     return [
         (

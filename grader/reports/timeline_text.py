@@ -75,7 +75,7 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
 
 
 def legend(timeline: Timeline) -> str:
-    """Return a legend: ``D matrix product, P permute; numbers beside them are lines, times are in us``."""
+    """Return a legend: ``D matmul, P permute; numbers beside them are lines, times are in us``."""
     names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds([timeline]))
     return f"{names}; numbers beside them are lines, times are in us"
 

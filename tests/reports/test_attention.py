@@ -58,7 +58,7 @@ def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:
         "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
     )
     (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
-    reason = "XLA ended the process twice over c3_contracting: look whether it is honest work"
+    reason = "XLA ended the process twice over c3_contracting: check whether the code is honest"
     assert (named.student, named.reason) == ("eve", reason)
 
 

@@ -41,7 +41,7 @@ def test_the_file_is_xml_with_a_title_and_no_script() -> None:
 def test_every_bar_says_what_it_is() -> None:
     titles = [t.text for t in parsed(late=looped()).iter(f"{SVG}title")]
     assert "permute over x: 5 to 35 us, round 1 of 8, e9.py:20" in titles
-    assert "left out of a loop of 8 (line 19): rounds 3 to 7, which are like the second, 40 us each" in titles
+    assert "loop of 8 rounds (line 19): rounds 3 to 7 are left out, because they equal the second; 40 us each" in titles
 
 
 def test_kinds_differ_by_colour_or_by_pattern_and_by_letter() -> None:

@@ -84,7 +84,7 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         file.write_text(stub.replace(EMPTY, BY_COMPILER))
         person.sees("3 of 5 pass")
         person.types("x")
-        person.sees("what your functions in c1_no_communication do:", "talks no collectives", "any key goes back")
+        person.sees("what your functions in c1_no_communication do:", "collective none: devices", "any key goes back")
         person.types("b")
         person.sees("3 of 5 pass", "c1_no_communication, matmul_local:")
         person.types("rn")
