@@ -79,7 +79,7 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """
     program = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
-        jax.devices()  # start the backend before the file can change the number of devices
+        jax.devices()  # start the backend first, because the file may change the number of devices
     with mesh_contexts_left(), program.imports():
         for name, text in source["chunks"]:
             program.files[name] = text

@@ -135,7 +135,7 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
         usual = ([], list(range(math.prod(mesh.values())))) if ours else ([],)
         if (sizes and not ours) or list(about.device_ids) not in usual:
             raise ProgramRefused(
-                f"uses a mesh {_show(sizes)} of its own; work on the mesh that is given, {_show(mesh)}"
+                f"uses a mesh {_show(sizes)} of its own; use the mesh that the task gets, {_show(mesh)}"
             )
         found[OWN if ours else "empty_mesh"].append(op)
     if not found[OWN]:
@@ -159,7 +159,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
             continue
         text = _written(op, name)
         if "mesh<" in text and op.name != "sdy.mesh":  # an inline mesh in place of a reference
-            raise ProgramRefused("uses a mesh of its own; work on the mesh that is given")
+            raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
         if "dense_resource<" in text:  # stored outside of the text, under a name that varies
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":

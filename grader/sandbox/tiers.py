@@ -29,7 +29,7 @@ ROOMS = {
     "run": ("wire", "sandbox", "common", "runner"),
     "read": ("wire", "sandbox", "common", "intake"),
 }
-# The module that answers requests
+# The module that answers the requests of each role.
 SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve", "read": "grader.intake.serve"}
 # Size of a scratch folder's own file system: a little above the quota, so that the keeper can see an excess.
 SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16

@@ -102,7 +102,7 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # The submission killed the worker, because a new worker answers the grader's own submission.
+            # A new worker answers the grader's own submission, so this submission killed the worker.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
                 [],

@@ -38,7 +38,7 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """Wait for notifications of the system. Poll if there are none (no more watches, some network folders)."""
+    """Wait for notifications of the system. Poll where there are none (no watches left, some network folders)."""
     folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
     for polling in (None, True):
         try:

@@ -146,7 +146,7 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
         (f"module {{ {MESHES} {MAIN.replace('@main', '@f')} }}", "not one main function"),
         (f"module {{ {MESHES} {MAIN} func.func private @elsewhere(tensor<8xf32>) -> tensor<8xf32> }}", "where a function with a body should be"),
         (f"module {{ {MAIN} }}", "says nothing of the mesh"),
-        (f"module {{ {MESHES.replace('4', '2').replace('2]', '4]')} {MAIN} }}", r"uses a mesh \(x=2, y=4\) of its own; work on the mesh that is given, \(x=4, y=2\)"),
+        (f"module {{ {MESHES.replace('4', '2').replace('2]', '4]')} {MAIN} }}", r"uses a mesh \(x=2, y=4\) of its own; use the mesh that the task gets, \(x=4, y=2\)"),
         (f'module {{ {MESHES} sdy.mesh @b = <["i"=8]> {MAIN} }}', r"uses a mesh \(i=8\) of its own"),
         (f'module {{ {MESHES} sdy.mesh @b = <["y"=2, "x"=4]> {MAIN} }}', r"uses a mesh \(y=2, x=4\) of its own"),
         (f'module {{ {MESHES} sdy.mesh @b = <["x"=4, "y"=2], device_ids=[7, 1, 2, 3, 4, 5, 6, 0]> {MAIN} }}', "of its own"),

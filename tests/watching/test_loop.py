@@ -74,11 +74,11 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.types("n")
         person.sees("(2 of 2)", "c2_one_operand, matmul_gather_first:", "not written yet")
         person.types("n")
-        person.sees("this is the last of them")
+        person.sees("this is the last exercise")
         person.types("l")
         person.sees("03_matmuls Matmuls: ", "0 done, ", "any key goes back; h hint, n next,")
         person.types("n")  # what it says stands below the exercise, not below the list
-        person.sees("(2 of 2)", "this is the last of them")
+        person.sees("(2 of 2)", "this is the last exercise")
         person.types("p")
         person.sees("(1 of 2)", "was never closed")
         file.write_text(stub.replace(EMPTY, BY_COMPILER))
@@ -92,10 +92,10 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         assert BY_COMPILER in file.read_text()
         person.types("r")
         person.sees(
-            "put exercises/03_matmuls/c1_no_communication.py back as it was handed out? yours is kept beside it. y/n"
+            "reset exercises/03_matmuls/c1_no_communication.py to the handed-out file? your file is kept beside it. y/n"
         )
         person.types("y")
-        person.sees("reset; yours is kept as", "c1_no_communication.py.1.backup", "not written yet")
+        person.sees("reset; your file is kept as", "c1_no_communication.py.1.backup", "not written yet")
         assert file.read_text() == stub
         assert BY_COMPILER in file.with_name("c1_no_communication.py.1.backup").read_text()
         file.write_text(stub.replace(EMPTY, RIGHT))
@@ -140,11 +140,11 @@ def test_a_loop_without_end_is_stopped_by_saving_again(clone: Path) -> None:
     with Person("watch", "c1", cwd=clone) as person:
         person.sees("0 of 5 pass", "q quit")
         file.write_text(stub.replace(EMPTY, "while True: pass"))
-        person.sees("still at work; what loops for ever is stopped after 600 s, or when you save again")
+        person.sees("still running; an endless loop is stopped after 600 s, or when you save again")
         file.write_text(stub.replace(EMPTY, RIGHT))
         person.sees("4 of 5 pass")
         file.write_text(stub.replace(EMPTY, "while 1: pass"))
-        person.sees("still at work")
+        person.sees("still running")
         person.types("\x03")
         assert person.leaves() == 130 and person.modes == person.before
         assert person.shown.splitlines()[-1] == "shardlings: stopped; run the same command again to go on"
