@@ -22,15 +22,15 @@ from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
 CPU = "cpu"  # the platform of simulated devices, as JAX calls it
-# Code is generated for small inputs and runs a few times, so optimizing it costs more than it saves. Collectives and
-# memory are decided before code generation, so these options do not change them.
+# Code runs a few times on small inputs, so optimizing it costs more than it saves. These options change neither
+# collectives nor memory, which XLA decides before it generates code.
 QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
-    # If on (until JAX 0.11), each fusion is slow: it goes through MLIR with a context of its own.
+    # If on, each fusion is slow until JAX 0.11, because MLIR compiles it in a context of its own.
     "xla_cpu_use_fusion_emitters": False,
-    # With more parts, LLVM runs once for each part, which is slower.
+    # More parts are slower, because LLVM runs once for each part.
     "xla_cpu_parallel_codegen_split_count": 1,
-    # If on, this library spends time at the first run of each sum and matmul, on each device.
+    # If on, this library takes time at the first run of each sum and matmul on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # devices may round operands of these
@@ -132,7 +132,7 @@ def quickly(lowered: Any) -> Any:
 
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Wrap a module as if JAX had lowered a function to it, so that JAX places arguments and assembles results."""
+    """Wrap a module as if JAX had lowered a function to it. JAX then places arguments and assembles results."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
@@ -141,7 +141,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower some function with a program's arguments and results, whose module ``standing_in`` then replaces."""
+    """Lower a function with a program's arguments and results. ``standing_in`` then replaces its module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

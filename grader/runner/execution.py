@@ -64,7 +64,7 @@ class Steps:
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
 
-# Sizes of the caches: bytes of replies (twice what a submission of all exercises makes), and number of executables.
+# Sizes of the caches: bytes of replies (twice as many as a submission of all exercises needs), and executables.
 MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
 
@@ -184,7 +184,7 @@ def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
         dtype = dtype_of(about["dtype"])
         if not is_inexact(dtype):
             return jax.numpy.zeros(about["shape"], dtype)
-        # A random generator takes a second to compile.
+        # Compiling a random generator takes a second, so arguments are made without one.
         count = jax.lax.iota(np.float32, math.prod(about["shape"]))
         return jax.numpy.cos(count).reshape(about["shape"]).astype(dtype)
 

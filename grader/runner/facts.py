@@ -280,7 +280,7 @@ class _FactsReader:
                 raise ProgramRefused(f"a {kind} names a device that the mesh does not have")
             return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
-        # Other spellings of groups mean something else. A device in no group would hold arbitrary memory.
+        # Other forms of groups have another meaning. A device in no group would hold arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
             raise ProgramRefused(f"a {kind} does not name every device of the mesh once")

@@ -35,7 +35,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
-        raise ProgramRefused(f"a {RAGGED} does not say who talks to whom", place_of(op.location, files)) from None
+        raise ProgramRefused(f"a {RAGGED} does not name its groups of devices", place_of(op.location, files)) from None
     if sorted(d for group in groups for d in group) != list(range(devices)):
         raise ProgramRefused(f"a {RAGGED} does not name every device of the mesh once", place_of(op.location, files))
     if (wrong := _misfit(op, len(groups[0]))) is not None:

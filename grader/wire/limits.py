@@ -38,7 +38,7 @@ MAX_ANSWER = 16 * MIB  # all its frames together
 MAX_TEXT = 4000  # characters of an answer that is text
 MAX_ANSWER_HEADER = 2 * MIB  # of one of them
 MAX_STRAY = 1000  # unrequested frames
-MAX_SCRATCH = 64 * MIB  # in the one folder that it may write to
+MAX_SCRATCH = 64 * MIB  # bytes in the one folder that it may write to
 MAX_SCRATCH_FILES = 1000
 MAX_OPEN = 64  # descriptors
 MAX_THREADS = 1024  # a machine's threads are limited
@@ -48,7 +48,7 @@ MAX_PROCESSES = 64  # of a worker's sandbox, including the child's; the child ma
 START_SECONDS = 600.0  # until it accepts requests, however slow the machine is
 GONE_SECONDS = 30.0  # until it has ended after its pipe closed, so that its exit code is known
 MAX_STDERR = 64 << 10  # kept of its standard error about one submission
-MAX_RESTARTS = 8  # children for one source: an ask that ends its child is tried again, alone
+MAX_RESTARTS = 8  # children for one source; an ask that ends its child is tried again, alone
 
 # A program, admitted, compiled and run for its values.
 MAX_PROGRAM = 4 * MIB  # of bytecode; larger than MAX_ANSWER never gets here
@@ -59,7 +59,7 @@ MAX_NESTED = 200  # nested regions, or calls: Python's own recursion limit allow
 MAX_RESULTS = 64
 MAX_ARRAY = 1024 * MIB
 MAX_PAPER_ARRAY = 1 << 45  # in a program that is read and never compiled
-MAX_COLLECTIVES = 4_000  # counted with every call inlined; facts about more do not fit into one answer
+MAX_COLLECTIVES = 4_000  # with every call inlined; facts about more do not fit into one answer
 MAX_MEMORY = 512 * MIB  # over all devices; well below the least ``memory_mib`` of a course
 MAX_OUTPUT = 64 * MIB  # over all devices and runs
 STUCK_SECONDS = 40.0  # of wall time in which its devices wait for each other, as in XLA

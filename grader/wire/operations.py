@@ -292,7 +292,7 @@ class _OperationsDecoder:
             raise ValueError(f"no such collective, {kind!r} over {axes!r}")
         found = tuple(tuple(as_size(d, most=self.devices - 1) for d in as_list(group)) for group in as_list(groups))
         if kind == "permute" and any(len(pair) != 2 for pair in found):
-            raise ValueError("a permute has pairs")
+            raise ValueError("a permute needs pairs")
         return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:

@@ -146,7 +146,7 @@ def from_json(data: Any) -> Schedule:
 
 def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     if len(as_list(data)) != devices:
-        raise ValueError("a result lies on all devices")
+        raise ValueError("a result needs a layout on all devices")
     return tuple(tuple((as_size(a), as_size(b)) for a, b in as_list(part)) for part in data)
 
 
@@ -166,7 +166,7 @@ class _Reading:
         for about in as_list(data):
             one = self.one(about, level)
             if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
-                raise ValueError("a collective has a number of its own and at least one device")
+                raise ValueError("a collective needs a number of its own and at least one device")
             if one.op in ("collective", "start"):
                 self.numbers.add(one.number)
             if one.op == "start":
@@ -175,17 +175,17 @@ class _Reading:
                 under_way.remove(one.number)
             found.append(one)
         if under_way:
-            raise ValueError("what is begun has no end")
+            raise ValueError("a collective starts and does not end")
         return tuple(found)
 
     def one(self, data: Any, level: int) -> Instruction:
         self.count += 1
         if self.count > MAX_INSTRUCTIONS or data["op"] not in OPS:
-            raise ValueError("too many instructions, or one that there is not")
+            raise ValueError("too many instructions, or an unknown one")
         about = data.get("communication")
         bodies = tuple(self.body(body, level + 1) for body in as_list(data.get("bodies", [])))
         if (data["op"] == "loop" and len(bodies) != 1) or (bodies and data["op"] not in ("loop", "branches")):
-            raise ValueError("bodies of what has none")
+            raise ValueError("an instruction has bodies that its kind does not have")
         return Instruction(
             data["op"],
             as_text(data["what"]),

@@ -105,7 +105,9 @@ def f(a, *, mesh):
     assert (
         explicit(text, A)
         .fault["message"]
-        .endswith("uses a mesh of its own, with axes that are not Explicit; use the mesh that the task gets, (x=4, y=2)")
+        .endswith(
+            "uses a mesh of its own, with axes that are not Explicit; use the mesh that the task gets, (x=4, y=2)"
+        )
     )
 
 

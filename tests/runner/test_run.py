@@ -221,8 +221,8 @@ def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tup
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        (normal(4, 8, spec=("x", "y")), "the program takes [((8, 4), 'float32')], asked was [((4, 8), 'float32')]"),
-        (normal(8, 4, spec=("x", "y"), dtype="bfloat16"), "asked was [((8, 4), 'bfloat16')]"),
+        (normal(4, 8, spec=("x", "y")), "the program takes [((8, 4), 'float32')], expected [((4, 8), 'float32')]"),
+        (normal(8, 4, spec=("x", "y"), dtype="bfloat16"), "expected [((8, 4), 'bfloat16')]"),
     ],
 )
 def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, reason: str) -> None:

@@ -92,6 +92,6 @@ def tier_of(asked: str) -> str:
         if asked != "auto":
             raise
         raise ClusterError(
-            "no sandbox works on this machine, so say which one the workers are to use: "
+            "no sandbox works on this machine, so name the one that the workers use: "
             "--isolation sandlock, or --isolation bwrap"
         ) from None

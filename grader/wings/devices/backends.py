@@ -19,7 +19,7 @@ class Backend:
         name: its name in ``--backend``.
         platform: its name in JAX.
         factors: the epsilon to which operands of a float32 matmul are rounded by default; 0 if they are not rounded.
-            Their products are summed in float32.
+            Products of elements are summed in float32.
         install: the command that makes JAX find such devices.
     """
 

@@ -74,12 +74,12 @@ class RealDevices:
             self.workers = self._workers("none", limits, simulated)
             without = self._found()
             if "problem" not in without:
-                what = f"the {backend.name} cannot be reached from inside of {tier} ({one(found['problem'])})"
-                tell(f"{what}: the process that runs programs on it is not confined; learner Python is")
+                what = f"the {backend.name} cannot be reached from inside {tier} ({one(found['problem'])})"
+                tell(f"{what}: the process that runs programs on it is not confined, but learner Python is")
             found = without
         elif processes > 1 and tier != "none":
             tell(
-                "processes that are one mesh talk over the network: those that run programs are not confined; learner Python is"
+                "processes of one mesh use the network, so those that run programs are not confined, but learner Python is"
             )
         if "problem" in found:
             self.close()

@@ -41,7 +41,7 @@ SETUP = """\
 #!/usr/bin/env bash
 # Runs once, when Gradescope builds the autograder.
 set -euo pipefail
-export DEBIAN_FRONTEND=noninteractive  # Python brings tzdata, which would ask where we are
+export DEBIAN_FRONTEND=noninteractive  # Python brings tzdata, which would ask for the time zone
 apt-get update -qq
 apt-get install -y -qq python3 python3-venv bubblewrap
 # uv brings the Python that the versions below were chosen for, where the image has another one.

@@ -17,7 +17,7 @@ from grader.wings.publish.branch import Repository
 
 
 class Branch(StrEnum):
-    """A branch that ``publish`` makes. Its name says what it holds."""
+    """A branch that ``publish`` makes, named after its content."""
 
     student = "student"
     solutions = "solutions"
@@ -75,4 +75,4 @@ def tell_uncommitted(repository: Repository) -> None:
     """Tell that files are published as they are, if some differ from the last commit."""
     if changed := repository.uncommitted("course.yaml", "solutions"):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        tell("note", f"published as it lies here, not as it was committed: {changed[0]}{more}")
+        tell("note", f"published with uncommitted changes: {changed[0]}{more}")

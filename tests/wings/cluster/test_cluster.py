@@ -212,7 +212,7 @@ def test_a_worker_without_isolation_is_refused(here: Path, there: Machines, work
     (tmp_path / "bin").mkdir()
     workers("bare", PATH=str(tmp_path / "bin"))  # where there is no bwrap
     code, said = ended(grade(here, "bare", "--cluster", there.address, "--isolation", "bwrap"))
-    assert code == 2 and "(bare) cannot confine what it runs: isolation bwrap: bwrap is not installed" in said, said
+    assert code == 2 and "(bare) cannot confine learner code: isolation bwrap: bwrap is not installed" in said, said
     assert not list((here / "bare" / "reports").glob("*"))
 
 

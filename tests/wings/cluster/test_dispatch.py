@@ -257,11 +257,11 @@ REFUSED = {
     "python": (lambda: with_(Python="3.10"), f"has Python 3.10, this machine has {HERE['Python']}: install"),
     "code": (lambda: with_(**{"its code": "0"}), f"has its code 0, this machine has {HERE['its code']}: install"),
     "package": (lambda: with_(einops="9"), "has einops 9, this machine has"),
-    "sandbox": (without_sandbox, "cannot confine what it runs: isolation bwrap: bwrap is not installed; apt-get"),
+    "sandbox": (without_sandbox, "cannot confine learner code: isolation bwrap: bwrap is not installed; apt-get"),
     "canary": (CanaryFails, "cannot grade: the canary failed: the reference of e gets 0 of 1 points here"),
-    "garbage": (Garbage, "answers with what is no answer"),
-    "another": (OfAnother, "answers with what is no answer"),
-    "none": (Older, "has no shardlings that can be asked (No module named 'grader'): in the checkout of shardlings, run: pip install"),
+    "garbage": (Garbage, "sends answers that cannot be read"),
+    "another": (OfAnother, "sends answers that cannot be read"),
+    "none": (Older, "has no usable shardlings (No module named 'grader'): in the checkout of shardlings, run: pip install"),
 }  # fmt: skip
 
 

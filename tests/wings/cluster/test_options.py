@@ -68,7 +68,7 @@ def test_the_isolation_is_what_was_named_else_what_this_machine_has(monkeypatch:
         spread.tier_of("bwarp")
     monkeypatch.setattr("grader.sandbox.tiers.available", lambda tier: "not here")
     assert spread.tier_of("sandlock") == "sandlock"
-    with pytest.raises(ClusterError, match="so say which one the workers are to use: --isolation sandlock, or"):
+    with pytest.raises(ClusterError, match="so name the one that the workers use: --isolation sandlock, or"):
         spread.tier_of("auto")
 
 

@@ -216,8 +216,8 @@ def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confin
     devices = RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append)
     assert (devices.text, [w.tier for w in devices.workers]) == ("gpu: 1 x Example 9000", ["none"])
     assert told == [
-        "the gpu cannot be reached from inside of sandlock (no device of any kind): the process that runs programs on it is not "
-        "confined; learner Python is"
+        "the gpu cannot be reached from inside sandlock (no device of any kind): the process that runs programs on it is not "
+        "confined, but learner Python is"
     ]
     found["sandlock"] = found["none"]
     assert [w.tier for w in RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append).workers] == [

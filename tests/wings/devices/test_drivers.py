@@ -73,5 +73,5 @@ def test_an_accelerator_is_no_must_and_what_is_missing_is_named(monkeypatch: pyt
     monkeypatch.setattr(drivers, "packages", lambda backend: ["there"])
     monkeypatch.setattr(drivers, "writable", lambda backend: ["/dev/shm"])
     assert (
-        options.accelerator(BACKENDS["tpu"]).detail == "its driver's package is installed, and there is no such device"
+        options.accelerator(BACKENDS["tpu"]).detail == "its driver's package is installed, but there is no such device"
     )

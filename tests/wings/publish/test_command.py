@@ -45,7 +45,7 @@ def test_it_is_published_as_it_lies_here_and_that_is_said(repo: Path) -> None:
     source = repo / "solutions" / "01_gather" / "x1_gather.py"
     source.write_text(source.read_text().replace("Say what to do.", "Say it anew."))
     done = shardlings("publish", "--branch", "student", cwd=repo)
-    assert done.stderr == "note: published as it lies here, not as it was committed: solutions/01_gather/x1_gather.py\n"
+    assert done.stderr == "note: published with uncommitted changes: solutions/01_gather/x1_gather.py\n"
     assert "Say it anew." in git(repo, "show", "student:exercises/01_gather/x1_gather.py")
     (repo / "solutions" / "ü.py").touch()
     done = shardlings("publish", "--branch", "student", cwd=repo)
@@ -72,7 +72,7 @@ def test_what_cannot_be_published_is_one_line(repo: Path, tmp_path: Path) -> Non
     plain = tmp_path / "plain"
     made_up(plain)
     said = one_line(shardlings("publish", "--branch", "student", cwd=plain, GIT_CEILING_DIRECTORIES=str(tmp_path)))
-    assert "this is in no git repository; git init there" in said
+    assert "this is not in a git repository; git init there" in said
 
 
 # -- cloned ------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def test_where_everyone_has_their_own_numbers_the_page_says_so(tmp_path: Path) -
     config = (tmp_path / "course.yaml").read_text()
     (tmp_path / "course.yaml").write_text(f"{config}variants: {{mode: per_student, seed: s}}\n")
     assert (
-        "Each student has different numbers; these are one student's."
+        "Each student has different numbers. These are an example."
         in solution_files(load_course(tmp_path / "course.yaml"))[PAGE]
     )
 
