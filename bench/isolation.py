@@ -62,7 +62,7 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
         workers = [worker for host in grader.hosts for worker in getattr(host, "processes", [])]
         for worker in workers:
             worker.await_ready()
-        # Asked while they live: bubblewrap does not wait.
+        # Measure while the workers live, because bubblewrap does not wait for its processes.
         took, used = time.perf_counter() - start, of_processes(os.getpid()) - before
     if failed:
         raise failed[0]

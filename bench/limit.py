@@ -152,7 +152,7 @@ def main() -> None:
         by_hand(course, names, distinct[: len(names)])  # warm
         hands, ours, second = [], [], []
         for number in range(args.rounds):
-            execution._answered._values.clear()  # what earlier rounds compiled is not remembered
+            execution._answered._values.clear()  # drop executables of earlier rounds
             execution._executed._values.clear()
             execution._compiled._values.clear()
             hand, took = by_hand(course, names, *halves)

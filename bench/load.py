@@ -36,7 +36,7 @@ from grader.course.loading import Course  # noqa: E402
 from grader.course.reference import reference_source  # noqa: E402
 from grader.exercise import Task  # noqa: E402
 
-# The command, and at its end the CPU seconds of all its processes and the most memory that its own held, in MiB.
+# Run the command. At its end write the CPU seconds of all its processes, and its own most memory in MiB.
 COMMAND = """
 import resource, sys
 from grader.cli import app
@@ -48,7 +48,7 @@ finally:
     cpu = sum(one.ru_utime + one.ru_stime for one in (own, workers))
     print(cpu, own.ru_maxrss / 1024, file=open(told, "w"))
 """
-CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # one of these gets a different tolerance
+CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # the changed course gives one of these another tolerance
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,8 @@ def another_tolerance(course: Path, module: str) -> str:
 
 def reports_of(out: Path) -> dict[str, bytes]:
     """Every file of a folder of reports that another run must write alike."""
-    left_out = (".lock", "grades.sqlite", "changes.csv", "changes.html")  # the clock's, and of one folder's history
+    # They depend on the time or on the folder's history.
+    left_out = (".lock", "grades.sqlite", "changes.csv", "changes.html")
     files = (p for p in out.rglob("*") if p.is_file() and p.name not in left_out and not p.name.startswith(".tmp-"))
     return {str(p.relative_to(out)): p.read_bytes() for p in files}
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # in place of this folder, where nbgrader is this file
+sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # replaces this folder, whose nbgrader.py hides the package
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -44,7 +44,7 @@ import jax
 def check(name): pass
 """
 
-# What an instructor would put into a hidden test cell: run, compare, look at the sharding, count collectives.
+# A hidden test cell as an instructor would write it: run, compare, look at the sharding, count collectives.
 STOCK_TESTS = """
 import re as _re, functools as _ft, math as _m
 import numpy as _np, jax as _jax
@@ -153,7 +153,7 @@ def command(root: Path, module: str, jobs: int) -> list[str]:
 
 def shardlings(root: Path, module: str, jobs: int) -> float:
     start = time.perf_counter()
-    env = os.environ | {"SHARDLINGS_CACHE": str(root / ".store")}  # nothing that an earlier run remembered takes part
+    env = os.environ | {"SHARDLINGS_CACHE": str(root / ".store")}  # a new cache, so that no earlier result is used
     done = subprocess.run(command(root, module, jobs), capture_output=True, text=True, check=False, cwd=ROOT, env=env)
     if done.returncode:
         print(done.stderr[-3000:], file=sys.stderr)

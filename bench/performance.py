@@ -29,7 +29,7 @@ sys.path[:1] = [str(ROOT)]
 from grader.common.files import write_atomic  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance.md"
-Row = tuple[str, str, str, list[float]]  # what, of what, unit, one value for each round
+Row = tuple[str, str, str, list[float]]  # name, what it measures, unit, one value for each round
 
 
 def measured(script: str, *words: str) -> Any:
@@ -111,7 +111,7 @@ def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
             ]
             starts = [m[clock]["first"] - m["students"] * slope for m, slope in zip(fewer, slopes, strict=True)]
             yield "steady state: one submission more", what, unit, slopes
-            if fewer is classes[0]:  # later, more is remembered, and is no start
+            if fewer is classes[0]:  # later classes find results in the cache, so they have no start
                 yield "start: what the smaller class took beside that", what, unit, starts
         grown = [n["parent_mib"]["first"] / m["parent_mib"]["first"] for m, n in zip(fewer, more, strict=True)]
         yield "memory of the parent, against the smaller class", what, "x", grown

@@ -21,7 +21,7 @@ from typing import Any
 
 def grade(checkout: Path, out: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
-    place = Path(tempfile.gettempdir()) / "same-reports"  # the same each time: paths are repeated in reports
+    place = Path(tempfile.gettempdir()) / "same-reports"  # a fixed path, because reports contain paths
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(checkout / "tests" / "submissions" / "hostile", place / "hostile")
     for file in (place / "hostile").rglob("*.py"):

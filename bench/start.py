@@ -109,7 +109,7 @@ def main() -> None:
     for name, times in found.items():
         seconds, cpu = (statistics.median(part) for part in zip(*times, strict=True))
         base = "by hand" if name.startswith("check") and "help" not in name else "import jax"
-        clock = int(cpu > 0)  # CPU seconds where there are any: they say more on a machine that does other things
+        clock = int(cpu > 0)  # CPU seconds if known: they vary less on a busy machine
         ratio = statistics.median(t[clock] / b[clock] for t, b in zip(times, found[base], strict=True)) if cpu else 0.0
         wall = statistics.median(t[0] / b[0] for t, b in zip(times, found[base], strict=True))
         also = f"   CPU {cpu:5.2f} s, {ratio:4.2f} times" if cpu else ""

@@ -36,7 +36,7 @@ from tests.right import right_class  # noqa: E402
 FREQUENT = "futex,read,write,mmap,munmap,madvise,mprotect,close,lseek,clock_nanosleep,sched_yield,getrusage"
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)(?:\((.*)| resumed>(.*))$")
 RESULT = re.compile(r"\) += (-?\d+|\?)(?: (E[A-Z]+\d*))?[^=]*$")
-# The last call before the filter, by role: limits are set (confine.py), nothing may look into the process (main.py).
+# The last call before the filter, by role: limits are set (confine.py), memory is hidden (main.py).
 BEGINS = {"trace": ("prlimit64", "RLIMIT_NOFILE, {"), "run": ("prctl", "PR_SET_DUMPABLE, SUID_DUMP_DISABLE")}
 STARTS = ("clone", "clone3", "fork", "vfork")
 
@@ -75,7 +75,8 @@ class Reading:
 
     def __init__(self) -> None:
         self.threads: dict[int, Thread] = defaultdict(Thread)
-        self._open: dict[tuple[int, str], tuple[str, int]] = {}  # calls that have not returned, and their stretch
+        # Calls that have not returned, with their part of the run.
+        self._open: dict[tuple[int, str], tuple[str, int]] = {}
         self._program: dict[int, str] = {}
 
     def take(self, line: str) -> None:

@@ -27,7 +27,7 @@ class Sums:
 
     def equal(self, what: str, found: Any, wanted: float) -> None:
         self.compared += 1
-        tolerance = 5.1e-5 if isinstance(found, str) else 1e-6  # cells of CSV files have four decimals
+        tolerance = 5.1e-5 if isinstance(found, str) else 1e-6  # CSV cells have four decimals
         if found == "" or not abs(float(found) - wanted) < tolerance:
             self.differ.append(f"{what}: {found}, not {wanted}")
 

@@ -43,7 +43,7 @@ def stop() -> NoReturn:
         try:
             stream.write(text)
             stream.flush()
-        except (OSError, ValueError, RuntimeError):  # closed, or being written to at this moment
+        except (OSError, ValueError, RuntimeError):  # the stream is closed, or in use at this moment
             continue
     os._exit(STOPPED)
 
@@ -56,7 +56,7 @@ def _on_interrupt(handler: Any) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _asked.set()
-    if _importing(frame):  # libraries in C++ do not survive an interruption in the middle
+    if _importing(frame):  # C++ libraries break if an interruption occurs during their import
         _once_more()
         return
     raise KeyboardInterrupt

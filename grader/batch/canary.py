@@ -161,7 +161,7 @@ def remembered() -> list[str]:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
         return [str(key) for key in data["proved"]] if whole else []
-    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: this user has no home
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: no home folder
         return []
 
 

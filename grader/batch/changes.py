@@ -173,7 +173,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     """Return which inputs of the verdict changed."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # the basis names no backend if it is the CPU
+    parts = dict.fromkeys([*after.basis, "backend"])  # the basis omits the backend if it is the CPU
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:

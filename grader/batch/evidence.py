@@ -42,7 +42,7 @@ def code_of(source: Source, name: str) -> Iterator[Code]:
     for chunk in source.chunks:
         if place := looked_at(chunk).places.get(name):
             first, last = place
-            lines = re.split(r"\r\n|\r|\n", chunk.text)  # as Python counts them
+            lines = re.split(r"\r\n|\r|\n", chunk.text)  # Python's line ends
             found.append(Code(chunk.name, first, "\n".join(lines[first - 1 : last])))
     yield from found[-1:]
 

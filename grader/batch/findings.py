@@ -30,9 +30,9 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of an answer with parts; a level of it is three levels of JSON
+MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # limits of an answer with parts; each level takes three levels of JSON
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
-# Errors from reading an answer of the wrong form.
+# Errors that reading an answer of the wrong form can raise.
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
@@ -116,7 +116,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
     reply = Reply(body=body)
     try:
         return reply if reply.text else Reply(OTHER_KIND)
-    except UNREADABLE:  # nested too deep to be written
+    except UNREADABLE:  # nested too deeply for JSON
         return Reply(OTHER_KIND)
 
 
@@ -251,7 +251,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(len(results) != due for results in seen.outputs if due is not None):  # learners can forge bytecode
+    if any(len(results) != due for results in seen.outputs if due is not None):  # bytecode may be forged
         return Fault("refused", "the program does not give the results and gradients that were asked for")
     return seen
 
@@ -289,7 +289,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
     talks = [collective_of(c) for c in header["collectives"]]
-    if isinstance(compiled, Schedule) and compiled.added is not None:  # by the chip's compiler, not by the CPU's
+    if isinstance(compiled, Schedule) and compiled.added is not None:  # the chip's compiler, not the CPU's, added these
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])

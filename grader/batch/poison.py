@@ -120,7 +120,7 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
         return None
     if fault["kind"] == "refused":  # the changed program needs too much memory; an untried operation must not count
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
-    return Matters(alive)  # XLA cannot compile the changed program: not the learner's fault
+    return Matters(alive)  # not the learner's fault: XLA cannot compile the changed program
 
 
 def _bound(result: Sharded) -> float:

@@ -78,7 +78,7 @@ class Folder:
         self.taken = TakenOver()
         # Students with a report file but no report in the database: their changes are unknown.
         self.unread: list[str] = []
-        # Report files of no student in the database.
+        # Report files without a report in the database.
         self.uncounted: list[str] = []
         # Students with a new report, made now or by a killed run. These reports count when this run ends.
         self._due: set[str] = set()
@@ -103,7 +103,7 @@ class Folder:
         self.taken = take_over(made, self.path)
 
     def _lock(self, stack: ExitStack) -> None:
-        import fcntl  # absent on Windows, which has no sandbox for grading either
+        import fcntl  # Windows lacks it, and has no sandbox for grading either
 
         try:
             (self.path / "reports").mkdir(parents=True, exist_ok=True)
@@ -269,7 +269,7 @@ def grade_batch(
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
-        except Unreadable as error:  # it was readable when the run began
+        except Unreadable as error:  # it became unreadable during the run
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:

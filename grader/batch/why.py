@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # new wording alone may come from another version
+    if changed and name in submission.sources:  # other wording alone is no reason: versions word reasons differently
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]

@@ -168,10 +168,10 @@ class Children:
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded") and not loaded:  # a forged second frame could leak secret cases
+                elif body.get("loaded") and not loaded:  # only once: a second, forged frame could reveal secret cases
                     loaded = True
                     self._notes = self._notes or load_notes(body.get("faults"))
-                elif left and body.get("number") == len(chosen) - len(left):  # each request once, in order
+                elif left and body.get("number") == len(chosen) - len(left):  # answers count once each, in order
                     i = left.pop(0)
                     self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
@@ -302,6 +302,7 @@ class Pool(Generic[T]):
                 if not running:
                     break
                 wait(running, return_when=FIRST_COMPLETED)
-                for future in [one for one in running if one.done()]:  # ``wait`` returns an unordered set
+                # A list, because ``wait`` returns a set without order.
+                for future in [one for one in running if one.done()]:
                     name, error = running.pop(future), future.exception()
                     done(name, error if isinstance(error, Exception) else future.result())

@@ -86,11 +86,11 @@ def explain(
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # one mesh or size says little about others
+    for_author = solution and not mesh and not dims  # only declared meshes and sizes show what checks may contain
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
-        devices.times = bool(on)  # a prediction is compared with a measured time
+        devices.times = bool(on)  # to compare with the prediction
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on:

@@ -80,18 +80,18 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
-        # The next run would take the reports for submissions.
+        # Otherwise the next run would take the reports for submissions.
         raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
-            grader.warm()  # while the class is read; a first run needs them
+            grader.warm()  # start workers while submissions are read; a first run needs them
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json):
             work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem and options.as_json:  # otherwise the summary begins with it
+        if course.seed_problem and options.as_json:  # without JSON the summary begins with it
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
@@ -168,7 +168,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
     notes = list(work.notes)
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
-        only = list(asked)  # all, if there are no submissions
+        only = list(asked)  # empty, which means all, if there are no submissions
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded here: {counts or 'everything'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):

@@ -100,7 +100,7 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
     hints = hints_of(exercise, only, hint)
-    if only in exercise.tasks:  # a function is shown as part of its exercise
+    if only in exercise.tasks:  # a function has no page of its own
         if not hint:
             tell("note", f"{only} is a function of {chosen}")
         only = None

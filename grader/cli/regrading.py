@@ -171,7 +171,7 @@ class StaffNotes:
         self._untimed: list[str] = []
         self._points: dict[str, float] = {}  # by module, without bonus exercises, which are optional
         self._in_roster: list[tuple[str, frozenset[str]]] = []  # each student with the modules of their report
-        self._modules: dict[frozenset[str], frozenset[str]] = {}  # shares equal sets, to save memory
+        self._modules: dict[frozenset[str], frozenset[str]] = {}  # equal sets are shared, to save memory
 
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]

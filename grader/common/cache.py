@@ -46,7 +46,7 @@ class Cache:
         self._waiting: dict[bytes, bytes] = {}  # put and not yet written
         self._held = 0
         self._used: set[bytes] = set()  # read for the first time today
-        self._today = int(time.time() // DAY)  # orders evictions, nothing else
+        self._today = int(time.time() // DAY)  # used only to order evictions
         self._size = most  # unknown until the first write counts it
         self._file: sqlite3.Connection | None = None
         self._open()

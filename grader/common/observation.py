@@ -130,7 +130,7 @@ class Collective:
     number: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("sent", "rounds"):  # JSON of another process
+        for name in ("sent", "rounds"):  # they may come from JSON
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
 
     @property
@@ -289,9 +289,9 @@ class Seen:
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
     chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if one was asked
-    poison: Poison | None = field(default=None, compare=False, repr=False)  # for a timing call, its value call's
-    spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets; copies of this Seen share the list
-    measuring: bool = False  # record every comparison with a budget, and let none fail
+    poison: Poison | None = field(default=None, compare=False, repr=False)  # a timing call has that of its value call
+    spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets, shared by all copies
+    measuring: bool = False  # record comparisons with budgets, but let none fail
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

@@ -19,13 +19,14 @@ from grader.wire.operations import Body, Operation, Operations
 
 MOST_STEPS = 20_000  # operations, with loops unrolled
 MOST_HOPS = 64
-MOST_WRITES = 256  # distinguished writes into one buffer
+MOST_WRITES = 256  # writes into one buffer that are told apart
 KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
 STAYS = {"convert", "copy", "negate"}  # every element keeps its place
-CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}  # elements of their first operand only
+# Results hold elements of the first operand only.
+CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}
 
 Sources = tuple[int | None, ...]
 Place = tuple[int, ...]
@@ -183,7 +184,7 @@ class _RouteWalk:
         if op.name == "scatter":
             update = brought[2] if len(brought) == 3 else self.own
             shape, starts = self.scattered(op, whole, brought)
-            if not update.hops and held.hops + len(held.writes):  # it may be a sum
+            if not update.hops and held.hops + len(held.writes):  # it may be a scatter-add
                 starts = None
         else:
             update, shape = brought[1], self.shape(op.operands[1])
@@ -267,7 +268,7 @@ def _route(last: Hop, own: Sources) -> Route:
 
 
 Numbers = tuple[int, ...]
-MOST_DEVICES = 64  # most devices for which numbers are computed
+MOST_DEVICES = 64  # numbers are not computed for more devices
 LIMIT = 1 << 63
 
 COMPARED: dict[str, Callable[[int, int], bool]] = {

@@ -14,7 +14,8 @@ from grader.intake.submission import Refused, Unreadable
 from grader.wire import limits
 
 SUFFIXES = (".py", ".ipynb")
-ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # may hold submissions
+# Archives that are not read, but may hold submissions.
+ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")
 MACHINE_FAULTS = {
     errno.EACCES,
     errno.EPERM,

@@ -37,7 +37,7 @@ def students_in(folder: Path) -> list[str]:
     """Return the students with a report. Raises CourseError if there is none, or one is unreadable."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # an older version's folder, without a database
+    if damaged := sorted({*names_in(folder)} - {*students}):  # the folder of an older version has no database
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, or move it "
             "out of that folder"

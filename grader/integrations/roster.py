@@ -53,7 +53,7 @@ class Roster:
         self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
         self._by_name = _rows_by(self.rows, _names_of)
-        # An address is shortened only where no student has the short name: bob's alice@x.edu does not make him alice.
+        # An address also matches without its host, unless a student has the short name: bob's alice@x.edu is not alice.
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:

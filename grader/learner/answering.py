@@ -56,8 +56,9 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             mesh = mesh_of(ask)
-            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):  # bare specs refer to it
-                jax.set_mesh(mesh)  # the learner's mesh may have other axes; the task needs this one
+            # Bare specs refer to the mesh that is set.
+            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):
+                jax.set_mesh(mesh)  # learner code may have set a mesh with other axes
             return {"program": True}, [looked_at(task, ask, program)]
     except BaseException as error:
         mesh = mesh_of(ask, traced_only=True) if "mesh" in ask else None
@@ -90,7 +91,7 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
     """Return ``lower(task, ask)``. Meanwhile learner code may inspect arrays as if they had values, see ``looks``."""
     task = on_leaves(task, ask)
-    if ask["kind"] == "body" or "timing" in ask:  # learners trace bodies, too; timing calls have no data
+    if ask["kind"] == "body" or "timing" in ask:  # a learner's own code may trace a body; a timing call has no data
         return lower(task, ask)
     mesh = mesh_of(ask)
     arguments = [

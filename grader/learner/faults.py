@@ -44,7 +44,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
     match error:
         case TimeLimit():
             kind, text = "timeout", f"did not finish within {seconds:g} s"
-            line, where = None, ""  # the interrupted line varies, but reports must not
+            line, where = None, ""  # reports must not depend on the line that was interrupted
         case MemoryError():
             kind, text = "memory", "ran out of the memory it is allowed"
         case ValueDependent():

@@ -110,7 +110,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
         if id(value) not in copies:
             left -= len(value)
             if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
-                return value  # comparing keys of other types may run learner code
+                return value  # comparing other keys may run learner code
             copies[id(value)] = new = value.copy()
             for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
                 new[key] = copied(value[key], depth + 1)

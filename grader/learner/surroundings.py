@@ -39,7 +39,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGPROF, over)
-    except ValueError:  # not in the main thread: the caller limits the time
+    except ValueError:  # signals work only in the main thread; otherwise the caller limits the time
         yield
         return
     signal.setitimer(signal.ITIMER_PROF, seconds)

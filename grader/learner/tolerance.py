@@ -49,7 +49,7 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
         yield jax.sharding, "use_mesh", jax.set_mesh
-    # JAX refuses settings of devices once the devices exist, as they do here.
+    # JAX refuses these settings once devices exist. Here devices exist before learner code runs.
     yield type(jax.config), "update", _known_setting
     yield jax.distributed, "initialize", _nothing
     yield jax.distributed, "shutdown", _nothing

@@ -67,7 +67,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
-    # The program states its types; a mesh that a notebook set must not change them.
+    # The program states its types, so a mesh that learner code has set must not change them.
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
         marked = facts.read(module, sizes, set()).marked if ragged.spell_out(module) else found.marked
@@ -91,7 +91,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
-        if jax.default_backend() == CPU:  # other backends have a ragged all-to-all of their own
+        if jax.default_backend() == CPU:  # other backends support a ragged all-to-all
             ragged.spell_out(module)
         products = [op for op in walk(module.operation) if op.name in PRODUCTS]
         if exact:
@@ -99,7 +99,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    if jax.default_backend() == CPU:  # other devices report it themselves if memory is too small
+    if jax.default_backend() == CPU:  # other devices report a lack of memory themselves
         checked_memory(compiled, mesh.size)
     return Executable(compiled, mesh, shardings, {"products": bool(products)})
 

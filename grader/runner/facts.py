@@ -90,7 +90,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         if op.name in named:
             named[op.name][op.attributes["sym_name"].value] = op
         elif kind_of(op):
-            marks[op] = len(marks)  # as ``mark`` counts
+            marks[op] = len(marks)  # in the order of ``mark``
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
     reader = _FactsReader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
@@ -153,14 +153,14 @@ class _FactsReader:
         self.collectives: list[Collective] = []
         self.marked: dict[int, list[Collective]] = {}
         self.cost = FREE
-        self.auto = FREE  # the part outside shard_map
+        self.auto = FREE  # the cost outside shard_map
         self.depth = self.steps = self.cases = self.numbered = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
         self.mapped = False  # whether the results need a shard_map
-        self.beside = NOTHING  # needed operations on data outside of shard_map
-        self.share = self.devices  # how many devices may still share an array: 1 inside shard_map
+        self.beside = NOTHING  # the cost of needed operations on data outside shard_map
+        self.share = self.devices  # devices that may share an array: 1 inside shard_map
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:

@@ -18,7 +18,7 @@ ELEMENTWISE = {
     "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
     "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",
     "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
-    # operations of chlo, and names that only HLO has
+  # operations of CHLO, and names that only HLO has
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cosh", "digamma", "erf", "erf_inv", "erfc",
     "lgamma", "mulhi", "polygamma", "sinh", "square", "zeta",
 }  # fmt: skip

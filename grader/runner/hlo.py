@@ -33,7 +33,7 @@ KINDS = {
     "all-to-all": "all_to_all", "ragged-all-to-all": "ragged_all_to_all", "collective-permute": "permute",
     "collective-broadcast": "broadcast",
 }  # fmt: skip
-# Forms that a collective of the source may take. CPU has no reduce-scatter of its own and uses an all-reduce.
+# Kinds that a collective of the source may become. The CPU uses an all-reduce for a reduce-scatter.
 BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"broadcast", "permute"}}
 
 

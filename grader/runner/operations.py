@@ -32,7 +32,7 @@ from grader.wire.operations import (
     Value,
 )
 
-# Attributes that are left out: groups, which ``Communication`` holds, and those that change no result.
+# Attributes that are left out: groups, which are in ``Communication``, and attributes without effect on results.
 READ_APART = {
     "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
     "source_target_pairs",

@@ -32,7 +32,7 @@ from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # blocks that see no values from outside
-SALTS = 3  # sets of replacement values to try until the results move far
+SALTS = 3  # most sets of replacement values; fewer if the results move far
 FAR = 0.25  # fraction of a result's largest value
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}

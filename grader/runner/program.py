@@ -93,7 +93,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # else MLIR turns diagnostics, which may be no text, into str
+        context.emit_error_diagnostics = True  # else MLIR converts messages to str, which fails for invalid text
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))
@@ -160,7 +160,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
         text = _written(op, name)
         if "mesh<" in text and op.name != "sdy.mesh":  # an inline mesh in place of a reference
             raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
-        if "dense_resource<" in text:  # stored outside of the text, under a name that varies
+        if "dense_resource<" in text:  # such constants are stored elsewhere, under varying names
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)

@@ -181,7 +181,7 @@ class Inlet:
             if ready and ready != [self._out]:
                 raise AloneError
             readable = bool(ready)
-            over = self._this_one.over, self._in_all.over  # read both each time: reads count sleep
+            over = self._this_one.over, self._in_all.over  # read both, because each read also records sleep
             if (self._stages.begun or not readable) and any(over):
                 raise TimeoutError
             if writable:
@@ -230,7 +230,7 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
         except TimeoutError:
             return "timeout"
         except EOFError:
-            if stages.begun and is_over_quota(scratch):  # a fast child may end between two checks
+            if stages.begun and is_over_quota(scratch):  # a fast child may end before the next check
                 return "disk"
             return "done" if stages.done else _how_it_ended(pid)
         except frames.BadFrame as error:

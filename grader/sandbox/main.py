@@ -49,7 +49,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     importlib.metadata.distributions = lambda **about: iter(())
     if memory_mib:
         cap(resource.RLIMIT_AS, memory_mib << 20)
-    if role == "trace":  # import before the fork what a confined child needs
+    if role == "trace":  # import before the fork, for the confined children
         with few_looks():
             room = importlib.import_module(serves)
             room.prepare()
@@ -63,7 +63,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     gc.enable()
     gc.freeze()  # else a garbage collection in a child copies JAX's pages, which takes a tenth of a second
     if role != "trace":
-        gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects with few cycles
+        gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects, few of them in cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from a child; under bwrap there is no Landlock to do that
     if calls == "listed":

@@ -21,8 +21,8 @@ STEP = 50  # milliseconds without a change before saved files are read
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
     """Call ``saved``, from a thread, after files at this place change; once for several changes at once."""
-    # Imported here because no other command needs it, and not in the thread, because two threads that import mutually
-    # dependent modules may see half a module.
+    # Imported here, because only this command needs it. Not in the thread, because two threads that import modules with
+    # circular imports may see incomplete modules.
     from watchfiles import watch
 
     done = threading.Event()

@@ -87,7 +87,7 @@ class WatchLoop:
         if done.name != "learn":
             self._waiting = ""
             self._show(done)
-        if not self.checker.busy and (work := self.session.learn()):  # so that the next hint needs no wait
+        if not self.checker.busy and (work := self.session.learn()):  # prepare the next hint
             self.checker.ask("learn", work)
 
     def _show(self, done: Done) -> None:

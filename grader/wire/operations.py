@@ -54,7 +54,7 @@ eight at two sizes has 77,000 characters, most of them attributes.
 """
 
 MAX_VALUES = 8 * MAX_OPERATIONS
-MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
+MAX_USES = 12 * MAX_OPERATIONS  # uses of values, by operations and as results of bodies
 MAX_LEVELS = 16  # nested loops and branches
 MAX_SIZE = 1 << 62
 MAX_ATTRIBUTES = 4_000  # characters of one operation's attributes

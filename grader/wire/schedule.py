@@ -15,7 +15,7 @@ from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
-MAX_INSTRUCTIONS = 20_000  # instructions that take time, bodies of loops once
+MAX_INSTRUCTIONS = 20_000  # instructions that take time; bodies of loops count once
 MAX_LEVELS = 16
 
 

@@ -110,11 +110,13 @@ class _Batch:
     """One run over one assignment, all in one thread."""
 
     def __init__(self, folder: Path, assignment: str, jobs: int, isolation: str) -> None:
-        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # for alembic
+        # So that nbgrader finds the command alembic.
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         self.assignment = assignment
         app = AutogradeApp()
         app.initialize(["--log-level=ERROR"], root=str(folder))
-        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # the gradebook's errors are raised as well
+        # It repeats the gradebook's errors, which are raised.
+        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
         self.coursedir: Any = app.coursedir
         self.coursedir.assignment_id = assignment
         self.converter: Any = Autograde(coursedir=self.coursedir, parent=app)
@@ -129,13 +131,14 @@ class _Batch:
         settings = self.session.shardlings
         outcome = BatchOutcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            warnings.simplefilter("ignore")  # SQLAlchemy, on how nbgrader builds its rows
+            warnings.simplefilter("ignore")  # SQLAlchemy warns about the way that nbgrader builds rows
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places()
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
-                self.session.shardlings.grader.warm()  # some students need grading: start workers while submissions are read
+                # Start workers while submissions are read, since some need grading.
+                self.session.shardlings.grader.warm()
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
@@ -267,7 +270,7 @@ class _Batch:
     def _grade(self, students: list[_Student], outcome: BatchOutcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
         ready: list[_Student] = []
-        at_once = 1  # the first student is written soon
+        at_once = 1  # write the first student at once, then more at a time
 
         def record() -> None:
             nonlocal at_once
@@ -341,7 +344,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # until here the session needed the rows
+        del held  # the session needs the rows up to here
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:

@@ -35,8 +35,8 @@ from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, st
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
 
-# nbgrader opens the gradebook for each step of each notebook. With separate engines each would compile the same queries
-# again, a fifth of the time of `nbgrader autograde`.
+# nbgrader opens the gradebook for each step of each notebook. Each new engine would compile the same queries again,
+# which takes a fifth of the time of `nbgrader autograde`.
 nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 
 handed_in.guard()
@@ -129,7 +129,7 @@ class Session:
         works = []
         for place, notebooks in sorted(converter.assignments.items()):
             for path in (Path(n) for n in notebooks if Path(n).stem == notebook):
-                with contextlib.suppress(Unreadable):  # nbgrader reports it when it gets there
+                with contextlib.suppress(Unreadable):  # nbgrader reports it later
                     works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
         self.shardlings.ahead(works)
 
@@ -214,7 +214,7 @@ class Grade(NbGraderPreprocessor):
         try:
             session.look_ahead(_converter(self), work.assignment, work.notebook)
             report = session.shardlings.report(work)
-        except CanaryFailed as failed:  # any other error would fail this student, then each of the next
+        except CanaryFailed as failed:  # ends the run: after another error each student would fail
             raise SystemExit(f"shardlings: {failed}") from None
         session.works[_where(resources)] = work, report
         graded(nb, work, report, mark)

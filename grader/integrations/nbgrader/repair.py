@@ -74,9 +74,9 @@ class SubmittedCell:
     number: int
     kind: str
     text: str
-    marked: str = ""  # the known cell that its marks name
+    marked: str = ""  # name of the known cell in its marks
     ident: str = ""
-    defines: tuple[str, ...] = ()  # of what known cells define
+    defines: tuple[str, ...] = ()  # names of known cells' tasks that it defines
     known: Known | None = None
 
     @property

@@ -22,8 +22,8 @@ from grader.intake.submission import Submission
 from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
 from grader.wings.cluster.there import deciding
 
-MOST_LOST = 5  # workers that may end over a submission before it is given up
-AHEAD = 2  # submissions queued at a worker besides those that it grades, so that it never waits
+MOST_LOST = 5  # workers that may end with a submission before it is given up
+AHEAD = 2  # submissions queued at a worker, so that it never waits
 
 
 class ClusterError(CourseError):
@@ -355,7 +355,7 @@ class Dispatch:
             member.state, self.proved = "ready", True
 
     def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
-        if answer.absent:  # a new process at the same address
+        if answer.absent:  # a new process has this address
             self._lost(number, "it was restarted", counts=False)
             member.state = "new"
             return

@@ -120,7 +120,7 @@ def packed(submission: Submission) -> bytes:
         "notes": submission.notes,
         "digest": submission.digest,
     }
-    return zlib.compress(json.dumps(data).encode(), 1)  # ASCII, which can represent half a surrogate pair
+    return zlib.compress(json.dumps(data).encode(), 1)  # ASCII escapes can represent half a surrogate pair
 
 
 def unpacked(data: bytes) -> Submission:

@@ -30,7 +30,7 @@ class Backend:
 
 
 # TPU: bfloat16, 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). GPU: TF32, 11 significant bits,
-# on NVIDIA's from Ampere on; older ones do not round, and are judged with the same tolerance.
+# on NVIDIA Ampere and newer. Older GPUs do not round, and are judged with the same tolerance.
 BACKENDS = {
     "cpu": Backend("cpu", "cpu", 0.0),
     "gpu": Backend("gpu", "cuda", 2.0**-10, "pip install 'jax[cuda13]'"),

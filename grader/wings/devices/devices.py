@@ -29,7 +29,7 @@ from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
 WALL = 180.0  # seconds for a program: devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # of timing: number of rounds, and most calls in one
+ROUNDS, CALLS = 7, 20  # most rounds of timing, and most calls in a round
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class RealDevices:
         """Return the seconds of a call here, per round, of the slowest process; or the reason why it was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
-        rounds, found = (2, 1), ()  # rounds and calls: first a trial, then enough calls for a long round
+        rounds, found = (2, 1), ()  # first a trial, then rounds with enough calls
         for _ in ("first", "last"):
             replies = self._asked(request, program, [], times=rounds)
             if isinstance(replies, str):
@@ -196,7 +196,8 @@ class RealDevices:
 
 def gathered(replies: Sequence[Reply], devices: int) -> Reply:
     """Return the shards of several processes as one process with all devices would."""
-    replies = [(header, held) for header, held in replies if header["devices"]]  # on a small mesh some have none
+    # On a small mesh some processes have no device.
+    replies = [(header, held) for header, held in replies if header["devices"]]
     (first, _), *_ = replies
     runs, blobs = [], []
     rests = [iter(held) for _, held in replies]
