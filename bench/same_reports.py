@@ -1,9 +1,9 @@
-"""Whether a change of structure changed a report: every byte of every report, of the examples and of the hostile corpus.
+"""Find out whether a change of the code changes a report of the examples or of the hostile corpus.
 
     python bench/same_reports.py grade CHECKOUT OUT     grade both with the code of a checkout
-    python bench/same_reports.py compare OUT OTHER      what differs, one line for each; exit code 1 if anything does
+    python bench/same_reports.py compare OUT OTHER      print a line for each difference; exit with 1 if there is any
 
-The digests of the grader's own code are left out: ``fingerprint``, and ``grader`` in each exercise's ``basis``.
+The digests of the grader's own code are not compared: ``fingerprint``, and ``grader`` in each exercise's ``basis``.
 """
 
 from __future__ import annotations

@@ -60,14 +60,14 @@ DECIDING: dict[str, Callable[[list[str]], str]] = {
 
 @dataclass
 class Thread:
-    """Calls of one thread in stretches: a new stretch begins with a new program and with a filter."""
+    """The calls of one thread, in stretches. A new program and a filter each begin a new stretch."""
 
     stretches: list[tuple[str, Counter[str]]] = field(default_factory=lambda: [("", Counter())])
     parent: tuple[int, int] | None = None
 
 
 class Reading:
-    """What strace writes, by thread.
+    """The output of strace, by thread.
 
     Attributes:
         threads: by number. Later threads inherit the role of the stretch in which their parent started them.
@@ -142,7 +142,7 @@ def started_role(arguments: str) -> str:
 
 
 def split(arguments: str) -> list[str]:
-    """Split at the commas that are in no bracket and no string."""
+    """Split at the commas outside of brackets and strings."""
     found, depth, quoted, part = [], 0, False, ""
     for at, sign in enumerate(arguments):
         if sign == '"' and arguments[at - 1 : at] != "\\":

@@ -49,7 +49,7 @@ MINUTES = (-3000, -10, 14, 16, 29, 31, 1454, 1456, 3000, 4400, 6000, 9000, 20000
 
 
 class Term:
-    """A course, its class and what each submission is worth, in one folder."""
+    """A course, its class and the points of each submission, in one folder."""
 
     def __init__(self, place: Path, students: int, seed: int) -> None:
         self.place, self.rng = place, random.Random(f"term {seed}")
@@ -101,7 +101,7 @@ class Term:
             csv.writer(file).writerows([header, *rows])
 
     def hand_in(self, student: str, number: int, to: Path | None = None) -> None:
-        """Draw what a student hands in of a module, when, and what it is worth."""
+        """Draw a student's submission of a module, its time and its points."""
         text, points = WORKS[self.rng.choice([*WORKS, "right"])]
         right = self.rng.random() < 0.6
         answer = self.answers[number] * (1 if right else 3)
@@ -134,7 +134,7 @@ class Term:
 
 
 def done_since(out: Path, began: float) -> int:
-    """Reports that a running grader has made or written so far."""
+    """Return how many reports a running grader has made or written so far."""
     written = sum(path.stat().st_mtime > began for path in (out / "reports").glob("*.json"))
     try:
         with closing(sqlite3.connect(f"file:{out / 'grades.sqlite'}?mode=ro", uri=True)) as file:

@@ -79,7 +79,7 @@ class Keys:
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of the answer to: which operations of a kind matter in a run?"""
+        """Return the key of a run's answer about a kind of operation: which of these operations matter."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:

@@ -189,7 +189,7 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return by task the lines that its checks may contain."""
+    """Return the lines that checks may contain, by task."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 

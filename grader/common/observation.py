@@ -46,13 +46,13 @@ class Sharded:
 
     ``shards[i]`` is the part on device ``i``; ``slices[i]`` is its place in the whole.
 
-    ``on_chip``: each device's place by the compiler of an absent chip; None if no compiler was asked.
+    ``on_chip``: each device's slices as the compiler of an absent chip lays them out; None if no compiler was asked.
 
     From the ask, filled in by the judge and never read from a program:
         due: the required dtype unless the check says otherwise; None if the ask names none.
         per_device: the task is a body, so a device holds what the learner returned.
         name: its name if a call has several results, such as ``step 2: grads['w1']``.
-        step: number of the step, from 1, in a call of several; from 2 on its inputs are results too.
+        step: number of the step, from 1, in a call of several steps, of which later ones use results of earlier ones.
 
     ``factors``: the epsilon of the type that operands of matmuls were rounded to (``wings.devices.backends``).
     """
@@ -96,11 +96,11 @@ class Collective:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
         axes: mesh axes along which two members of a group differ. Each of these axes counts the bytes.
         bytes: bytes of its input on one device.
-        sent: bytes that a device sends for one execution on a ring of its group, over all devices.
+        sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
         rounds: how often it runs if its branch is taken (the product of the loops around it). See ``count``.
         line: line in the learner's source; None if the compiler added it.
-        shift: of a permute that moves every device's data equally far round its one axis: the number of places,
-            the shorter way (1 to the next device, -1 to the one before); else None.
+        shift: for a permute that moves all data equally far along one axis: the number of places, the shorter way
+            round (1 to the next device, -1 to the one before); else None.
         senders: the devices that send ``sent.most`` while the others send nothing; None if all devices are alike.
         path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
         operands: dtype and per-device shape of each input array.
@@ -167,7 +167,7 @@ def over(axes: Sequence[str], partial: bool, joint: str = " and ") -> str:
 
 
 def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
-    """Return the sum of ``of`` over a program's collectives and their rounds; over branches, the least and the most."""
+    """Return the sum of ``of`` over a program's collectives and their rounds, as an interval over all branches."""
     return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
 
 

@@ -133,7 +133,7 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 
 
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
-    """Yield each checked exercise, and the name of the last chunk up to its last call ``check("c3")``.
+    """Yield each checked exercise, with the name of the last chunk before or at its last call ``check("c3")``.
 
     Args:
         checks: of each cell of the notebook, the exercises that it checks.

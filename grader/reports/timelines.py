@@ -77,7 +77,7 @@ class Scale:
         return place + (time - before) * self.unit
 
     def ticks(self, room: float) -> list[tuple[float, int]]:
-        """Return places and round times at least ``room`` apart, from 0 on, with none inside a cut."""
+        """Return ticks as (place, round time): from 0 on, at least ``room`` apart, and outside all cuts."""
         stride = _round_number(room / self.unit)
         found: list[tuple[float, int]] = []
         begins = [0, *(c.end for c in self.cuts)]
@@ -115,7 +115,7 @@ def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """Return one scale for each timeline. All have one width per microsecond; the longest timeline fills ``width``."""
+    """Return one scale for each timeline, with equal widths of a microsecond. The longest timeline fills ``width``."""
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))

@@ -32,8 +32,8 @@ class Instruction:
         flops: FLOPs of the matmuls in it.
         number: identifies a collective; its "start" and "done" share it. -1 for all else.
         communication: for "collective" and "start".
-        joined: for a matmul, the numbers of collectives that it waits for because the compiler fused the sum of both
-            into it: only it uses their results, and only after its multiplications.
+        joined: for a matmul, the numbers of collectives whose results the compiler adds to its product, in its kernel.
+            No other instruction uses these results, and the kernel needs them only after its multiplications.
         rounds: for a loop; None if the text does not say.
         bodies: for a loop its body, for branches all of them.
         file, line: in the learner's source, if known.

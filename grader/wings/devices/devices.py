@@ -125,7 +125,7 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds of a call here, per round, of the slowest process; or the reason why it was not timed."""
+        """Return a call's seconds here, per round those of the slowest process; or the reason why it was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # first a trial, then rounds with enough calls
