@@ -1,7 +1,8 @@
 """Work that checks refuse or demand, plain and disguised.
 
-A disguise is two rewrites of one program: ``plain`` does what a check is to see, ``disguised`` does the same or pretends
-to, in a way that a rule may overlook. What passes a check in disguise that it fails plainly has gained.
+A disguise is two rewrites of one program. ``plain`` does the work that a check looks for. ``disguised`` does the same,
+or pretends to, in a form that a rule may overlook. A disguised program gains if it passes a check that the plain one
+fails.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def again_bernoulli(key, p=0.5, shape=()):
 
 @dataclass(frozen=True)
 class Disguise:
-    """What is done plainly and in disguise; None: the program as it is."""
+    """One kind of work, plain and disguised. None stands for the unchanged program."""
 
     kind: str
     by: str
@@ -162,7 +163,7 @@ class Disguise:
 
 
 def around(helper: str, text: str, *, body: bool) -> Rewrite:
-    """A decorator on a body, or in the place of ``shard_map``."""
+    """Wrap a body by a decorator, or replace ``shard_map``."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         for function in [s for s in module.body if isinstance(s, ast.FunctionDef)]:
@@ -172,7 +173,7 @@ def around(helper: str, text: str, *, body: bool) -> Rewrite:
 
 
 def disguises(pick: random.Random, *, body: bool) -> Disguise:
-    """One of them."""
+    """Draw a disguise."""
     axis = pick.randrange(12)
     kind = pick.choice(["junk", "junk", "junk", "pairs", "more by pairs", "twice by compare", "by compare", "numbers"])
     if kind == "junk":

@@ -1,8 +1,8 @@
-"""Programs that do less than they seem to, and how a learner would show them.
+"""Programs that do less than they seem to, and ways in which a learner would present them.
 
-A fake keeps the products and collectives of an honest program and feeds them something cheaper. A branch shows it where
-a call looks like the one that is timed. A disguise makes work that a check forbids look like work that it does not count, or adds
-work that a check demands and no result needs.
+A fake keeps the matmuls and collectives of an honest program and feeds them something cheaper. A branch selects the
+fake where a call looks like the timed one. A disguise makes forbidden work look like work that is not counted, or adds
+required work that no result needs.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ COLLECTIVE_CALLS = {
 
 
 def fakes() -> list[Rewrite]:
-    """Every kind of fake, by its name."""
+    """Return every kind of fake, by name."""
     return [
         *(Rewrite(name, PRODUCT_CALLS, {"MatMult": "again_product"}, None, PRODUCT_TEXT.replace("{how}", how)) for name, how in PRODUCTS.items()),
         *(Rewrite(name, COLLECTIVE_CALLS, {}, None, COLLECTIVE_TEXT.replace("{how}", how)) for name, how in COLLECTIVES.items()),
@@ -166,7 +166,10 @@ def again_patched(f):
 
 @dataclass(frozen=True)
 class Shown:
-    """A fake and where it is shown: ``test`` of the observable ``by``; ``patched``: JAX is patched, and the text is the honest one."""
+    """A fake and its condition: ``test`` on the observable ``by``.
+
+    ``patched``: JAX is patched and the text is honest.
+    """
 
     fakes: tuple[Rewrite, ...]
     by: str
@@ -179,7 +182,7 @@ class Shown:
 
 
 def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
-    """The honest program, and under the branch the fake one; None where the fake is no other program."""
+    """Return the honest program with the fake in a branch; None if the fake does not differ from it."""
     fake = honest
     for one in how.fakes:
         was, fake = ast.unparse(fake), one(fake, random.Random(0))
@@ -200,7 +203,7 @@ def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
 
 
 def _made(name: str, module: ast.Module) -> str:
-    """A function that makes what a module defines."""
+    """Return a function that makes what a module defines."""
     body = [ast.unparse(s) for s in module.body if not isinstance(s, ast.Import | ast.ImportFrom)]
     lines = "\n".join(body).split("\n")
     return f"def made_{name}():\n" + "\n".join(f"    {line}" for line in [*lines, "return dict(locals())"]) + "\n"

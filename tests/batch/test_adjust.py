@@ -1,4 +1,4 @@
-"""Bonus, lateness and points by hand on one student: whatever they are, the numbers add up and none is negative."""
+"""Bonus, lateness and points by hand of one student: the sums are right, and no number is negative."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BY_HAND = st.lists(st.tuples(st.integers(0, 5), st.booleans(), SHARE), max_size=
 
 
 def drawn(parts: list[tuple[str, bool, bool, float]]) -> Report:
-    """Exercises as (module, is an extension, passes, points)."""
+    """Draw exercises as (module, is an extension, passes, points)."""
     exercises = [
         exercise(
             [result("v", "passed" if passes else "failed", points=points)],

@@ -1,4 +1,4 @@
-"""What a regrade changes: found, explained, kept for ever, and nothing where nothing changed."""
+"""Changes of a regrade: found, explained and kept in the history; none if nothing changed."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_was_not_graded_before_is_no_change() -> None:
 
 
 def test_what_becomes_a_bonus_is_told() -> None:
-    """The same points, and another percentage."""
+    """The points are equal, but the percentage differs."""
     plain, bonus = (make_report(exercise([PASSED], extension=e), points=0.0 if e else 2.0) for e in (False, True))
     assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: now counts as a bonus"
     assert lines(bonus, plain)[0] == "alice: c3_contracting 2 -> 2 of 2: no longer counts as a bonus"
@@ -109,7 +109,7 @@ def test_what_becomes_a_bonus_is_told() -> None:
 
 
 def test_a_score_and_a_bonus_are_told_as_the_pages_and_grades_csv_have_them() -> None:
-    """Three points and two of a bonus are 3 of 4 and a bonus of 2, never 5 of 6."""
+    """Three points and two bonus points are 3 of 4 and a bonus of 2, never 5 of 6."""
     plain, extra = exercise([result("v", points=4)], exercise="c1"), result("w", points=2)
     old = make_report(plain, exercise([extra], exercise="c5", extension=True), points=4.0)
     lost = exercise([result("w", "failed", points=2)], exercise="c5", extension=True, basis={"course": "d"})
@@ -210,7 +210,7 @@ def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: 
 
 
 def test_an_older_history_goes_on(tmp_path: Path) -> None:
-    """Regrades are counted on from the last one in ``changes.csv``, and its lines stay as they are."""
+    """Regrades are numbered from the last one in ``changes.csv``, and its lines stay unchanged."""
     before = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / "reports").mkdir()
     (tmp_path / FILE).write_text(before)

@@ -1,4 +1,4 @@
-"""From submissions to reports: what counts, what a report depends on, and that it is the same every time."""
+"""From submissions to reports: what counts, what a report depends on, and that equal inputs give equal reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
-    """A grader of another course, by the same pair of workers: they know no course."""
+    """Return a grader of another course with the same pair of workers, which know no course."""
     return Grader(course, TIER, here=cast(Any, grader.hosts[0]))
 
 
@@ -169,7 +169,7 @@ def test_weights_multiply_points_and_extensions_only_add(grader: Grader, tmp_pat
 
 
 def test_a_release_reads_answers_back_and_judges_none(grader: Grader, tmp_path: Path) -> None:
-    """Without the solutions, there is no answer to compare with."""
+    """Without the solutions there is no answer to compare with."""
     build(made_up(tmp_path))
     released = load_course(tmp_path / "exercises" / "course.yaml")
     own = with_workers_of(grader, released)
@@ -305,7 +305,7 @@ def test_an_error_of_ours_in_one_job_stops_no_other(course: Course) -> None:
 
 
 def test_reports_of_one_at_a_time_come_in_the_order_of_students(course: Course) -> None:
-    """Caused: several are graded while one is written."""
+    """Several submissions are graded while one report is written."""
     students = [f"s{n}" for n in range(12)]
     came: list[str] = []
     with Grader(course, "none") as grader:
@@ -355,7 +355,7 @@ TELLERS = {
 
 
 def of_seed(report: Report) -> str:
-    """A report as text without what names the seed or the secret inputs by digest: for the staff all of it."""
+    """Return a report as text without digests of the seed or the secret inputs; for the staff all of it."""
     parts = []
     for e in report.exercises:
         evidence = [v.model_copy(update={"inputs": "" if v.secret else v.inputs}) for v in e.evidence]
@@ -462,7 +462,7 @@ def test_a_report_says_what_decided_it_and_not_to_learners(grader: Grader) -> No
 
 
 def of_exercises(folder: Path, names: list[str]) -> Course:
-    """A course with the same exercise many times."""
+    """Return a course with the same exercise many times."""
     place = folder / "solutions" / "01_gather"
     made_up(folder)
     text = (place / f"{NAME}.py").read_text()
@@ -473,7 +473,7 @@ def of_exercises(folder: Path, names: list[str]) -> Course:
 
 
 def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Path) -> None:
-    """Ten files that each use up what one may are not given ten times as much."""
+    """Ten files that each use the whole limit do not get ten times the limit."""
     names = [NAME, "x2_more", "x3_more"]
     own = with_workers_of(grader, of_exercises(tmp_path, names))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"

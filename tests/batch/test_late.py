@@ -1,4 +1,4 @@
-"""What lateness costs: the arithmetic, for any policy, time and points."""
+"""Late penalties: the arithmetic, for any policy, time and points."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_of_two_times_of_the_same_work_the_earlier_holds_and_the_staffs_record_a
 
 
 def test_a_later_line_for_all_modules_makes_no_unchanged_work_late() -> None:
-    """A record without modules had one line a student, and the upload of module 2 made everybody late in module 1."""
+    """A record without modules had one line per student, so the upload of module 2 made all late in module 1."""
     before = [one(-HOUR, 10, policy())]
     later = Handed(DUE + timedelta(days=7), STATED, for_all=True)
     earlier = Handed(DUE - 2 * HOUR, STATED, for_all=True)

@@ -1,4 +1,4 @@
-"""What is remembered over runs is what a fresh run gives, or nothing; and a check that changed is judged without tracing."""
+"""A cached value equals that of a fresh run, or nothing is cached. A changed check is judged without tracing."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def reports(course: Course, cache: Cache | None, texts: dict[str, str] = CLASS) 
 
 @pytest.fixture(scope="module")
 def fresh(course: Course) -> dict[str, str]:
-    """What the class gets where nothing is remembered."""
+    """Return the reports of the class without a cache."""
     return reports(course, None)
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What workers are asked from now on: ``trace`` with the source's text, or ``run``."""
+    """Record the requests to workers from now on: ``trace`` with the source's text, or ``run``."""
     told: list[str] = []
     trace, run = Worker.trace, Worker.run_program
 
@@ -254,7 +254,7 @@ def store(cache: Cache, about: str = "all else") -> Store:
 
 
 def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool = False) -> Replies:
-    """What a source was traced to, from another process: nothing is held in memory."""
+    """Return the cached replies of a source, read by another process, so that none come from memory."""
     own, key = source(text), made.keys.trace(source(text), ASKS)
     value = Replies(tuple(replies), (), 0.5, ("a.py",), own)
     (made.afresh() if fresh else made).get(TRACES, key, lambda: value, own)

@@ -1,4 +1,4 @@
-"""Points that a person gives: read with care, kept over regrades, and told when they no longer fit."""
+"""Points that a person gives: validated, kept over regrades, and reported if they no longer fit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_does_not_fit_changes_nothing_and_is_told(one: Override, said: str)
 
 
 def test_a_line_that_does_nothing_disables_no_other() -> None:
-    """The typing error came first, and the right line below it gave no points."""
+    """A line with a typing error came first, and the right line below it gave no points."""
     plain = graded(0, 2)
     typo, too_many = override(f"{EXERCISE}/chekc0"), override(points=3)
     found, problems = laid_over(plain, typo, too_many, override(EXERCISE, 3))

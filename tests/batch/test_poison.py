@@ -1,4 +1,4 @@
-"""What a runner says of a changed program is judged: what moves, what the process dies of, and what is remembered."""
+"""The judgement of a changed program: results that move, processes that die, and cached answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.seen import collective, sharded
 
 
 class Asked:
-    """A runner that moves results so far, by number, and dies of some; ``asked`` has what it was asked."""
+    """A runner that moves results by given amounts, and dies of some operations. ``asked``: the requests to it."""
 
     def __init__(self, far: dict[int, float], deadly: tuple[int, ...] = (), **more: Any) -> None:
         self.far, self.deadly, self.more = far, deadly, more
@@ -41,7 +41,7 @@ class Asked:
 
 
 class Says:
-    """A runner that always answers the same, or raises it."""
+    """A runner that always returns the same answer, or raises it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -116,7 +116,7 @@ def test_a_program_that_xla_takes_only_unchanged_is_not_refused() -> None:
 
 
 def test_a_changed_program_that_is_too_large_counts_nothing() -> None:
-    """Else junk that fills the memory would count: programs that are judged are small."""
+    """Otherwise junk that fills the memory would count. Judged programs are small."""
     answer = {
         "fault": {"kind": "refused", "message": "the program needs 668 MiB over all devices; 512 MiB are the limit"}
     }

@@ -1,4 +1,4 @@
-"""Threads whose queued work is given up with the block that wanted it."""
+"""Queued work of threads ends together with the block that requested it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A regrade that is killed at any moment: all reports that count are old, or all are new. The next run writes the files."""
+"""A regrade that is killed at any moment: all old reports count, or all new ones. The next run writes the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WRITES = 3 * 2 + 2 + 4  # pages and report of each; changes; integrity, grades, 
 
 
 class Killed(BaseException):
-    """As SIGKILL would, but for what it leaves undone in this process."""
+    """Ends the run like SIGKILL, except that this process goes on."""
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def reports(out: Path) -> dict[str, Report]:
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """All but the lock and the database, whose bytes depend on the order of its writes."""
+    """Return all files except the lock and the database, whose bytes depend on the order of its writes."""
     found = (p for p in out.rglob("*") if p.is_file() and p.name not in (".lock", DATABASE))
     return {str(p.relative_to(out)): p.read_bytes() for p in found}
 
 
 def rows(out: Path) -> list[str]:
-    """The content of the database, as SQL."""
+    """Return the content of the database, as SQL."""
     with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection:
         return list(connection.iterdump())
 

@@ -1,4 +1,4 @@
-"""Handing in: the zip that anybody can make, and nbgrader's exchange."""
+"""Submitting: a zip that works everywhere, and nbgrader's exchange."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def grader(course: Course):
 
 @pytest.fixture
 def work(course: Course, tmp_path: Path) -> Path:
-    """One exercise done, one left."""
+    """Return a folder of work with one exercise done and one left."""
     (tmp_path / "work").mkdir()
     exercise = course.exercise(C1)
     answers = classroom.answers(course, exercise, None, None)
@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_read_is_named(words: list[str], course: Course, t
 
 
 def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
-    """Who has fetched a module and is in the wrong folder would be told that all is done."""
+    """Otherwise students who fetched a module and are in the wrong folder would read that all is done."""
     with pytest.raises(CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to your work or pass"):
         submit.prepare(course, MODULE, course.root / "exercises", "ada", grader)
 

@@ -1,4 +1,4 @@
-"""For appeals: a check decided again from scratch, and what is not as it was."""
+"""Appeals: a check is decided again from scratch, and differences from the report on file are shown."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_short_name_of_several_exercises_set_no_points() -> None:
 
 
 def test_what_a_file_writes_otherwise_is_no_other_verdict() -> None:
-    """Rounds of a ring are tuples when they are found and lists on file; the report was said not to hold."""
+    """Rounds of a ring are tuples when found and lists on file, so the verdict was reported as different."""
     ring = {"title": "actual rounds", "mesh": [["x", 2]], "rounds": {"axes": ("x",), "holds": ((0, 1), (1, 0))}}
     today = result("traffic", "failed", pictures=[ring], actual=[math.nan, (1, 2)])
     (kept,) = Report.loads(make_report(exercise([today])).dumps()).exercises[0].results

@@ -1,4 +1,4 @@
-"""What a course's author does: new, build, verify; and courses of odd modules and exercises."""
+"""The commands of a course's author: new, build, verify; also for courses with odd modules and exercises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What long commands say while they work."""
+"""The output of long commands while they work."""
 
 from __future__ import annotations
 

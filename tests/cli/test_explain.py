@@ -1,4 +1,4 @@
-"""``explain``: what a function does, of the solution and of one's own work; bad input is one line."""
+"""``explain`` shows what a function does, for the solution and for one's own work. Bad input gives one line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def matmul_reduce_scatter(a, b, *, mesh):
 def run(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cwd: Path = ROOT
 ) -> tuple[int, str, str]:
-    """A command in this very process: exit code, output, errors."""
+    """Run a command in this process, and return its exit code, output and errors."""
     monkeypatch.chdir(cwd)
     monkeypatch.setattr(sys, "argv", ["shardlings", *words])
     with pytest.raises(SystemExit) as done:
@@ -138,7 +138,7 @@ def test_ones_own_work_is_explained_and_a_fault_in_it_told_once(tmp_path: Path) 
 
 
 def test_what_learners_are_given_explains_their_work_and_nothing_of_the_solution(tmp_path: Path) -> None:
-    """No solutions, no hidden sizes: the course's hidden dimensions occur in nothing that is told."""
+    """Without solutions and hidden sizes, no hidden dimension of the course occurs in the output."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     empty = shardlings("explain", "c3", cwd=tmp_path / "exercises")
     assert empty.returncode == 1 and "not written yet" in empty.stdout and "all_reduce over" not in empty.stdout
@@ -165,7 +165,7 @@ def test_nothing_of_the_exercise_in_the_work_is_one_line(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("number", "columns"), [(0, "140"), (1, "77")])
 def test_the_page_shows_what_is_printed(number: int, columns: str) -> None:
-    """Up to the numbers of lines in solutions, which move."""
+    """Except line numbers in solutions, which change."""
     page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
     command, shown = re.findall(r"```\n\$ shardlings (.*)\n((?:.*\n)*?)```", page)[number]
     done = shardlings(*command.split(), COLUMNS=columns)
@@ -209,7 +209,7 @@ def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_
 
 
 def test_it_says_whose_function_it_explains_mine_first(tmp_path: Path) -> None:
-    """In a clone with solutions: the solution's until something is written, then mine, unless the solution's is asked for."""
+    """With solutions: the solution's until something is written, then mine, unless ``--solution`` is given."""
     made_up(tmp_path)
     shardlings("build", cwd=tmp_path)
     theirs = "note: this is the solution's, solutions/01_gather/x1_gather.py\n"

@@ -1,4 +1,4 @@
-"""What a command imports and loads: so much of how long it takes to say its first word can be tested on any machine."""
+"""The modules that a command imports: this part of its start time can be tested on any machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAVY = ("jax", "numpy", "pint", "jinja2", "nbformat", "pandas", "matplotlib", "
 
 
 def imported(*words: str) -> set[str]:
-    """The modules that a command has imported when it ends."""
+    """Return the modules that a command has imported when it ends."""
     code = (
         "import json, sys\nfrom grader import __main__\nsys.argv = ['shardlings', *json.loads(sys.argv[1])]\n"
         "try: __main__.main()\nexcept SystemExit: pass\nprint('\\n' + json.dumps(list(sys.modules)))"

@@ -1,4 +1,4 @@
-"""What a learner does: list, show, check; what is printed and how it exits."""
+"""The learner's commands list, show and check: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_check_works_where_there_is_no_fork(tmp_path: Path) -> None:
 
 
 def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> None:
-    """A release has no solutions: values are still judged, answers are read back."""
+    """A release has no solutions: values are still judged, and answers are read back."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     stub = tmp_path / "exercises" / "03_matmuls" / "c1_no_communication.py"
     body = (

@@ -1,4 +1,4 @@
-"""doctor: one line for what is missing, and whether this machine grades right."""
+"""doctor: one line for each missing part, and whether this machine grades correctly."""
 
 from __future__ import annotations
 

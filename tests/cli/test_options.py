@@ -1,4 +1,4 @@
-"""Which course, whose work and whose numbers a command takes, and what it says of a name or a file that is wrong."""
+"""The course, the work and the numbers that a command uses, and its messages about wrong names and files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
 
 
 def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its stubs are not handed in, and not scored: where no work is, both say where it was looked for."""
+    """Its stubs are neither submitted nor scored. Without work, both commands say where they looked."""
     monkeypatch.chdir(tmp_path)
     for module in (options, courses):
         monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
@@ -98,7 +98,7 @@ def test_staff_and_authors_get_no_course_that_they_did_not_choose(
 
 
 def evil_course(folder: Path, mark: Path) -> Path:
-    """What a student hands in: their work, and a course that leaves a mark when its files are executed."""
+    """Return a submission with work and a course that leaves a mark when its files are executed."""
     for place in ("solutions/03_matmuls", "03_matmuls/_public"):
         (folder / place).mkdir(parents=True)
         (folder / place / "c1_no_communication.py").write_text(f"open({str(mark)!r}, 'w').close()\n")

@@ -1,4 +1,4 @@
-"""``shardlings pages``: the class's pages written anew, with names or without."""
+"""``shardlings pages`` rewrites the class's pages, with names or with pseudonyms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.reports.example_reports import a_class
 
 @pytest.fixture
 def graded(tmp_path: Path) -> Path:
-    """What grade writes of a class of four, one of whom was not graded."""
+    """A folder as grade writes it for a class of four, one of whom was not graded."""
     with store.Folder(tmp_path) as folder:
         for report in a_class():
             folder.keep(report)

@@ -1,4 +1,4 @@
-"""A term's grading as a person types it: lateness, extensions, points by hand, what a regrade changes, an appeal's page."""
+"""A term's grading by the commands: lateness, extensions, points by hand, changes of a regrade, an appeal's page."""
 
 from __future__ import annotations
 

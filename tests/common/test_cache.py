@@ -1,4 +1,4 @@
-"""Bytes by key in a file: whatever happens to the file costs what was in it, and nothing else."""
+"""Bytes by key in a file: damage to the file costs its content and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes round: programs that JAX traced, followed hop by hop."""
+"""Data that moves round a ring: programs that JAX traced, followed from permute to permute."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def alone(a):
 
 
 def all_to_all(a):
-    """A bag that gets lighter: a chunk leaves it at each stop."""
+    """An all-to-all whose buffer loses one chunk at each device."""
     me = lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, N, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -98,7 +98,7 @@ def all_to_all(a):
 
 
 def slots(a):
-    """All through one buffer: what came last is found in it, and the next put into it."""
+    """All rounds use one buffer: each takes the last chunk from it and puts the next one into it."""
     me = lax.axis_index("x")
     out = jnp.zeros((N, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, N):
@@ -118,7 +118,7 @@ def slots_in_a_loop(a):
 
 
 def whole_buffer(a):
-    """The buffer itself goes round, and each device adds its own."""
+    """The buffer itself moves round, and each device adds its own chunk."""
     me, k = lax.axis_index("x"), a.shape[0]
     out = jnp.zeros((N * k, a.shape[1]), a.dtype)
     for hop in range(N):
@@ -128,7 +128,7 @@ def whole_buffer(a):
 
 
 def reduced(a):
-    """Sums travel, and stand in the buffer in between."""
+    """Sums move round, and are in the buffer between rounds."""
     me = lax.axis_index("x")
     parts = a.reshape(N, -1, a.shape[1])
     for hop in range(1, N):
@@ -186,7 +186,7 @@ def joined_between(a):
 
 
 def cut_across(a):
-    """The part lies half in what was put there."""
+    """The slice lies half inside the written block."""
     out = lax.dynamic_update_slice(jnp.zeros((24, 16), a.dtype), lax.ppermute(a, "x", ROUND), (lax.axis_index("x"), 0))
     return lax.ppermute(lax.dynamic_slice(out, (6, 0), (12, 16)), "x", ROUND)
 

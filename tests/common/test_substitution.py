@@ -1,4 +1,4 @@
-"""Sizes that stand for others: a law on products of dimensions, and what is ambiguous."""
+"""Sizes that stand for other sizes: a law on products of dimensions, and ambiguous cases."""
 
 from __future__ import annotations
 

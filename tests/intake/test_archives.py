@@ -1,4 +1,4 @@
-"""Archives: like folders, and nothing in them is believed."""
+"""Archives are read like folders, and nothing that they state is trusted."""
 
 from __future__ import annotations
 

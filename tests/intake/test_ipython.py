@@ -1,4 +1,4 @@
-"""IPython syntax: replaced where a statement starts, and nowhere else."""
+"""IPython syntax is replaced only where a statement starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at: links, other files, limits."""
+"""Which files are read: links, other files, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which exercise a file is named after."""
+"""The exercise that a file is named after."""
 
 from __future__ import annotations
 

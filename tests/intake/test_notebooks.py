@@ -1,4 +1,4 @@
-"""Cells of notebooks, sound and damaged."""
+"""Cells of valid and damaged notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several files is graded, what the digest is of, and any bytes at all."""
+"""The file that is graded among several, the content of the digest, and arbitrary bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who handed in what."""
+"""Which student submitted which files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find(*paths: Path) -> tuple[list[tuple[str, Place]], list[str]]:
 
 
 def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
-    """Who is graded, and who is not."""
+    """Return the students that are graded, and the names that are set aside."""
     found = find_submissions(paths, EXERCISES)
     return [student for student, _ in found.students], found.set_aside
 
@@ -57,7 +57,7 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
 
 @pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
 def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
-    """It made one student of the whole class, and nobody was told."""
+    """Such a file made one student of the whole class, without a note."""
     monkeypatch.chdir(tmp_path)
     for work in ("alice/c3_contracting.py", "bob/hw/c1_local.py", name):
         write(tmp_path / "hw" / work)
@@ -132,7 +132,7 @@ def test_a_student_who_is_there_twice_is_set_aside_and_the_others_are_graded(tmp
 
 
 def test_files_of_one_student_are_one_submission(tmp_path: Path):
-    """As Canvas gives them back, each with a number of its own."""
+    """As Canvas returns them, each with a number of its own."""
     files = [
         write(tmp_path / "hw" / name)
         for name in (

@@ -1,4 +1,4 @@
-"""Grades for others to import."""
+"""Exports of grades for other systems."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def roster(tmp_path: Path) -> export.Roster:
 
 
 def test_grades_go_back_in_canvas_own_columns(roster: export.Roster, tmp_path: Path) -> None:
-    """The round trip: what Canvas would read again are its students and its assignment, and nothing else changes."""
+    """The round trip: Canvas would read back its own students and assignment, and nothing else changes."""
     reports = [report("ada"), report("bob", result(earned=0, status="failed")), report("eve")]
     assert export.write_canvas(reports, tmp_path / "x.csv", roster=roster) == ["eve"]
     lines = table(tmp_path / "x.csv")

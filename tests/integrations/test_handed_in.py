@@ -1,4 +1,4 @@
-"""A link in what students hand in is never followed; an nbgrader whose copying cannot be replaced is refused."""
+"""Links in submissions are never followed. An nbgrader whose copying cannot be replaced is refused."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path:
 
 
 def test_what_is_too_deep_or_closed_is_named_and_ends_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that nobody may enter, and one too deep for a path, ended grading for the students after it."""
+    """A folder without permissions, and one too deep for a path, ended grading for the students after it."""
     folder = tmp_path / "bo"
     (folder / "closed").mkdir(parents=True)
     (folder / "closed" / "x.txt").write_text("x")

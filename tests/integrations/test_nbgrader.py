@@ -42,7 +42,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 def nbgrader(root: Path, *args: str, fails: bool = False, env: dict[str, str] | None = None) -> str:
-    """Run an nbgrader command in a course folder; what it logged."""
+    """Run an nbgrader command in a course folder, and return its log."""
     done = commands.nbgrader(*args, cwd=root, **(env or {}))
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -50,7 +50,7 @@ def nbgrader(root: Path, *args: str, fails: bool = False, env: dict[str, str] | 
 
 @pytest.fixture(scope="session")
 def released(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course folder with one assignment generated; copy it before writing to it."""
+    """Return a course folder with one generated assignment. Copy it before writing to it."""
     root = tmp_path_factory.mktemp("nbgrader") / "c"
     folder.init(course, root)
     nbgrader(root, "generate_assignment", MODULE)
@@ -80,7 +80,7 @@ def grade(root: Path, **options: Any):
 
 @contextmanager
 def gradebook_of(root: Path) -> Iterator[Any]:
-    """nbgrader's gradebook; what is changed in it is kept."""
+    """Open nbgrader's gradebook. Changes are kept."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
@@ -89,7 +89,7 @@ def gradebook_of(root: Path) -> Iterator[Any]:
 
 
 def rows(root: Path, student: str = "") -> list[tuple]:
-    """Scores and comments, all that a regrade could change."""
+    """Return scores and comments, all that a regrade could change."""
     found: list[tuple] = []
     with gradebook_of(root) as gradebook:
         for one in gradebook.assignment_submissions(MODULE):
@@ -244,7 +244,7 @@ def test_another_value_in_the_course_is_told_before_anything_is_graded(course: C
 
 
 def test_what_is_kept_out_is_what_jsonschema_would_import() -> None:
-    """``sys.modules`` has nothing in its place, for the sake of speed: this notices when another package is imported."""
+    """For speed ``sys.modules`` has nothing in its place. This test notices if another package is imported."""
     text = """
 import sys
 import grader.integrations.nbgrader
@@ -277,7 +277,7 @@ def without_marks(book: Book) -> None:
 
 
 def shuffled(book: Book) -> None:
-    """Tasks in another order; what they need stays in front."""
+    """Put tasks in another order, after everything that they need."""
     solutions = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
     moved = [book["cells"][i] for i in reversed(solutions)]
     for i, cell in zip(solutions, moved, strict=True):
@@ -386,7 +386,7 @@ def test_every_known_cell_is_there_once_and_a_note_says_what_was_wrong(
 
 
 def test_any_bytes_are_repaired(released: Path, tmp_path: Path) -> None:
-    """Mutated notebooks: never an exception, every known cell once."""
+    """Mutated notebooks raise no exception and keep every known cell once."""
     known = known_of(book_of(released))
     text = json.dumps(book_of(released)).encode()
     rng = random.Random(0)
@@ -451,7 +451,7 @@ def test_comments_are_text_to_markdown_and_to_html() -> None:
 
 
 def with_exchange(root: Path, place: Path) -> dict[str, str]:
-    """An exchange folder, and the environment of a student who uses it."""
+    """Yield an exchange folder, and the environment of a student who uses it."""
     exchange, home = place / "exchange", place / "home"
     exchange.mkdir(mode=0o777)
     exchange.chmod(0o777)
@@ -598,7 +598,7 @@ def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: P
 def test_a_full_disk_is_told_in_one_line_and_the_batch_goes_on(
     room: int, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """Caused: a file system with so many KiB left, in the gradebook, the reports kept or the notebooks; then with room."""
+    """A file system with so many KiB left, for the gradebook, the reports or the notebooks; then with room again."""
     a_class(course, root)
     calm, disk, then = tmp_path / "calm", tmp_path / "disk", tmp_path / "then"
     shutil.copytree(root, calm)
@@ -702,7 +702,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
 
 @pytest.mark.slow
 def test_another_late_policy_is_another_score(course: Course, root: Path) -> None:
-    """What was graded under the old policy is not kept, and both ways of grading agree on that."""
+    """Reports graded under the old policy are not kept, and both ways of grading agree on that."""
     a_class(course, root)
     with gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
@@ -734,7 +734,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
 
 @pytest.mark.slow
 def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(course: Course, root: Path) -> None:
-    """Its ``check`` is nbgrader's, and a notebook of another module lies beside it."""
+    """Its ``check`` is nbgrader's, and a notebook of another module is beside it."""
     place = root / "hw" / "ada"
     place.mkdir(parents=True)
     (place / f"{MODULE}.ipynb").write_text(json.dumps(classroom.fill(book_of(root), course, MODULE, ALL_DONE)))
@@ -749,7 +749,7 @@ def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(cours
 
 
 def with_links(root: Path) -> Path:
-    """bob's submission points at the gradebook and at ada's notebook."""
+    """bob's submission links to the gradebook and to ada's notebook."""
     place = root / "submitted" / "bob" / MODULE
     (place / "book.db").symlink_to(root / "gradebook.db")
     (place / "data").mkdir()
@@ -842,7 +842,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def browse(url: str) -> str:
-    """A page as a browser shows it, after its scripts have run."""
+    """Return a page as a browser shows it, after its scripts have run."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     done = subprocess.run(
         [str(CHROMIUM), *flags, "--virtual-time-budget=15000", "--dump-dom", url],
@@ -853,7 +853,7 @@ def browse(url: str) -> str:
 
 @contextmanager
 def formgrader(root: Path, home: Path):
-    """A Jupyter server with nbgrader's pages; its address."""
+    """Yield the address of a Jupyter server with nbgrader's pages."""
     import socket
     import time
     from urllib.error import URLError
@@ -915,7 +915,7 @@ SCRIPTS = """# Mine
 def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
     plugged: bool, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """In the browser of whoever grades, and of the student; without our setting the same page runs the script."""
+    """In the browser of the staff, and of the student. Without our setting the same page runs the script."""
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
     book["cells"].append(nbformat.v4.new_markdown_cell(SCRIPTS))
     shown = nbformat.v4.new_output("display_data", {"text/html": SCRIPTS.replace("owned", "output")})

@@ -1,4 +1,4 @@
-"""Answers in words, graded in nbgrader's formgrader: what the class page says of them before and after."""
+"""Answers in words, graded in nbgrader's formgrader: the class page before and after."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def gradebook_of(root: Path) -> Iterator[Any]:
 
 
 def give(root: Path, who: str, points: float | None, comment: str | None = None, cell: str = CELL) -> None:
-    """As the formgrader does when somebody types a score and a comment."""
+    """Save a score and a comment as the formgrader does."""
     with gradebook_of(root) as gradebook:
         grade = gradebook.find_grade(cell, MODULE, MODULE, who)
         grade.manual_score, grade.needs_manual_grade = points, points is None
@@ -61,7 +61,7 @@ def give(root: Path, who: str, points: float | None, comment: str | None = None,
 
 
 def exported(root: Path) -> dict[str, float]:
-    """Each student's score, as nbgrader exports it."""
+    """Return each student's score, as nbgrader exports it."""
     done = commands.nbgrader("export", cwd=root)
     assert done.returncode == 0, done.stderr
     with open(root / "grades.csv", newline="") as file:
@@ -69,7 +69,7 @@ def exported(root: Path) -> dict[str, float]:
 
 
 def graded(root: Path) -> tuple[str, dict[str, str]]:
-    """The class page's text, and those of the students."""
+    """Return the text of the class page, and of the students' pages."""
     done = commands.shardlings("grade", "--nbgrader", str(root), MODULE, "--jobs", "1", cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = root / ".shardlings" / "pages" / MODULE
@@ -129,7 +129,7 @@ def {name}_words():
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    """Ada answered all of an exercise that is judged and read, and of another that is a bonus."""
+    """Ada answered every question of an exercise that is judged and read, and of another that is a bonus."""
     course = course_of(tmp_path / "course", "plain", BOTH.format(title="Plain", name="plain", extension=False))
     extra = BOTH.format(title="Extra", name="extra", extension=True)
     (course.root / "solutions" / "01_shown" / "extra.py").write_text(extra)

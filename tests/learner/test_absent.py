@@ -1,4 +1,4 @@
-"""Modules that are not there cost what uses them, and nothing else."""
+"""Missing modules cost the code that uses them, and nothing else."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_module_that_may_not_be_read_is_not_there_either(traced: Callable[...,
 
 
 def test_the_import_statement_calls_what_takes_the_place_of_import() -> None:
-    """``builtins.__import__`` is replaced, for the space of a source alone."""
+    """``builtins.__import__`` is replaced in the namespace of one source only."""
     own, space, notes = builtins.__import__, {"__name__": "theirs"}, []
     with stood_in(space, lambda *note: notes.append(note), lambda file, line: line == 2):
         exec(compile("import plot_not_there.inner as p, math\n", "a.py", "exec"), space)

@@ -1,4 +1,4 @@
-"""What cannot be traced is told in one line, with its line."""
+"""Code that cannot be traced gets a message of one line, with the line of code."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_stubs_own_error_is_told_as_unwritten_from_a_helper_too(traced: Callab
 
 
 def test_addresses_are_left_out_of_messages(traced: Callable[..., Any]) -> None:
-    """Reports are the same every time."""
+    """Reports must be equal each time."""
     text = "class Odd: pass\ndef f(a, *, mesh):\n    raise ValueError(Odd())\n"
     assert traced(text, A).fault["message"].endswith("Odd object at 0x...>")
 
@@ -108,7 +108,7 @@ def test_a_message_that_cannot_be_shown_does_no_harm(traced: Callable[..., Any])
 
 @pytest.mark.parametrize("result", ["'a'", "print", "[a, 'a']"])
 def test_no_path_of_ours_is_told(traced: Callable[..., Any], result: str) -> None:
-    """A report holds no path: it is the same wherever it was made."""
+    """A report holds no path, so that it is equal wherever it was made."""
     message = traced(f"def f(a, *, mesh):\n    return {result}\n", A).fault["message"]
     assert "answering.py" not in message and "/" not in message
 
@@ -128,7 +128,7 @@ def test_a_name_with_callback_in_it_is_no_callback(traced: Callable[..., Any]) -
 
 
 def test_where_the_time_ran_out_is_not_told(traced: Callable[..., Any]) -> None:
-    """It is chance, here: one cell or the other."""
+    """The cell in which time runs out depends on chance."""
     cells = ["def one(): pass", "def f(a, *, mesh):\n    while True: one()\n"]
     fault = traced(cells, A, seconds=0.2).fault
     assert (fault["kind"], fault["line"], fault["file"]) == ("timeout", None, "")
@@ -160,5 +160,5 @@ def test_no_folder_of_the_grading_machine_is_shown(traced: Callable[..., Any]) -
 
 
 def test_errors_that_are_known_by_name_are_jaxs() -> None:
-    """Where this fails, JAX calls them otherwise."""
+    """If this fails, JAX has renamed these errors."""
     assert all(issubclass(getattr(jax.errors, name), Exception) for name in CONCRETE)

@@ -1,4 +1,4 @@
-"""What may be looked at while tracing."""
+"""Inspecting arrays during tracing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_looks_are_limited(traced: Callable[..., Any]) -> None:
 
 
 def test_what_looks_know_of_jaxs_own_is_still_there(devices: int) -> None:
-    """A trace by ``Tracer._trace``, a result that nobody uses by its type's name: this notices when JAX renames them."""
+    """``Tracer._trace``, and the type name of an unused result: this test notices if JAX renames them."""
     traces = []
 
     def seen(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A class without names: nowhere in what is shown, and the same pseudonyms every time."""
+"""A class without names: no page contains a name, and pseudonyms are stable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEOPLE = ["liddell.alice@uni.edu", "bo", "Straße Jürgen", "max_mustermann", "o
 
 
 def a_class() -> list[Report]:
-    """Everybody's name wherever a learner can put it."""
+    """Return a class with every student's name wherever a learner can put it."""
     reports = []
     for name in PEOPLE:
         says = f"NameError: name '{name}_x' is not defined in {name.upper()}.py, by {name.split()[0]}"
@@ -30,7 +30,7 @@ def a_class() -> list[Report]:
 
 
 def shown() -> dict[str, str]:
-    """File name -> page."""
+    """Return the pages by file name."""
     reports = a_class()
     suspicions = [{"student": "bo", "question": "q", "fits": PEOPLE[2:]}]
     summary = summarise(reports, not_graded={"zoe zimmer": "zoe zimmer: unreadable"}, suspicions=suspicions)
@@ -57,7 +57,7 @@ def test_a_short_name_is_covered_where_it_stands_alone() -> None:
 
 
 def test_what_the_course_says_stays() -> None:
-    """Of a student called scatter nothing is known from it: labels and hints are everybody's."""
+    """With a student called scatter, labels and hints with this word stay, because they come from the course."""
     report = make_report(exercise([layout_failure()]), student="scatter")
     (kept,) = Anonymous({"scatter": "student-0001"}).report(report).exercises[0].results
     assert (kept.label, kept.hint) == (layout_failure().label, layout_failure().hint)

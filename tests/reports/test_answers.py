@@ -1,4 +1,4 @@
-"""What a class answered, as multiples of the right answer."""
+"""A class's answers, as multiples of the right answer."""
 
 from __future__ import annotations
 

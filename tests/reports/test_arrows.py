@@ -1,4 +1,4 @@
-"""Arrows between the devices that talk."""
+"""Arrows between the devices that communicate."""
 
 from __future__ import annotations
 

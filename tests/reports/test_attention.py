@@ -1,4 +1,4 @@
-"""Who needs a person, and why."""
+"""Cases that need review, with reasons."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
 
 
 def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:
-    """It is a failure of theirs, and honest work can meet with it."""
+    """It is a failure of the submission, and honest work can cause it."""
     died = result(
         "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
     )

@@ -1,4 +1,4 @@
-"""Bars of what a program costs against its budget."""
+"""Bars of a program's cost against its budget."""
 
 from __future__ import annotations
 

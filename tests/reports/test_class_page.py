@@ -1,4 +1,4 @@
-"""The class page as a browser shows it, to a TA of 26 and of 500; and what stands in it."""
+"""The class page as a browser shows it, for a class of 26 and of 500; and its content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ browser_only = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium
 
 
 def drawn(students: int) -> list[Report]:
-    """A class by seed: four modules of five exercises, with misconceptions, answers, files passed over and pending checks."""
+    """Draw a class from a seed: four modules of five exercises, misconceptions, answers, notes, pending checks."""
     return [_student(f"student{i:03}", random.Random(i)) for i in range(students)]
 
 
@@ -70,7 +70,7 @@ def _answer(rng: random.Random):
 
 
 def write(folder: Path, reports: list[Report], pages: int | None = None) -> Path:
-    """The class page and its students' pages, all of them or the first ``pages``."""
+    """Write the class page and its students' pages, all of them or the first ``pages``."""
     for report in reports[:pages]:
         (folder / page_name(report.student)).write_text(render_html(report, audience="staff"), encoding="utf-8")
     summary = summarise(reports, not_graded={"zed": "two folders"})

@@ -1,4 +1,4 @@
-"""What a program does, on a terminal and as JSON."""
+"""Facts about a program, on a terminal and as JSON."""
 
 from __future__ import annotations
 

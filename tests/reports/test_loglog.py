@@ -1,4 +1,4 @@
-"""Predicted against measured as a picture."""
+"""Predicted against measured times as a picture."""
 
 from __future__ import annotations
 

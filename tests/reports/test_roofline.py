@@ -17,7 +17,7 @@ V5E = CHIPS["v5e"]
 
 
 def product(intensity: float, *, flops: int = 10**12, number: int = 0, line: int = 14) -> Span:
-    """As long as the roof of v5e says."""
+    """Return a matmul that takes as long as v5e's roof says."""
     bytes_ = round(flops / intensity)
     return span(
         COMPUTE, "product", 0, 1e6 * max(flops / V5E.bf16, bytes_ / V5E.hbm_bw), number, line=line, flops=flops, bytes=bytes_

@@ -1,4 +1,4 @@
-"""What a terminal says, however narrow or poor it is, and that it obeys nothing."""
+"""Output on a terminal, however narrow or simple; the terminal obeys no text in it."""
 
 from __future__ import annotations
 

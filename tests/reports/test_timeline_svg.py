@@ -1,4 +1,4 @@
-"""Timelines as SVG: well-formed, readable without colour, and of one scale."""
+"""Timelines as SVG: well-formed, readable without colour, and on one scale."""
 
 from __future__ import annotations
 

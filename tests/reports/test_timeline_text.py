@@ -1,4 +1,4 @@
-"""A timeline on a terminal: with and without colour, narrow, and where only ASCII can be shown."""
+"""A timeline on a terminal: with and without colour, narrow, and with ASCII only."""
 
 from __future__ import annotations
 

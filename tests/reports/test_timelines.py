@@ -1,4 +1,4 @@
-"""What all pictures of a timeline share: the scale, what is left out of loops, and the words."""
+"""Shared parts of all pictures of a timeline: the scale, omitted rounds of loops, and the words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exercise that is drawn anew whenever it is saved."""
+"""An exercise that is redrawn whenever it is saved."""
 
 from __future__ import annotations
 

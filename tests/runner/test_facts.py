@@ -1,4 +1,4 @@
-"""Facts read from programs: who talks to whom, how much, how often, on which line; and what is refused."""
+"""Facts read from programs: senders, receivers, bytes, counts and lines; and refused programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 
 def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> str:
-    """A submission whose per-device function has this body."""
+    """Return a submission whose per-device function has this body."""
     local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     return (
         f"{IMPORTS}\ndef local(a):\n{local}\n\ndef f(a, *, mesh):\n"
@@ -45,7 +45,7 @@ def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> 
 
 @pytest.fixture
 def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
-    """The facts of a program: of a per-device body, or of a whole text."""
+    """Return the facts of a program: of a per-device body, or of a whole text."""
 
     def look(body: str, *args: Array, mesh: dict[str, int] | None = None, **specs: str) -> facts.Facts:
         text = body if "def f(" in body else text_of(body, **specs)
@@ -57,7 +57,7 @@ def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
 
 @pytest.fixture
 def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """What the runner says of a whole text: what the compiler added is known only there."""
+    """Return the runner's answer to a whole text. Only it shows the collectives that the compiler added."""
 
     def execute(text: str, *args: Array, mesh: dict[str, int] | None = None) -> dict[str, Any]:
         made = traced(text, *args, mesh=mesh or MESH)
@@ -120,7 +120,7 @@ def test_collectives_are_in_program_order(look: Callable) -> None:
 
 
 def test_two_sums_of_two_arrays_are_two_collectives(look: Callable) -> None:
-    """As written: XLA would merge them."""
+    """As written, although XLA would merge them."""
     found = look("return lax.psum(a, 'x') + lax.psum(2 * a, 'x')")
     assert counts(found) == [("all_reduce", 1)] * 2
 
@@ -139,7 +139,7 @@ def test_a_program_without_communication_has_no_collective(look: Callable) -> No
     ],
 )
 def test_an_axis_of_size_1_moves_nothing(look: Callable, body: str) -> None:
-    """So the same solution fits a budget on meshes with and without it."""
+    """So a solution fits one budget on meshes with and without this axis."""
     mesh = {"x": 8, "y": 1}
     expect_no_collectives(Seen(mesh, collectives=look(body, mesh=mesh).collectives))
 
@@ -219,7 +219,7 @@ def test_rounds_of_loops_are_multiplied_out(look: Callable, body: str, count: in
     ],
 )  # fmt: skip
 def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> None:
-    """Never guessed: a check that counts then fails with a reason."""
+    """They are not guessed: a check that counts then fails with a reason."""
     assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
@@ -231,13 +231,13 @@ def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bo
 
 
 def runs(found: facts.Facts) -> dict[tuple[str, ...], Interval]:
-    """How often there is a sum over these axes, over all paths."""
+    """Return how often there is a sum over these axes, over all paths."""
     axes = {c.axes: [o for o in found.collectives if o.axes == c.axes] for c in found.collectives}
     return {a: total(of_one, lambda c: Interval.of(1)) for a, of_one in axes.items()}
 
 
 def test_of_branches_one_runs_and_the_program_does_not_say_which(look: Callable) -> None:
-    """What is in both is there for sure; what is in one of them may be there."""
+    """A collective in both branches occurs; one in a single branch may occur."""
     little, much = "lambda a: lax.psum(a, 'y')", "lambda a: lax.psum(lax.psum(a, 'x'), 'y')"
     for branches in (f"{little}, {much}", f"{much}, {little}"):
         found = look(f"return lax.cond(a[0, 0] > 0, {branches}, a)")
@@ -254,7 +254,7 @@ BUDGETS: list[dict[str, Any]] = [
 
 
 def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
-    """It sends more than the other one, whose gather is not allowed."""
+    """It sends more than the other branch, whose gather is not allowed."""
     decoy = "lambda a: a + lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x')"
     found = look(f"return lax.cond(a[0, 0] > 1e30, {decoy}, lambda a: a + lax.all_gather(a, 'x').sum(), a)")
     assert {(c.kind, c.count) for c in found.collectives} == {
@@ -304,14 +304,17 @@ def test_a_loops_condition_is_asked_once_more_than_the_body_runs(look: Callable)
 
 
 def test_a_device_that_is_no_source_sends_nothing(look: Callable) -> None:
-    """Hops along a line: the first device of each row only sends, the last one only receives."""
+    """Permutes along a line: the first device of each row only sends, the last one only receives."""
     found = look("return lax.ppermute(a, 'x', [(i, i + 1) for i in range(3)])")
     (hop,) = found.collectives
     assert (hop.count, hop.sent, hop.senders, hop.shift) == (1, Interval(0, 64), (0, 1, 2, 3, 4, 5), None)
 
 
 def test_what_each_device_sends_is_summed_for_each_device(look: Callable) -> None:
-    """To gather by hops to a root, every device but the root sends once: never the sum of all hops."""
+    """In a gather by permutes to a root, every device except the root sends once.
+
+    The sum of all permutes never counts.
+    """
     body = "hop = lambda i: lax.ppermute(a, 'x', [(i, 0)])\nreturn hop(1) + hop(2) + hop(3)"
     found = look(body)
     assert Seen(MESH, collectives=found.collectives).traffic == {"x": Interval(0, 64)}
@@ -345,7 +348,7 @@ def test_collectives_in_wrapped_functions_are_found(look: Callable, wrapped: str
 
 
 def test_a_function_called_twice_counts_twice(look: Callable) -> None:
-    """Though its text is in the program once."""
+    """Although the program's text has it once."""
     body = "one = jax.jit(lambda a: lax.psum(a, 'x'))\nreturn one(one(a))"
     assert counts(look(body)) == [("all_reduce", 1)] * 2
     assert counts(look(f"{body.replace('return one(one(a))', 'return lax.fori_loop(0, 3, lambda i, a: one(one(a)), a)')}")) == [("all_reduce", 3)] * 2  # fmt: skip
@@ -477,7 +480,7 @@ def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> 
 
 
 def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Callable) -> None:
-    """The author's own collective is there once, not a second time as the compiler's."""
+    """The author's own collective is counted once, not again as the compiler's."""
     found = execute(text_of("return lax.psum(a, 'x')", "P()", "P()"), BLOCK)
     assert ("all_reduce", ("x",), 512, False) in in_brief(found)
     added = [c for c in found["collectives"] if c["by_compiler"]]
@@ -546,7 +549,7 @@ def sum_of(operand: str = "%p", groups: str = "{{0,1,2,3}}", number: int = 0) ->
 
 
 def test_a_name_that_the_compiler_passes_on_proves_nothing() -> None:
-    """Of another kind, over other axes, or once more: the compiler's."""
+    """A collective of another kind, over other axes, or executed more often is the compiler's."""
     mesh, by_hand = {"x": 2, "y": 2}, Collective("all_reduce", ("x", "y"), 32, Interval.of(48))
     one = f"%r = f32[2,4] {sum_of()}"
 
@@ -623,7 +626,7 @@ def f(a, *, mesh):
 
 
 def fibres(axes: tuple[str, ...], mesh: dict[str, int]) -> groups.Groups:
-    """Device numbers grouped by equal coordinates on all other axes."""
+    """Return device numbers grouped by equal coordinates on all other axes."""
     return groups.axis_groups(mesh, range(math.prod(mesh.values())), [(a, 1, None) for a in mesh if a in axes])
 
 
@@ -663,7 +666,7 @@ ROUNDS = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 3), (1, 2)]]
 
 
 def test_pairs_of_a_tournament_count_under_their_axis(look: Callable) -> None:
-    """Three rounds of pairs over x move as many bytes as a gather: no budget of x may skip them."""
+    """Three rounds of pairs over x move as many bytes as a gather, so a budget of x must count them."""
     pairs = f"for pairs in {ROUNDS}:\n    a = a + lax.psum(a, 'x', axis_index_groups=pairs)\nreturn a"
     found = look(pairs).collectives
     assert [(c.kind, c.axes, c.partial, c.sent) for c in found] == [("all_reduce", ("x",), True, 64)] * 3
@@ -726,7 +729,7 @@ INLINE = '#stablehlo.mesh<axes=[<name = "p", size = 4>, <name = "q", size = 2>]{
 
 
 def named_groups(*axes: str, mesh: str = '<["x"=4, "y"=2]>', which: str = "@mesh_0") -> Any:
-    """As JAX 0.12 writes them; JAX 0.10 can read it, too."""
+    """Return groups as JAX 0.12 writes them; JAX 0.10 can read them, too."""
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
 
@@ -828,7 +831,7 @@ def test_sizes_in_the_compilers_text(shape: str, size: int) -> None:
 
 
 def program(*lines: str, more: str = "") -> str:
-    """The text of a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
+    """Return a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
     inside = ["%p = f32[2,4]{1,0} parameter(0)", "%q = f32[2]{0} parameter(1)", *lines]
     return (
         "HloModule m\n" + more + "\nENTRY %main (p: f32[2,4], q: f32[2]) -> f32[] {\n  " + "\n  ".join(inside) + "\n}\n"
@@ -901,7 +904,7 @@ def test_a_permute_to_oneself_moves_nothing(look: Callable) -> None:
 
 
 def facts_of(body, mesh_shape: dict[str, int], spec: P) -> facts.Facts:
-    """The facts of a per-device function whose argument is float32 and cut by ``spec``."""
+    """Return the facts of a per-device function whose argument is float32 and cut by ``spec``."""
     sizes, names = tuple(mesh_shape.values()), tuple(mesh_shape)
     mesh = jax.sharding.AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
     fn = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)

@@ -1,4 +1,4 @@
-"""The text of compiled programs; what is read in it is in ``test_facts.py``."""
+"""The text of compiled programs. Facts read from it are in ``test_facts.py``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grader.runner.hlo_text import instruction, until
 
 
 def letter_by_letter(text: str, end: str) -> tuple[str, str]:
-    """The definition: brackets are counted, and a string hides what is in it."""
+    """Split by the definition: count brackets, and ignore the content of strings."""
     depth, quoted, escaped = 0, False, False
     for at, char in enumerate(text):
         if quoted:

@@ -1,4 +1,4 @@
-"""An operation is made to return other values, and what the program returns moves or does not."""
+"""An operation returns replacement values, and the program's results move or do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program has one form: what is not in it can decide nothing, and what does more than compute is not admitted."""
+"""The canonical form: nothing outside it affects a result, and programs that do more than compute are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUM = """"stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle
 
 
 def code_of(text: str) -> bytes:
-    """MLIR bytecode of a module, as hostile as its text."""
+    """Return MLIR bytecode of a module, as hostile as its text."""
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo  # noqa: F401
@@ -109,7 +109,7 @@ def test_arguments_are_sharded_as_asked_whatever_the_program_says() -> None:
 
 
 def test_what_a_mesh_is_called_says_nothing() -> None:
-    """Its name was written as it was into what is said of main's arguments, so that one could go on with it."""
+    """A mesh's name was copied into the attributes of main's arguments, so that a name could add attributes."""
     name = "mesh, [{\\22y\\22}]>, jax.buffer_donor = true, note.x = #sdy.sharding<@mesh"
     text = f'module {{ sdy.mesh @"{name}" = <["x"=4, "y"=2]> {MESHES} {main("%0 = stablehlo.negate %a : tensor<8xf32>")} }}'
     assert '@main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})' in form(text).text
@@ -188,14 +188,14 @@ RESOURCE = (
 
 
 def test_a_constant_outside_of_the_text_is_refused() -> None:
-    """What it is called there depends on what was read before, and so would what is said of the program."""
+    """Its name there depends on programs that were read before, and so would the facts of the program."""
     with pytest.raises(ProgramRefused, match="the program keeps a constant outside of its text, which is not allowed"):
         form(RESOURCE)
 
 
 @pytest.mark.parametrize("name", ["chlo.erf", "chlo.tan", "mhlo.topk", "x.y"])
 def test_what_runs_of_a_composite_is_what_it_is_made_of(name: str) -> None:
-    """XLA takes some names for operations of its own, and what is read for facts would never run."""
+    """XLA takes some names for operations of its own. Then the part that is read for facts would never run."""
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
     request = {"args": [ARGUMENT], "mesh": MESH, "cotangents": [], "steps": 1, "fed": [], "files": []}
@@ -231,7 +231,7 @@ def test_deep_nesting_is_refused() -> None:
 
 
 def test_jax_still_compiles_what_it_is_handed(traced: Callable[..., Any]) -> None:
-    """``compiled_on`` puts the program in the place of a module that JAX lowered: this notices when that place moves."""
+    """``compiled_on`` replaces a module that JAX lowered: this test notices if JAX keeps it elsewhere."""
     made = traced("def f(a, *, mesh):\n    return a * 3\n", normal(8, spec=("x",)))
     value = np.arange(8, dtype=np.float32)
     _, blobs = execution.execute(made.request, made.program, [[value]])
@@ -242,7 +242,7 @@ def test_jax_still_compiles_what_it_is_handed(traced: Callable[..., Any]) -> Non
 
 
 def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
-    """Requests that differ in one field each, and so in what comes of them."""
+    """Return requests that differ in one field each, and so in their results."""
     text = "def f(a, b, *, mesh):\n    return a - 2 * b\n"
     a, b = normal(8, spec=("x",)), normal(8, spec=("x",))
     one = np.arange(8, dtype=np.float32)
@@ -265,7 +265,7 @@ def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
 
 
 def test_no_two_requests_that_behave_differently_share_a_result(traced: Callable[..., Any]) -> None:
-    """In any order: what was remembered of one is never handed out for another."""
+    """In any order: the cached result of one is never returned for another."""
     requests = asks(traced)
     alone = {}
     for name, request in requests.items():

@@ -1,4 +1,4 @@
-"""Exported programs are run: what each device holds, what it cost; and what is not what was asked is refused."""
+"""Exported programs run: each device's results, and their cost. Programs that do not match the ask are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ A = normal(8, 4, spec=("x", "y"))
 
 @pytest.fixture
 def ran(traced: Callable[..., Any]) -> Callable[..., tuple[dict, list[np.ndarray], list[list[np.ndarray]]]]:
-    """The header, all shards in order, and the inputs that were drawn."""
+    """Return the header, all shards in order, and the inputs that were drawn."""
 
     def ran(text: str, *args: Array, runs: int = 1, **more: Any) -> tuple:
         made = traced(text, *args, **more)
@@ -66,7 +66,7 @@ def refusal(reply: tuple[dict, list[bytes]]) -> str:
 
 
 def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
-    """JAX cannot say which device holds what of it: that was pending, and for nothing."""
+    """JAX cannot say which device holds which part. Such results were pending without need."""
     result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
@@ -101,7 +101,7 @@ def test_results_are_a_flat_list_however_they_are_wrapped(ran: Callable) -> None
 
 
 def test_replicas_come_from_every_device(ran: Callable) -> None:
-    """Unequal ones too, which JAX would take for equal."""
+    """Also unequal ones, which JAX would take for equal."""
     text = f"""{IMPORTS}
 def f(a, *, mesh):
     local = lambda a: a + lax.axis_index("x")
@@ -185,7 +185,7 @@ def f(a, b, *, mesh):
 
 
 def test_the_same_program_by_another_hand_keeps_its_own_lines(ran: Callable, traced: Callable) -> None:
-    """What was run is remembered; whose lines they are is not."""
+    """The result is cached, but the lines come from each program."""
     later = SHIFT.replace("def f(", "# a comment\n\n\ndef f(")
     value = RNG.standard_normal((8, 4)).astype(np.float32)
     replies = []
@@ -226,7 +226,7 @@ def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tup
     ],
 )
 def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, reason: str) -> None:
-    """One that a submission brought along, made for something else."""
+    """A program made for other arguments, brought along by a submission."""
     asked = traced("def f(a, *, mesh):\n    return a\n", other).request
     value = other.sample({}, RNG)
     assert reason in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value]]))
@@ -349,7 +349,10 @@ def test_the_programs_used_last_are_remembered() -> None:
 
 
 def test_jax_compiles_the_module_that_takes_the_place_of_its_own() -> None:
-    """``lowered._lowering._hlo`` is replaced: this notices when JAX keeps its module elsewhere, and all results are zeros."""
+    """``lowered._lowering._hlo`` is replaced.
+
+    If JAX keeps its module elsewhere, all results are zeros, and this test fails.
+    """
     stand_in: Any = jax.jit(lambda x: x * 0).lower(1.0)
     program: Any = jax.jit(lambda x: x + 1).lower(1.0)
     assert stand_in._lowering._hlo is not None

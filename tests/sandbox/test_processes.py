@@ -1,4 +1,4 @@
-"""Processes of workers, begun before anybody asks them."""
+"""Workers' processes are started before they are needed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_worker_answers_that_was_begun_ahead() -> None:
 
 
 def environments() -> Iterator[bytes]:
-    """Of all processes that can be looked at: a worker's names its folder."""
+    """Return the environments of all readable processes: a worker's names its folder."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             yield path.read_bytes()
