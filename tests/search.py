@@ -1,10 +1,10 @@
-"""Looks for attacks that nobody has thought of: ``python -m tests.search --minutes N --seed S``.
+"""Look for unknown attacks: ``python -m tests.search --minutes N --seed S``.
 
-Two generators, each one thing after the other, the same for the same seed. ``programs`` changes the programs of honest
-and of wrong work, as text and as bytes, and hands them to the runner as if a tracer had sent them. ``patches`` puts
-something else in the place of one public name that tracing touches, in JAX or in Python's own library, on top of an
-honest and of a wrong solution. What must hold: wrong work gains nothing, nobody's report changes by a byte, nothing
-is ever called broken, the workers go on; and what is read of a program that ran is what an interpreter counts.
+There are two generators. Each runs one try after another, and repeats them for an equal seed. ``programs`` changes the
+programs of honest and of wrong submissions, as text and as bytes, and passes them to the runner as if a tracer had sent
+them. ``patches`` replaces one public name that tracing uses, in JAX or in Python's library, on top of an honest and of
+a wrong solution. What must hold: wrong submissions gain nothing, no other report changes by a byte, no result is ever
+broken, and the workers go on. The facts of a program that ran must equal those that an interpreter counts.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ LOOK_AFTER = 25  # tries between two looks at somebody honest
 
 @dataclass
 class Found:
-    """``tried`` by kind, and what was found: ``(kind, number, what was wrong, how to see it again)``."""
+    """``tried`` by kind, and the findings: ``(kind, number, what was wrong, how to see it again)``."""
 
     tried: dict[str, int] = field(default_factory=dict)
     ran: int = 0
@@ -91,7 +91,7 @@ class Found:
 
 
 def search(seed: int, *, minutes: float = math.inf, most: int | None = None, kinds: str = "programs patches") -> Found:
-    """Try until the time or the number of each is over; ``most`` of each kind."""
+    """Try until the time or the number of each is used up; at most ``most`` of each kind."""
     found = Found()
     until = time.monotonic() + 60 * minutes
     course = load_course(COURSE / "course.yaml")
@@ -153,7 +153,7 @@ def patch():
 
 @cache
 def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
-    """Public attributes of the modules, and of their classes those that are called: module, path, name."""
+    """Yield public attributes of the modules, and callable ones of their classes: module, path, name."""
     found: dict[int | tuple, tuple[str, tuple[str, ...], str]] = {}
     for module in OWNERS:
         owner = importlib.import_module(module)
@@ -169,7 +169,7 @@ def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
 
 
 def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Honest and wrong solutions with one name patched, when the file is loaded or when the function is traced."""
+    """Yield honest and wrong solutions with one name patched, when the file is loaded or the function is traced."""
     alone = [grader.grade(submission("honest", HEAD + HONEST[name] + HONEST_OTHERS), [NAME]) for name in HONEST]
     if [report.earned for report in alone] != [FULL] * len(alone):
         raise RuntimeError(f"honest work earns {[report.earned for report in alone]}")
@@ -216,7 +216,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 
 
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Programs of honest and wrong work, changed, run and judged."""
+    """Change programs of honest and wrong submissions, run them, and judge them."""
     workers = grader.hosts[0]
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
@@ -261,14 +261,14 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
 
 
 def traced(workers: Workers, ask: Any, text: str, files: list[str]) -> bytes:
-    """The program of a source, from a tracer as ever."""
+    """Return the program of a source, from a normal tracer."""
     source = {"name": files[0], "chunks": [[files[0], text]]}
     frames = list(workers.tracer.trace(source, [ask.for_tracer(files)], []))
     return next(blobs[0] for frame, blobs in frames if frame.get("body", {}).get("program"))
 
 
 def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterator[str]:
-    """Where the facts of a program that ran are not what the interpreter counts on each device."""
+    """Return differences between a program's facts and the interpreter's counts on each device."""
     about = ask.for_tracer([])
     arrays = [np.asarray(v) for v in ask.inputs[0].values()]
     try:
@@ -303,7 +303,7 @@ Change = Callable[[str, random.Random], str]
 
 
 def changed(code: bytes, pick: random.Random, all_of_them: list[bytes]) -> tuple[bytes, str]:
-    """A program that is another one, and how it came to be; one that MLIR can write, or bytes that no one wrote."""
+    """Return a changed program and how it was changed; either one that MLIR can write, or arbitrary bytes."""
     if pick.random() < 0.15:
         return garbled(code, pick, all_of_them)
     text = written(code, generic=pick.random() < 0.6)
@@ -355,7 +355,7 @@ def written(code: bytes, *, generic: bool) -> str:
 
 
 def bytecode(text: str) -> bytes | None:
-    """None for what is no module, however hostile."""
+    """Return the bytecode of a module, however hostile; None for text that is no module."""
     from jaxlib.mlir import ir
 
     code = io.BytesIO()
@@ -367,7 +367,7 @@ def bytecode(text: str) -> bytes | None:
 
 
 def _swap(text: str, pick: random.Random, pattern: str, choices: Callable[[str], Any]) -> str:
-    """One place that fits a pattern, replaced by one of ``choices``."""
+    """Replace one place that fits a pattern by one of ``choices``."""
     places = list(re.finditer(pattern, text))
     if not places:
         return text
@@ -428,7 +428,7 @@ def another_type(text: str, pick: random.Random) -> str:
 
 
 def convert_the_result(text: str, pick: random.Random) -> str:
-    """What main returns, in another type."""
+    """Convert main's result to another type."""
     found = re.search(r"( +)return (%\S+) : (tensor<\d+x)f32>", text)
     if found is None:
         return text
@@ -535,7 +535,7 @@ def add_to_the_module(text: str, pick: random.Random) -> str:
 
 
 def wrap_main(text: str, pick: random.Random) -> str:
-    """Main becomes a branch or the body of a loop, beside another one that does nothing of the kind."""
+    """Put main into a branch or the body of a loop, beside another one that does something else."""
     found = re.search(r"func\.func public @main\((%\w+): (tensor<\w+>).*?\) -> \(?(tensor<\w+>)", text)
     if found is None or "func.func private @inner" in text:
         return text

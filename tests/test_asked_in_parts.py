@@ -1,4 +1,4 @@
-"""Trees, steps and relations from a submission to its report: the exercises of the documents, graded, checked and laid open."""
+"""Trees, steps and relations from a submission to its report: the documentation's exercises, graded and checked."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def submitted(course: Course, text: str) -> Submission:
 
 
 def right(course: Course, was: str = "", becomes: str = "") -> str:
-    """The solution, with one text replaced."""
+    """Return the solution, with one text replaced."""
     text = reference_source(course.exercise(next(iter(course.module_of))), {})
     assert was in text
     return text.replace(was, becomes) if was else text

@@ -1,4 +1,4 @@
-"""Every parser of bytes from strangers, with bytes that nobody meant: it answers or refuses, and never falls over."""
+"""Every parser of submitted bytes, with arbitrary bytes: it answers or refuses, and never crashes."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ for number in range(count):
 
 @pytest.mark.slow
 def test_mutated_programs_are_run_or_refused():
-    """In a process of its own, as in earnest: MLIR may abort on nonsense, and then the next one is tried."""
+    """In a separate process, as in use: MLIR may abort, and then the next program is tried."""
     root = Path(__file__).resolve().parent.parent
     done, aborts, count = 0, 0, 150
     while done < count and aborts < 10:

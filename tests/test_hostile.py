@@ -1,7 +1,7 @@
 """The hostile corpus by the real command, and each layer against it alone.
 
-The corpus: ``tests/submissions/hostile`` with its verdicts. What a submission gains from a grader in one
-process is shown by ``naive.py``; here it must gain nothing. ``grader/attack.py`` runs and looks.
+The corpus is in ``tests/submissions/hostile``, with its verdicts. ``naive.py`` shows the gain of a submission from a
+grader in one process; here it must gain nothing. ``tests/attack.py`` runs the corpus and examines the machine.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ SMALL = Limits(trace_seconds=4, total_seconds=8, run_seconds=10, memory_mib=3072
 
 
 def ask_child(tier: str, source: str, *, beside: Worker | None = None) -> tuple[list[Any], str]:
-    """What ``go()`` of a source returns in a sandbox, and how its process ended."""
+    """Return the result of ``go()`` of a source in a sandbox, and how its process ended."""
     asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
     values: list[Any] = []
     ended = ""
@@ -176,7 +176,7 @@ def test_how_a_child_ends_is_told_apart(tier: str, body: str, ended: str):
 
 @pytest.mark.slow
 def test_what_sleeps_is_ended_as_what_computes():
-    """Sleep counts, so nobody waits for the backstop, and the submission pays for it."""
+    """Sleep counts as cost of the submission, so the class need not wait for the backstop."""
     limits = Limits(trace_seconds=0.1, total_seconds=0.5)
     began = time.monotonic()
     with Worker("trace", TIERS[0], 2, limits) as one:
@@ -230,7 +230,7 @@ endings = [
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str):
-    """None of it is ever our fault, and the next one is answered by the same worker in an empty folder."""
+    """None of it is ever the grader's fault, and the same worker answers the next request in an empty folder."""
     ends = "\nfor _ in range(9):\n    pick.choice(endings)()\n"
     honest = "import os\ndef go(): return os.listdir(os.getcwd())"
     asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -419,7 +419,7 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_nobody_finds_what_an_earlier_one_left(tier: str):
-    """Folders so deep that sandlock lets nobody in to delete them; and whoever asked does not read on after the end."""
+    """sandlock lets no process delete folders so deep, and the requesting process stops reading after the end."""
     deep = "import os\nfor i in range(6000):\n    os.mkdir('deep')\n    os.chdir('deep')"
     ends = []
     with Worker("trace", tier, 2, SMALL) as one:
@@ -464,7 +464,7 @@ def all_reduce(
 
 
 def look(body: str, functions: str = "", result: str = "tensor<8xf32>") -> facts.Facts:
-    """What is read of a hand-made program, once it is admitted."""
+    """Return the facts of a hand-made program, after its admission."""
     main = f"func.func public @main(%a: tensor<8xf32>) -> {result} {{ {body} }}"
     code = code_of(f'module {{ sdy.mesh @mesh = <["x"=4]> {main} {functions} }}')
     argument = {"shape": [8], "dtype": "float32", "spec": {"spec": []}}
@@ -581,7 +581,7 @@ def test_a_window_over_a_single_number_is_one():
 
 @pytest.mark.parametrize("kind", ["i2", "i4", "ui2", "ui4"])
 def test_a_loop_over_narrow_numbers_is_not_counted(kind: str):
-    """Python cannot read them, which was called our fault."""
+    """Python cannot read them, which was counted as the grader's fault."""
     body = f"""%s = stablehlo.constant dense<0> : tensor<{kind}>
       %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<{kind}>, tensor<8xf32>
       cond {{ %b = stablehlo.constant dense<1> : tensor<{kind}>

@@ -1,4 +1,4 @@
-"""Questions of every kind, all the way: what a learner is given, checks and hands in, and what is graded and shown."""
+"""Questions of every kind from the learner's view over checks and submission to grades and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that do less than they seem to earn nothing by it, and the search would see one that does."""
+"""Programs that do less than they seem to earn nothing by it, and the search would find one that does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_program_of_a_minute_gains(grader: Grader) -> None:
 def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     grader: Grader, target: skeletons.Target
 ) -> None:
-    """Where a report passes everything, each check of a fake's time is a gain, and its step is; not if its values were judged."""
+    """If all checks pass, each check of a fake's time is a gain, and so is its step, unless its values were judged."""
     text, task = target.texts[0], target.task.name
     how = fake("products in int8")
     programs = [shown(text.module, task, Shown(how.fakes, "", test)) for test in ("False", how.test)]

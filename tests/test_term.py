@@ -1,4 +1,4 @@
-"""A term of a small class, with kills; all its sums are added up by a program that shares no code with the grader."""
+"""A term of a small class, with kills. A program without the grader's code adds up all its sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walls between rooms: ``make lint`` holds them, and each contract fails when it is broken."""
+"""The walls between rooms: ``make lint`` checks them, and each contract fails if it is broken."""
 
 from __future__ import annotations
 

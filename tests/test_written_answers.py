@@ -1,4 +1,4 @@
-"""An answer in words, all the way: from what a learner is given to the points that a person gives."""
+"""An answer in words, from the learner's question to the points that a person gives."""
 
 from __future__ import annotations
 

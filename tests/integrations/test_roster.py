@@ -60,7 +60,7 @@ def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no columns Student and ID"),
+        ("", "neither the columns Student and ID"),
         ("name,mail\n", r"nor the column id of a plain roster: id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA is there twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),

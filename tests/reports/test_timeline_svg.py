@@ -35,7 +35,7 @@ def test_the_file_is_xml_with_a_title_and_no_script() -> None:
     assert root.findtext(f"{SVG}title") == root.attrib["aria-label"]
     assert not list(root.iter(f"{SVG}script"))
     texts = [t.text for t in root.iter(f"{SVG}text")]
-    assert {"right", "late", "compute", "link x+", "P permute", "D matrix product"} <= set(texts)
+    assert {"right", "late", "compute", "link x+", "P permute", "D matmul"} <= set(texts)
 
 
 def test_every_bar_says_what_it_is() -> None:

@@ -1,4 +1,4 @@
-"""One thing at a time, the newest first; what does not end gives way."""
+"""One request at a time, the newest first. Endless checks give way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grader.watching.checker import Checker, Done
 
 
 class Empty:
-    """A grader without workers: only what a Checker does with one."""
+    """A grader without workers, with only the methods that a Checker uses."""
 
     def __init__(self) -> None:
         self.retired = threading.Event()

@@ -1,4 +1,4 @@
-"""Which file an exercise is in, putting one back, and hearing of what is saved."""
+"""The file of an exercise, restoring a file, and notifications of saved files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STUB = 'raise NotImplementedError("gather")'
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A learner's file of a small course in ``tmp_path``."""
+    """Return a learner's file of a small course in ``tmp_path``."""
     made_up(tmp_path)
     path = tmp_path / "x1_gather.py"
     path.write_text("mine = 1\n")
@@ -62,7 +62,7 @@ def test_the_file_of_a_source_and_of_one_in_an_archive(file: Path, tmp_path: Pat
 
 
 def test_saves_are_heard_of_and_other_files_are_not(file: Path) -> None:
-    """Polling, as where the system tells nothing, hears of the same; files beside that are no work are passed over."""
+    """Polling, as on systems without notifications, reports the same saves. Other files beside the work are ignored."""
     heard = threading.Event()
     with changes(file, heard.set):
         for number in range(600):  # the first saves may come before anybody listens

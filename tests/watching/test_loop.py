@@ -1,4 +1,4 @@
-"""What somebody at a terminal sees while their work is watched: a real terminal, a real editor's way of saving, real keys."""
+"""The screen while work is watched: a real terminal, a real editor's way of saving, real keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RIGHT = (
 
 @pytest.fixture(scope="module")
 def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone of a course of two exercises, with its solutions."""
+    """Return a clone of a course of two exercises, with its solutions."""
     clone = tmp_path_factory.mktemp("clone")
     for name in NAMES:
         for part in ("", "grading"):
@@ -134,7 +134,7 @@ def test_editors_that_rename_and_saves_in_quick_succession(clone: Path) -> None:
 
 
 def test_a_loop_without_end_is_stopped_by_saving_again(clone: Path) -> None:
-    """Its limit is ten minutes here: nothing but the next save ends it."""
+    """Its limit is ten minutes here, so only the next save ends it."""
     file = work(clone)
     stub = file.read_text()
     with Person("watch", "c1", cwd=clone) as person:

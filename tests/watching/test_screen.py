@@ -1,4 +1,4 @@
-"""What is said below an exercise."""
+"""The lines below an exercise."""
 
 from __future__ import annotations
 

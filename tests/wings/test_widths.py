@@ -1,4 +1,4 @@
-"""Every kind of page on a phone (400 px) and on a desk (1280 px), with a class of 500 and long names: nothing leaves the window."""
+"""Every kind of page on a phone (400 px) and a desk (1280 px), with a class of 500 and long names: all text fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations as JSON: what is written is read, what is no program is refused."""
+"""Operations as JSON: written data are read back, and everything else is refused."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 
 
 def test_a_value_may_be_used_so_often_and_no_more() -> None:
-    """Whoever reads a program goes along its uses: 5,000 operations of 5,000 operands would be millions."""
+    """Readers follow a program's uses: 5,000 operations of 5,000 operands would be millions."""
 
     def program(uses: int) -> Any:
         all_of_it = {"name": "concatenate", "in": [0] * uses, "out": [1]}

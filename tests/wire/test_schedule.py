@@ -1,4 +1,4 @@
-"""Schedules cross as JSON and are read with suspicion."""
+"""Schedules are sent as JSON, and untrusted when read."""
 
 from __future__ import annotations
 

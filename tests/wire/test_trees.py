@@ -1,4 +1,4 @@
-"""Trees are taken apart alike on both sides of the wall, and as JAX takes them apart."""
+"""Both sides flatten trees in the same order, which is JAX's."""
 
 from __future__ import annotations
 

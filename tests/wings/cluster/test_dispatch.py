@@ -1,4 +1,4 @@
-"""Who grades what: every submission once, whoever dies, hangs, comes late or is not what it should be. No Dask takes part."""
+"""Every submission is graded once, although workers die, hang, come late or are unusable. Without Dask."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def work_of(student: str) -> Submission:
 
 
 class Worker:
-    """One that answers as it should; tests make others of it."""
+    """A worker that answers correctly. Tests make variants of it."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.heard, self.graded = threads, 0.0, list[str]()
@@ -51,7 +51,7 @@ class Worker:
 
 
 class Cluster:
-    """Workers that answer when they are listened to, one request at a time, and a clock that runs meanwhile."""
+    """Workers that answer on request, one request at a time, and a clock that runs meanwhile."""
 
     def __init__(self, **workers: Worker) -> None:
         self.address, self.there, self.now = AT, dict(workers), 0.0
@@ -93,7 +93,7 @@ class Cluster:
 
 
 class Batch:
-    """A batch of students, and what became of it."""
+    """A batch of students, and its results."""
 
     def __init__(self, cluster: Cluster, *students: str, **patience: float) -> None:
         self.came: list[tuple[str, Report | Exception]] = []
@@ -114,7 +114,7 @@ class Batch:
 
     @property
     def whole(self) -> bool:
-        """Whether everybody has their own report, once."""
+        """Return whether every student has their own report, once."""
         return sorted(s for s, _ in self.came) == sorted(self.students) and all(r == a_report(s) for s, r in self.came)
 
 
@@ -240,7 +240,7 @@ class Garbage(Worker):
 
 
 class OfAnother(Worker):
-    """Answers with somebody else's report."""
+    """A worker that answers with another student's report."""
 
     def grade(self, key: str, work: bytes) -> Word:
         return Answer(report=a_report("eve").dumps()).packed()

@@ -1,4 +1,4 @@
-"""``grade --nbgrader --cluster``: the gradebook of one machine, row for row; one process writes it."""
+"""``grade --nbgrader --cluster``: one process writes the gradebook, with equal rows as on one machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODULE = "03_matmuls"
 
 
 def rows(root: Path) -> dict[str, list[tuple]]:
-    """All of the gradebook, but for the ids that it draws."""
+    """Return all rows of the gradebook, without random ids."""
     gradebook = sqlite3.connect(root / "gradebook.db")
     chosen = {
         "grade": "select c.name, auto_score, manual_score, extra_credit, needs_manual_grade from grade join base_cell c "

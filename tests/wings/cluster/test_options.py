@@ -1,4 +1,4 @@
-"""``--cluster`` on the command line: what does not go with it, and what it needs."""
+"""``--cluster`` on the command line: options that it excludes, and packages that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does, called as Dask would: it takes a course, proves itself, grades, and keeps nothing."""
+"""A worker's functions, called as Dask would: it takes a course, proves itself, grades, and keeps nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs on other devices than one process's simulated ones: what is judged there, what is not, and how that is told."""
+"""Programs on devices other than one process's simulated ones: what is judged there, and how reports show it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def two_processes() -> Iterator[RealDevices]:
 
 @pytest.fixture(scope="module")
 def fewer() -> Iterator[RealDevices]:
-    """A machine that is too small for the course: two devices."""
+    """A machine with two devices, too small for the course."""
     devices = RealDevices(CPU, "none", Limits(), simulated=2)
     yield devices
     devices.close()
@@ -61,7 +61,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_devices(grader: Grader, devices: RealDevices | None) -> Grader:
-    """A grader with these devices beside the same processes."""
+    """Return a grader with these devices beside the same processes."""
     workers = grader.hosts[0].without_devices()  # type: ignore[union-attr]
     workers.devices = devices
     return Grader(grader.course, "none", here=workers, devices=devices)
@@ -76,7 +76,7 @@ def results(report: Report) -> dict[str, Result]:
 
 
 def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDevices) -> None:
-    """The mesh of four lies across both; each has two devices, and neither sees the other's shards."""
+    """A mesh of four spans two processes. Each has two devices, and neither sees the other's shards."""
     assert two_processes.text == "cpu: 4 devices of 2 processes"
     found = [a.finding for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
     seen = [one for one in found if isinstance(one, Observation)]
@@ -92,7 +92,10 @@ def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDe
 def test_two_processes_time_a_program_together(
     grader: Grader, two_processes: RealDevices, fewer: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many calls in each, since they wait for each other; and nothing is timed of what there are no devices for."""
+    """Each makes equally many calls, since they wait for each other.
+
+    Programs on more devices than there are get no times.
+    """
     monkeypatch.setattr("grader.wings.devices.devices.ROUNDS", 2)
     monkeypatch.setattr("grader.wings.devices.devices.CALLS", 2)
     two_processes.times = fewer.times = True
@@ -110,7 +113,7 @@ def test_two_processes_time_a_program_together(
 def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(
     grader: Grader, fewer: RealDevices
 ) -> None:
-    """The values cannot be seen; what the program says of itself can, and is judged."""
+    """The values cannot be seen, but the program's facts can, and are judged."""
     report = graded(grader, fewer)
     found = results(report)
     assert {n: (r.status, r.unjudged) for n, r in found.items()} == {
@@ -207,7 +210,7 @@ def test_an_accelerator_that_is_not_here_is_told_before_anything_is_graded(tmp_p
 def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of the process that runs programs on it; learner Python is traced elsewhere."""
+    """The process that runs programs is not confined; learner Python is traced elsewhere."""
     found = {"none": {"platform": "gpu", "kind": "Example 9000", "count": 1}}
     monkeypatch.setattr(
         Worker, "look", lambda self, joined=(): found.get(self.tier, {"problem": "no device\nof any kind"})
@@ -229,7 +232,7 @@ def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confin
 def test_processes_that_are_one_mesh_start_anew_together_when_one_of_them_died(
     grader: Grader, two_processes: RealDevices
 ) -> None:
-    """Those that are left wait for it in vain, and know nothing of its successor."""
+    """The others would wait for it in vain, and do not know its successor."""
     graded(grader, two_processes)
     victim = two_processes.workers[1].process
     assert victim is not None

@@ -1,4 +1,4 @@
-"""Who is on the leaderboard, in which order, and under which name."""
+"""The leaderboard's students, their order, and their chosen names."""
 
 from __future__ import annotations
 

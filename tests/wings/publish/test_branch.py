@@ -1,4 +1,4 @@
-"""A published branch: a commit on top of the last, and nothing else of the repository touched."""
+"""A published branch: one commit on top of the last, without other changes of the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""publish and start, as their users type them; what is published is cloned, and its README followed to the end."""
+"""publish and start as their users type them. The published branch is cloned, and its README followed to the end."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_what_cannot_be_published_is_one_line(repo: Path, tmp_path: Path) -> Non
 
 
 def commands(readme: Path) -> list[str]:
-    """The shell commands of a README, a text for each block."""
+    """Return the shell commands of a README, a text for each block."""
     return re.findall(r"^```\n(.*?)^```", readme.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
 def offline(tmp_path: Path) -> dict[str, str]:
-    """Surroundings in which ``python3 -m venv`` makes an environment that has what is installed here, but for the tool."""
+    """Return an environment in which ``python3 -m venv`` makes one with all installed packages except the tool."""
     packages, python = needed_packages(tmp_path / "packages"), tmp_path / "bin" / "python3"
     python.parent.mkdir()
     add = f"for at in .venv/lib/python*/site-packages; do echo {packages} > $at/here.pth; done"
@@ -102,7 +102,7 @@ def offline(tmp_path: Path) -> dict[str, str]:
 
 
 def run(clone: Path, blocks: list[str], env: dict[str, str]) -> str:
-    """What they print, in one shell."""
+    """Run these commands in one shell, and return their output."""
     done = subprocess.run(
         ["bash", "-ec", "\n".join(blocks)], cwd=clone, env=env, capture_output=True, text=True, check=False
     )
@@ -138,7 +138,7 @@ def test_each_branch_is_cloned_and_its_readme_followed_to_the_end(
 
 
 def grade_zip(repo: Path, zipped: Path) -> None:
-    """What the student handed in is worth all points."""
+    """Grade the student's zip, which must get all points."""
     (repo / "handed").mkdir()
     shutil.copy(zipped, repo / "handed")
     done = shardlings("grade", "handed", "--out", "graded", "--isolation", "none", "--json", cwd=repo)

@@ -1,4 +1,4 @@
-"""The solutions to read: each beside its statement, with the misconceptions and what they fail."""
+"""The solutions to read: each with its statement, and the misconceptions with the checks that they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What students get: the exercises and the tool, and nothing that they must not have."""
+"""The students' release: the exercises and the tool, and nothing that students must not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GitHub workflow of the student branch: every step that is a shell line, in a repository as a student has it."""
+"""The GitHub workflow of the student branch: every shell step, in a repository as a student has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies are found however they are disguised, and two honest solutions stay below them."""
+"""Disguised copies are found, and two honest solutions stay below the bound."""
 
 from __future__ import annotations
 

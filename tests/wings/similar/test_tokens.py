@@ -1,4 +1,4 @@
-"""What is left of code when all that a copier changes first is taken away."""
+"""Tokens of code without everything that a copier changes first."""
 
 from __future__ import annotations
 
