@@ -52,7 +52,7 @@ class Sharded:
         due: the required dtype unless the check says otherwise; None if the ask names none.
         per_device: the task is a body, so a device holds what the learner returned.
         name: its name if a call has several results, such as ``step 2: grads['w1']``.
-        step: number of the step, from 1, in a call of several steps, of which later ones use results of earlier ones.
+        step: number of the step, from 1, in a call of several steps; later steps use results of earlier ones.
 
     ``factors``: the epsilon of the type that operands of matmuls were rounded to (``wings.devices.backends``).
     """
