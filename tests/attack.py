@@ -33,8 +33,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 CORPUS = CHECKOUT / "tests" / "submissions" / "hostile"
 COURSE = CHECKOUT / "tests" / "submissions" / "hostile_course"
 NAIVE = CHECKOUT / "tests" / "naive.py"
-# In what lies around to be stolen, and in the course that is graded against.
-JOBS = 6  # most of what an attack takes is waiting
+# Marks secrets that attacks may try to steal, and the course that grades them.
+JOBS = 6  # attacks spend most of their time waiting
 CONTROLS = 3
 SECRETS = ("CANARY", "canary-of-the-course-seed", "canary_of_a_solution_line")
 
@@ -122,7 +122,7 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
                 aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(
                     b"@PORT@", str(target.port).encode()
                 )
-                if file.suffix == ".link":  # where a link leads: no checkout has links into nowhere
+                if file.suffix == ".link":  # the target of a link, since a checkout has no broken links
                     file.unlink()
                     file.with_suffix("").symlink_to(aimed.decode().strip())
                 elif file.suffix != ".zip" and aimed != text:

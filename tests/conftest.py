@@ -22,8 +22,8 @@ os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 def pytest_configure(config: pytest.Config) -> None:
     without_uris()
-    # JAX warns of every fork once a backend exists; the tests that fork make a few system calls in the child and end it.
-    if hasattr(config, "cache"):  # what the canary proved is remembered here, not in anybody's home
+    # JAX warns about each fork once a backend exists. Tests that fork make few system calls in the child and end it.
+    if hasattr(config, "cache"):  # keep the canary's successes in a folder of the tests, not in the user's home
         os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("cache"))
     config.addinivalue_line("filterwarnings", r"ignore:os\.fork\(\) was called:RuntimeWarning")
 

@@ -24,7 +24,7 @@ JUNK = {
     "product": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
     "random numbers": "jax.random.uniform(jax.random.key(0), x.shape)",
 }
-# How what junk gives (a number) is put into a result ``v``, so that it changes nothing.
+# Ways to add a number ``v`` made by useless work to a result, without changing the result.
 INTO = {
     "unused": "v",
     "select": "jnp.where(jnp.zeros(v.shape, bool), number.astype(v.dtype), v)",
@@ -84,7 +84,7 @@ def again_gather(x, name, *, axis=0, tiled=False):
         return jnp.moveaxis(every, 0, axis)
     return jnp.moveaxis(every, 0, axis).reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :])
 """
-# One more sum over an axis than a program needs, which leaves its values as they are.
+# An additional sum over an axis, which leaves the values unchanged.
 MORE_TEXT = """
 def again_more(f):
     def more(*args, **options):
@@ -124,7 +124,7 @@ def again_bits(x):
         found = lax.bitwise_or(found, lax.select(is_set, one, lax.full(x.shape, 0, width)))
     return lax.bitcast_convert_type(found, x.dtype)
 """
-# A product as multiplications and a sum, of what two arrays hold.
+# A matmul written as multiplications and a sum, of values in two arrays.
 TIMES_TEXT = """
 def again_times(a, b):
     if a.ndim != 2 or b.ndim != 2:
@@ -134,7 +134,7 @@ def again_times(a, b):
     return lax.reduce(every, np.zeros((), a.dtype), lax.add, (1,))
 """
 
-# Random numbers, plainly: none, always the same; and made of what a key or an array holds.
+# Random numbers: none, always equal ones, and numbers made from a key or an array.
 NUMBERS = {
     "plain": "jnp.arange(size, dtype=jnp.float32) * 0.618 % 1",
     "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99 + again_seed(key)) * 43758.55) % 1",

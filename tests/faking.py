@@ -23,7 +23,7 @@ def spread(x, shape):
     return jnp.broadcast_to(x.reshape((1,) * len(shape)) if x.size == 1 else jnp.resize(x, shape), shape)
 first = {}
 """
-# What becomes of a product ``f(*arrays)`` whose honest result is ``due``, a shape and a dtype.
+# Replacements for a matmul ``f(*arrays)`` whose honest result is ``due``, a shape and a dtype.
 PRODUCTS = {
     "1x1 products": "spread(f(*map(corner, arrays)), due.shape)",
     "products of a slice": "spread(f(*(x[(slice(0, 8),) * x.ndim] for x in arrays)), due.shape)",
@@ -40,7 +40,7 @@ PRODUCTS = {
     "1x1 products and others times zero": "spread(f(*map(corner, arrays)), due.shape) + 0 * f(*arrays)",
     "products of constants": "f(*(jnp.full_like(x, 2) for x in arrays))",
 }  # fmt: skip
-# What becomes of a collective ``f(x)`` that gives an array of ``due.shape``.
+# Replacements for a collective ``f(x)`` that gives an array of ``due.shape``.
 COLLECTIVES = {
     "collectives of 1x1": "spread(corner(f(tiny)), due.shape)",
     "1x1 collectives beside dead ones": "(f(x), spread(corner(f(tiny)), due.shape))[1]",
@@ -126,7 +126,7 @@ def looks_timed(args, options):
     counted[0] += 1
     return bool({test})
 """
-# A test of ``args`` and ``options``, by what it looks at. ``{sizes}``: those of the public timing call's blocks.
+# Tests of ``args`` and ``options``, by observable. ``{sizes}``: block sizes of the public timing call.
 BRANCHES = {
     "dtype": ["leaves(args)[0].dtype == jnp.bfloat16", "any(x.dtype == jnp.bfloat16 for x in leaves(args))"],
     "size": ["max(x.size for x in leaves(args)) > 100_000", "max(max(x.shape) for x in leaves(args)) >= 1024"],

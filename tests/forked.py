@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# What each imports in the course of its commands; courses import jax.
+# Modules that the commands of each program import; courses import jax.
 LATER = {
     "grader.cli": [
         "jax",

@@ -247,7 +247,7 @@ class Machine:
                     send(i, chunks[i][j])
             return [np.concatenate([chunks[j][i] for j in range(n)], join) for i in range(n)]
         add = op.regions[0].blocks[0]
-        self.counting = False  # what is added up on the way is the collective's
+        self.counting = False  # arithmetic inside a collective does not count
         whole = parts[0]
         for part in parts[1:]:
             whole = self.apply(add, [whole, part], env, group[0])[0]

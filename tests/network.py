@@ -145,7 +145,7 @@ def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, ba
     loads = []
     for order in itertools.permutations(range(len(sizes))):
         busy, held = [0.0] * len(sizes), array_bytes
-        for axis in reversed(order):  # the last axis brings the whole array together, the one before it a part
+        for axis in reversed(order):  # the last axis gathers the whole array, the axis before it a part
             one = Network(bandwidth)
             all_gather(one, how, sizes[axis], held)
             busy[axis], held = one.clock, held / sizes[axis]
@@ -214,7 +214,7 @@ def torus_all_to_all(network: Network, sizes: Sequence[int], array_bytes: float,
     for a, b in itertools.permutations(nodes, 2):
         ways = [list(_axis_ways(how, n, i, j)) for n, i, j in zip(sizes, a, b, strict=True)]
         for part in (0, 1):
-            # on axis k a chunk has arrived on the axes before it and not yet left on those after it
+            # on axis k, a chunk has moved along earlier axes, but not along later ones
             routes.append([(k, b[:k], a[k + 1 :], w) for k, way in enumerate(ways) for w in way[part]])
     greedy(network, routes, array_bytes / (2 * len(nodes) ** 2))
 

@@ -54,7 +54,7 @@ HONEST = {
         body="lambda a: jax.lax.psum(jax.lax.fori_loop(0, a.shape[0], lambda i, t: t + a[i], 0 * a[0]), 'x')", out=""
     ),
 }
-# None of these becomes right by a small change; each has something in it that a fact is read from.
+# None of these becomes right by a small change. Each contains something that facts are read from.
 WRONG = {
     "part": MAPPED.format(body="lambda a: (a * a + 3).sum(0)", out="'x'"),
     "gathered": MAPPED.format(body="lambda a: jax.lax.psum(jax.lax.all_gather(a, 'x').cumsum(0)[0, 0] * 7, 'x')", out=""),
@@ -69,7 +69,7 @@ OTHERS = "\n\ndef twice(n):\n    return {twice}\n\n\nmegabytes = {megabytes}\n"
 HONEST_OTHERS = OTHERS.format(twice="2 * n", megabytes=10)
 WRONG_OTHERS = OTHERS.format(twice="7 - n % 3", megabytes=7)
 FULL = 5.0
-LOOK_AFTER = 25  # tries between two looks at somebody honest
+LOOK_AFTER = 25  # tries between two checks of an honest submission
 
 
 @dataclass
@@ -119,7 +119,7 @@ OWNERS = (
     "numpy", "builtins", "io", "os", "sys", "json", "struct", "signal", "types", "ast", "linecache", "contextlib",
     "traceback", "math", "re", "difflib", "functools", "fractions", "decimal", "time", "gc", "threading", "inspect",
 )  # fmt: skip
-# What takes a name's place; ``was`` is what it was.
+# Replacements for a name; ``was`` is the original.
 STAND_INS = {
     "gives zeros": "lambda *a, **k: jnp.zeros(getattr(a[0], 'shape', ())) if a else 0",
     "gives its argument": "lambda *a, **k: a[0] if a else None",
@@ -176,7 +176,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
     tried = 0
     left: list[tuple[str, tuple[str, ...], str]] = []
     while True:
-        left = left or pick.sample(names(), len(names()))  # one after the other, each before any comes again
+        left = left or pick.sample(names(), len(names()))  # one name after the other, without repeats
         module, path, name = left.pop()
         what = pick.choice(list(STAND_INS))
         good, late = pick.random() < 0.3, pick.random() < 0.5
@@ -275,13 +275,13 @@ def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterat
         module = canonical(code, ask.mesh, about["args"], set()).parse()
         with module.context, np.errstate(all="ignore"):
             results, counts = interpreter.run(module, ask.mesh, arrays)
-    except Exception:  # it knows what a shard_map over all axes has, and no more
+    except Exception:  # it supports only shard_map over all axes
         return
     found.counted += 1
     for interpreted, output in zip(results, seen.outputs[0], strict=True):
         copies = dict(zip(output.slices, output.shards, strict=True))
         if any(not np.array_equal(s, copies[w]) for w, s in zip(output.slices, output.shards, strict=True)):
-            continue  # said to be the same on all devices, and is not: then nobody knows what a caller gets
+            continue  # out_specs claim replication that does not hold, so the result is undefined
         for held, shard, where in zip(interpreted, output.shards, output.slices, strict=True):
             value = np.asarray(held)
             part = value[tuple(slice(*w) for w in where)] if value.shape == output.shape else None
@@ -344,7 +344,7 @@ def _context() -> Any:
 
     context = make_ir_context()
     context.allow_unregistered_dialects = True
-    context.emit_error_diagnostics = True  # else a message of bytes that are no text ends this process
+    context.emit_error_diagnostics = True  # else a message with invalid text ends this process
     return context
 
 

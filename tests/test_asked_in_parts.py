@@ -160,7 +160,8 @@ def test_a_relation_is_laid_open_with_all_that_it_compares(course: Course) -> No
     asked = [line for line in found.lines if line.startswith("loss: ")]
     assert "'remat': True" in asked[0] and "'remat': False" in asked[1]
     assert [line.split(",")[0] for line in asked[:4]] == ["loss: mesh {'x': 4}"] * 2 + ["loss: mesh {'x': 2"] * 2
-    assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2  # shown, open; secret twice
+    # Open ones once, secret ones twice.
+    assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2
 
 
 @relations

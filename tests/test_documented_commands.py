@@ -24,7 +24,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(shardlings [^`]+)`")
 STARTS = ("$ ", "shardlings ", "nbgrader ", "make ", "pip ")
 
-# Blocks by the page and how they begin: why they are not run here.
+# Blocks that are not run, by the page and how they begin, with the reason.
 NOT_RUN = {
     ("README.md", "make demo"): "makes an environment from a package index; .ci/run does",
     ("README.md", "shardlings list"): "docs/index.md runs them",
@@ -49,7 +49,7 @@ NOT_RUN = {
     ("docs/wings/predict.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
     ("docs/wings/predict.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip
-# What the prose asks a person to do before a block.
+# Steps that the prose asks for before a block.
 BEFORE = {
     ("docs/index.md", "shardlings submit"): "cp examples/submissions/ada/c1_no_communication.py exercises/03_matmuls/",
 }

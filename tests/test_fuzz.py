@@ -199,7 +199,7 @@ observation = st.fixed_dictionaries(
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
 def test_any_observation_is_one_or_refused(header: dict[str, Any], blobs: list[bytes]):
     found = observed(ASKS[0], Ran(header, blobs))
-    assert isinstance(found, Fault) and found.kind == "broken"  # the runner is ours
+    assert isinstance(found, Fault) and found.kind == "broken"  # the runner belongs to the grader
 
 
 # -- answers and files -------------------------------------------------------------------------
@@ -294,6 +294,6 @@ def test_mutated_programs_are_run_or_refused():
         assert tried or ended.returncode < 0, ended.stderr[-2000:]
         done += tried
         if ended.returncode != 0:
-            assert ended.returncode < 0, ended.stderr[-2000:]  # a signal: XLA's abort, not our error
+            assert ended.returncode < 0, ended.stderr[-2000:]  # a signal: an abort of XLA, not an error of the test
             aborts, done = aborts + 1, done + 1
     assert done >= count

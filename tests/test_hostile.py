@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = attack.read_verdicts()
 TIERS = [t for t in ("sandlock", "bwrap") if not tiers.available(t)]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes need Linux")
-# One or more of each class, where the whole corpus would take too long.
+# One or more attacks of each class, because the whole corpus would take too long.
 SAMPLE = [
     "read_course", "read_proc_environ", "read_subprocess", "memory_of_parent", "memory_ptrace", "forge_passed",
     "forge_deep_frame", "facts_composite", "facts_io_callback", "value_surrogate", "payload_zip_slip", "loop_swallows",
@@ -75,8 +75,8 @@ def test_every_attack_works_where_nothing_stops_it():
     assert [row.name for row in rows if row.before == "nothing"] == []
 
 
-# Root may look into its own home, nobody may not, and Python may live there: in a mount namespace of our own
-# a folder that all may enter takes its place, with nothing in it but Python.
+# Root's home may hold Python, but other users cannot read it. So in a mount namespace of its own, this process puts a
+# folder there that all can read and that holds only Python.
 AS_NOBODY = """
 set -e
 base=$1; shift
@@ -238,7 +238,7 @@ def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str
         one.await_ready()
         process, stopped = one.process, 0
         for seed in range(60):
-            # Kept from its keeper by the tier; stopping itself is for the backstop, which is slow.
+            # the tier protects its keeper; a stopped child waits for the backstop, which is slow
             text = (
                 NASTY.format(seed=seed).replace(
                     "range(1, 32)", "[n for n in range(1, 32) if n not in (19, 20, 21, 22)]"
@@ -343,7 +343,7 @@ def test_nothing_of_one_submission_is_left_for_the_next(tier: str):
         list(one.trace({"name": "x", "chunks": [["x", source]]}, []))
         seen = "import gc, os, jax\ndef go(): return [os.listdir('.'), hasattr(jax, 'leak'), sum(isinstance(o, dict) and 'CANARY-' + 'first' in o.values() for o in gc.get_objects() if type(o) is dict and len(o) < 9 and all(type(v) is str for v in o.values()))]"
         assert ask_child(tier, seen, beside=one) == ([[[], False, 0]], "done")
-        assert process is not None and process.returncode is not None  # leaving the block ended it
+        assert process is not None and process.returncode is not None  # the end of the block ended it
 
 
 # -- root's powers -----------------------------------------------------------------------------
@@ -401,7 +401,7 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
     (root / "closed" / "x").touch()
     (root / ("n" * 255)).mkdir()
     (root / ("n" * 255) / ("m" * 255)).mkdir()
-    (root / f".0.{os.getpid()}").mkdir()  # what its own work once collided with
+    (root / f".0.{os.getpid()}").mkdir()  # the name of the grader's own folder, with which it once collided
     (root / f".0.{os.getpid()}" / "full").mkdir()
     os.mkdir(os.fsencode(root) + b"/\xff\n")
     here = os.getcwd()
@@ -529,7 +529,7 @@ def test_collectives_behind_calls_and_composites_are_counted():
         ("i32", "0", "5", "1", 5),
         ("i32", "0", "7", "3", 3),
         ("ui8", "250", "255", "1", 5),
-        ("ui8", "250", "255", "3", None),  # 250, 253, 0, ...: it goes on
+        ("ui8", "250", "255", "3", None),  # 250, 253, 0, ...: the loop continues
         ("i8", "0", "120", "100", None),
         ("i8", "0", "0", "1", 0),
     ],

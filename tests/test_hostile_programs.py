@@ -82,7 +82,7 @@ def results(grader: Grader, program: Program) -> list[Result]:
     exercise = grader.course.exercise(program.exercise)
     report = texts.graded(grader, program.exercise, program.text)
     assert report.pending == 0
-    assert not report.evidence or any(one.step is None for one in report.evidence)  # somebody judged values
+    assert not report.evidence or any(one.step is None for one in report.evidence)  # some evidence has values
     names = {c.name for t in exercise.tasks.values() if t.name in program.defines for c in exercise.checks_of(t)}
     return [r for r in report.results if r.name in names]
 

@@ -76,7 +76,7 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
             sent = sum(n for k, n in counts.sent[device].items() if KIND.get(k, k) == kind)
             within(f"{kind} on device {device}", total(collectives, lambda c: Interval.of(1)), ran)
             interval = total(collectives, lambda c, d=device: c.sent_by(d))
-            # A model of rings: a part of an element is sent as such, whole bytes are said.
+            # A model of rings: parts of an element are sent, whole bytes are counted.
             within(f"bytes of {kind} from device {device}", interval, sent, slack=8 * ran)
         if found.flops is not None:
             within(f"FLOPs of device {device}", found.flops, counts.flops[device])
@@ -299,7 +299,7 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
     try:
         jitted, module, values = module_of(call.task, fn, call, sizes, call.sizes(sizes, hidden=False))
         wanted = jax.tree.leaves(jitted(*values))
-    except Exception:  # a misconception that JAX refuses: there is no program
+    except Exception:  # JAX refuses this misconception, so there is no program
         assert "reference" not in what, what
         return
     results, counts = interpreter.run(module, sizes, [np.asarray(v) for v in values])
@@ -337,7 +337,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
             module = canonical(code, ask.mesh, arguments, set()).parse()
             with module.context, np.errstate(all="ignore"):
                 _, counts = interpreter.run(module, ask.mesh, ask.arrays()[0])
-        except Exception:  # it knows what a shard_map over all axes has, and no more; and some are refused
+        except Exception:  # it supports only shard_map over all axes, and some programs are refused
             continue
         counted += 1
         assert outside(facts.read(module, ask.mesh, set()), counts) == [], f"{ask.exercise} {ask.task} {ask.mesh}"

@@ -73,7 +73,7 @@ NOTEBOOKS = [
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)
-@pytest.mark.filterwarnings("ignore")  # what Jupyter's own packages warn of is not ours
+@pytest.mark.filterwarnings("ignore")  # ignore warnings of Jupyter's own packages
 def test_every_notebook_runs_from_top_to_bottom(path: Path) -> None:
     """A new notebook installs nothing and draws its examples, and each check shows a report without a pass."""
     from nbclient import NotebookClient

@@ -16,7 +16,7 @@ from grader.course.loading import Course, load_course
 
 HERE = Path(__file__).parent / "second_half"
 NAMES = sorted(path.stem for path in HERE.glob("solutions/*/*.py"))
-# What people get wrong there, by exercise: which checks it fails, and no others.
+# Typical mistakes, by exercise: the checks that each fails, and no others.
 NAMED = {
     ("w1_gpipe", "a_bubble_too_many"): {"bubble"},
     ("w2_fsdp", "gathered_everything_first"): {"memory"},

@@ -130,5 +130,5 @@ def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str
     said = ended(process)
     assert (process.returncode, said.splitlines()[-1], "Traceback" in said) == (STOPPED, SENTENCE, False)
     left = {p.relative_to(tmp_path) for p in tmp_path.rglob("*")} - before - {Path("executed")}
-    whole = {"graded", "x.zip"}  # a batch goes on there; the zip was written, before its points were added up
+    whole = {"graded", "x.zip"}  # a batch continues there; the zip was complete before the interruption
     assert not [p for p in left if "__pycache__" not in p.parts and p.parts[0] not in whole]

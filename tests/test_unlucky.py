@@ -97,12 +97,13 @@ class no_bar:
 
 def command(course: Course, work: Path, out: Path) -> list[str]:
     place = ["--course", str(course.root), "--isolation", "none"]
-    return ["grade", str(work), "--out", str(out), "--only", "01_gather", *place]  # asked by name: no note says so
+    # Named on the command line, so no note reports the choice.
+    return ["grade", str(work), "--out", str(out), "--only", "01_gather", *place]
 
 
 def files(out: Path) -> dict[str, bytes]:
     """Return all files, also half-written ones, except those that a killed writer leaves and nothing reads."""
-    not_written_from_it = (".lock", "grades.sqlite", "grades.sqlite-journal")  # test_database.py has the database
+    not_written_from_it = (".lock", "grades.sqlite", "grades.sqlite-journal")  # test_database.py tests the database
     kept = (p for p in out.rglob("*") if p.name not in not_written_from_it and not p.name.startswith(".tmp-"))
     return {str(p.relative_to(out)): p.read_bytes() for p in kept if p.is_file()}
 
@@ -233,7 +234,7 @@ def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
     class Slow(Grader):
         def grade(self, submission, names, *, public=False):
             read_in.append(submission.student)
-            if len(read_in) > 1:  # however slow this machine is: not before the first report was handed over
+            if len(read_in) > 1:  # not before the first report was passed on, however slow the machine
                 stopped.wait(60)
                 time.sleep(0.1)
             return submitted_nothing(submission.student)
@@ -291,12 +292,12 @@ def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, wor
 # -- clocks ------------------------------------------------------------------------------------
 
 WALL = {"st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "getmtime", "getctime", "utcnow", "today", "time_ns"}  # fmt: skip
-DUE = "grading.py"  # without --only it looks which modules are due
-STAMPED = "submit.py"  # says in what is handed in when that was
-LATE = "times.py"  # of files, where a late policy asks for it and the staff has no record
-KEPT = "journal.py", "steps.py"  # when something was predicted is kept beside it, for its author
-REMEMBERED = "cache.py"  # the day on which something was used last decides what is forgotten first, and nothing else
-LEFT = "files.py"  # what a killed writer left behind is deleted when it is older than a minute; nothing reads it
+DUE = "grading.py"  # without --only it finds the modules that are due
+STAMPED = "submit.py"  # writes the submission time into the submission
+LATE = "times.py"  # reads times of files, for a late policy without a record of the staff
+KEPT = "journal.py", "steps.py"  # write the time of a prediction beside it, for its author
+REMEMBERED = "cache.py"  # the day of the last use decides only which entries are evicted
+LEFT = "files.py"  # files of killed writers are deleted after a minute; nothing reads them
 
 
 def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
@@ -456,7 +457,7 @@ def kill_while_busy(
         if sign:
             sign.unlink()
         for pid in found[of]:
-            with contextlib.suppress(ProcessLookupError):  # it went with the one before
+            with contextlib.suppress(ProcessLookupError):  # it ended with the one before
                 os.kill(pid, signum)
             killed.append(pid)
 
@@ -530,7 +531,7 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
     wanted, out = undisturbed(grader, work), work.parent / "out"
     workers = grader.hosts[0]
     assert isinstance(workers, Workers)
-    workers.runners[0].worker.kill()  # it remembers what it ran
+    workers.runners[0].worker.kill()  # it caches results
     (work / "bo" / f"{NAME}.py").write_text(RIGHT.replace("local", "mine"))
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 3)
@@ -549,7 +550,7 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
     assert times(out)["cy.json"] == before["cy.json"]
 
 
-# Long enough for a machine with other work to see the process before it has ended.
+# Long enough to see the process before it ends, even on a busy machine.
 SLOW_TO_LOAD = "import time\ntime.sleep(2)\ndef f(): return 1\n"
 SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(2)\n    return 1\n"
 

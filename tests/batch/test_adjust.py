@@ -64,7 +64,8 @@ def test_numbers_add_up_and_none_is_negative(parts, by_hand, days, free, cost) -
     assert 0 <= required <= whole.points + 1e-6
     percent = percent_of(whole)
     assert percent is None or 0 <= percent <= 100.01
-    without = drawn([part for part in parts if not part[1]])  # who leaves out all that is a bonus
+    # The parts of a student who leaves out all bonus exercises.
+    without = drawn([part for part in parts if not part[1]])
     plain = Adjustments(config, times={"alice": times})(without, None)
     if not overrides:
         assert required == pytest.approx(plain.earned, abs=1e-5)

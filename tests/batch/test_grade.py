@@ -238,7 +238,8 @@ def test_the_fingerprint_changes_with_each_thing_a_report_depends_on(
         "the tolerance": of(made(config=f"{COURSE}tolerances: {{numbers: 0.03}}\n")),
         "the limits": of(made(config=f"{COURSE}limits: {{run_seconds: 61}}\n")),
     }
-    assert of(made(config=f"{COURSE}    deadline: 2030-01-01\n")) == prints["as it is"]  # it lies over the verdicts
+    # The deadline applies on top of the verdicts.
+    assert of(made(config=f"{COURSE}    deadline: 2030-01-01\n")) == prints["as it is"]
     monkeypatch.setattr(grade, "versions", lambda: {"jax": "0"})
     prints["a version"] = of(made())
     monkeypatch.setattr(reporting, "own_digest", lambda: "other code")
@@ -342,7 +343,7 @@ def test_learners_are_not_told_what_hidden_checks_expect(grader: Grader) -> None
 
 # -- secrets -----------------------------------------------------------------------------------
 
-# Whatever a learner's code can reach of its inputs, put where a report could repeat it.
+# Everything about its inputs that a learner's code can reach, put where a report could repeat it.
 TELLERS = {
     "values": RIGHT.replace("return jax", "a = a.at[0, 0].add(a.sum())\n    return jax"),
     "scaled by a value": RIGHT.replace("return jax", "a = a * a[0, 0]\n    return jax"),

@@ -61,7 +61,7 @@ def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
 @pytest.mark.parametrize(
     ("dtype", "far", "matters"),
     [
-        ("float32", 2e-5, False),  # within twice of what two values may differ by
+        ("float32", 2e-5, False),  # within twice the tolerance
         ("float32", 1e-4, True),
         ("bfloat16", 5e-4, False),
         ("bfloat16", 4e-3, True),

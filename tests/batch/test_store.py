@@ -148,7 +148,7 @@ def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course
             counted(folder, old)
     with Folder(tmp_path, course) as folder:
         counted(folder, part_of("ada", course, "x1_gather", fingerprint="of 01"))
-        assert folder.changes == []  # no score is another: what was not said is said now
+        assert folder.changes == []  # no score changes, only the missing field is filled
         settled = {r.student: r for r in folder.database.reports()}
         totals = {s: (r.points, r.earned, r.bonus) for s, r in settled.items()}
         assert totals == {"ada": (2, 2, 1), "bob": (0, 1, 1)}

@@ -140,7 +140,7 @@ def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
     assert done.exit_code == 0, done.output
     assert re.search(rf"{D1} +not begun", done.output) and "upload it as it is" in done.output
-    assert "missing in" not in done.output and "not written yet" not in done.output  # a line says it all
+    assert "missing in" not in done.output and "not written yet" not in done.output  # one line is enough
     whole = CliRunner().invoke(app, [*args, "--full", "--course", str(course.root)])
     assert "matmul_all_reduce: not written yet" in " ".join(whole.output.split())
 

@@ -33,7 +33,7 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     text = "\n".join(found.lines)
     assert "gather: mesh {'x': 4}, dims {'I': 8, 'J': 3}, open inputs" in text
     assert "gather: mesh {'x': 2}, dims {'I': 1012, 'J': 5}, secret inputs" in text
-    assert "  run 2: on device (x=0), all values are wrong" in text  # of the secret inputs too: it is for the staff
+    assert "  run 2: on device (x=0), all values are wrong" in text  # also of secret inputs, since it is for the staff
     hand = Override(student=submitted(ZEROS).student, check=f"{NAME}/traffic", points=0.5, by="Tom", reason="oral exam")
     others = [hand.model_copy(update={"student": "somebody"}), hand.model_copy(update={"check": f"{NAME}/value"})]
     right = why(course, TIER, submitted(RIGHT), "traffic", None, overrides=[hand, *others])

@@ -53,7 +53,7 @@ def test_verify_names_an_exercise_that_cannot_be_used_and_proves_the_rest(with_b
     done = shardlings("verify", cwd=with_bad)
     assert done.returncode == 1 and done.stderr == ""
     good, bad = "✓ x1_gather\n", f"✗ x2_bad\n    {bad_line(with_bad)}\n"
-    assert done.stdout.startswith((good + bad, bad + good))  # each is told of when it is done
+    assert done.stdout.startswith((good + bad, bad + good))  # each is printed when it is done
     assert done.stdout.removeprefix(good + bad).removeprefix(bad + good).splitlines() == [
         "✗ course",
         "    x2_bad cannot be used, so what learners are given was not proved; see: shardlings verify x2_bad",

@@ -25,4 +25,4 @@ def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytes
     monkeypatch.setattr(grading, "grade_nbgrader", lambda options: asked.append(options.jobs) or 0)
     for more in ([], ["-j", "3"]):
         CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
-    assert asked == [None, 3]  # None: as nbgrader_config.py says
+    assert asked == [None, 3]  # None: the number in nbgrader_config.py

@@ -218,7 +218,7 @@ def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() 
     loop = graph.places[permute].loops[-1]
     assert product in graph.before(permute) and product not in graph.before(permute, within=loop)
     assert permute not in graph.may(graph.results({product}), within=loop)
-    assert waits(body) == (True, False)  # in the first round it does not
+    assert waits(body) == (True, False)  # not in the first round
 
 
 @pytest.mark.parametrize(
@@ -230,12 +230,12 @@ def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() 
         (lambda a, p: a + (0 * p.astype(jnp.int32)).astype(jnp.float32), (True, True)),
         (lambda a, p: a + (lambda n: n ^ n)(p.astype(jnp.int32)), (True, True)),
         (lambda a, p: a + p.sum(), (True, True)),
-        (lambda a, p: a + jnp.zeros_like(p), (False, False)),  # of its shape alone
+        (lambda a, p: a + jnp.zeros_like(p), (False, False)),  # depends only on its shape
         (lambda a, p: lax.cond(a[0, 0] > 0, lambda: a, lambda: a + p), (True, False)),
-        (lambda a, p: lax.cond(p[0, 0] > 0, lambda: a, lambda: a + 1), (True, True)),  # one element of it
+        (lambda a, p: lax.cond(p[0, 0] > 0, lambda: a, lambda: a + 1), (True, True)),  # depends on one element of it
         (lambda a, p: lax.cond(p.sum() > 0, lambda: a, lambda: a + 1), (True, True)),
         (lambda a, p: lax.fori_loop(0, 2, lambda i, a: a + p, a), (True, True)),
-        (lambda a, p: lax.fori_loop(0, 0, lambda i, a: a + p, a), (False, False)),  # JAX leaves it out
+        (lambda a, p: lax.fori_loop(0, 0, lambda i, a: a + p, a), (False, False)),  # JAX leaves the loop out
         (lambda a, p: lax.while_loop(lambda a: a[0, 0] < 1, lambda a: a + 1 + p, a), (True, False)),
         (lambda a, p: lax.while_loop(lambda a: a.sum() < p.sum(), lambda a: a + 1, a), (True, True)),
         (lambda a, p: lax.dynamic_update_slice(p, a, (0, 0)), (True, True)),

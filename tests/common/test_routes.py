@@ -155,7 +155,7 @@ def test_whatever_is_cut_from_a_buffer_and_put_into_it_holds_come_from_where_a_s
             out = lax.dynamic_update_slice(out, part, ((me * 3 + put) % N * k, 0))
         return out
 
-    buffers, hops = [[(d, 0)] * N for d in range(N)], 0  # of what stands there: whence, after how many hops
+    buffers, hops = [[(d, 0)] * N for d in range(N)], 0  # per buffer: source of its content, and number of permutes
     held = [(d, 0) for d in range(N)]
     for taken, put, way in steps:
         sent = [buffers[d][(d + taken) % N][0] for d in range(N)]

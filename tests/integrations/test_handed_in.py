@@ -31,7 +31,8 @@ def test_an_nbgrader_with_another_way_of_copying_is_refused(monkeypatch: pytest.
 
 
 def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(BaseConverter, "init_assignment", BaseConverter.init_assignment)  # as it was, afterwards
+    # So that it is restored afterwards.
+    monkeypatch.setattr(BaseConverter, "init_assignment", BaseConverter.init_assignment)
     handed_in.guard()
     (tmp_path / "submitted" / "bo").mkdir(parents=True)
     (tmp_path / "submitted" / "bo" / "notes.txt").write_text("my own")
@@ -81,7 +82,7 @@ def test_what_is_too_deep_or_closed_is_named_and_ends_no_batch(tmp_path: Path, m
         os.close(at)
         at = below
     os.close(at)
-    allowed = os.access  # root may do everything
+    allowed = os.access  # permissions do not restrict root
     monkeypatch.setattr(
         "os.access", lambda path, mode: allowed(path, mode) and not (mode & os.X_OK and str(path).endswith("closed"))
     )

@@ -212,7 +212,7 @@ def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> N
         regrade()
         after = [r for r in rows(root, "bob") if "Nice." in r or 2.5 in r]
         assert [r[:5] for r in after] == [r[:5] for r in before]
-        assert next(r for r in after if 2.5 in r)[5]  # nbgrader asks for another look
+        assert next(r for r in after if 2.5 in r)[5]  # nbgrader asks for a second look
 
 
 @pytest.mark.slow
@@ -691,7 +691,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         "hal": ["not graded: handed in without a notebook"],
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
     }
-    printed = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    printed = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, with the same messages
     assert "class page, for the staff: " in printed
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
@@ -773,7 +773,7 @@ def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: 
     for step in ("autograded", "feedback"):
         names = {str(p.relative_to(root / step / "bob" / MODULE)) for p in (root / step / "bob").rglob("*")}
         assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
-    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
+    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # it reads the course from nbgrader_config.py
     assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in printed and "3 leaks" in printed
 
 

@@ -99,7 +99,7 @@ def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_ar
     give(root, "ada", 2)
     path = root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb"
     path.write_text(path.read_text().replace("for all rows", "for each row"))
-    page, own = graded(root)  # who hands in again keeps the points, and is named
+    page, own = graded(root)  # a student who submits again keeps the points, and needs review
     assert f"graded again, with a manual score of {NAME}/why_it_waits: check the score" in page
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
 
@@ -169,7 +169,7 @@ def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as
         assert words.needs_manual_grade
         words.extra_credit = 1.5
         words.needs_manual_grade = words.manual_score is None and words.auto_score is None
-    for _ in range(2):  # and it stays
+    for _ in range(2):  # and stays unchanged
         page, own = graded(mixed)
         assert "1.5 of 3 points" in own["ada"] and "2.5 bonus points" in own["ada"]
         assert own["ada"].count("set by hand by the staff, in nbgrader: no comment") == 2

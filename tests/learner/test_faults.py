@@ -48,7 +48,7 @@ def test_what_cannot_be_traced_is_told_in_one_line_with_its_line(traced: Callabl
         assert (fault["file"], fault["line"]) == ("a.py", line_of(text, "# here"))
 
 
-OWN_MESHES = {  # where JAX finds fault, and says nothing of the mesh that was not used
+OWN_MESHES = {  # JAX reports an error without naming the mesh that should have been used
     "explicit": ("jax.make_mesh((4, 2), ('x', 'y'))", "uses a mesh of its own, with Explicit axes (the default of jax.make_mesh)"),
     "other_axes": ("Mesh(np.array(jax.devices()), ('x',))", "uses a mesh (x=8) of its own"),
     "fewer_devices": ("Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),

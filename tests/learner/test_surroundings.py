@@ -20,7 +20,7 @@ from tests.learner.texts import A
 def test_a_loop_that_never_ends_is_told(traced: Callable[..., Any]) -> None:
     fault = traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.3).fault
     assert (fault["kind"], fault["message"]) == ("timeout", "did not finish within 0.3 s")
-    assert fault["line"] is None  # where the time ran out is chance, and reports are the same every time
+    assert fault["line"] is None  # the line where time ran out is random, and reports must be equal
 
 
 def test_swallowing_every_exception_does_not_swallow_the_time_limit(traced: Callable[..., Any]) -> None:

@@ -63,7 +63,7 @@ def test_every_name_that_is_replaced_is_one_of_jaxs(devices: int) -> None:
     }
     assert names <= {("jax.lax", "pvary"), ("jax.sharding", "use_mesh"), *computed}
     assert jax.config.update.__func__ is type(jax.config).update
-    assert "trace_state_clean" in jax.set_mesh.__init__.__code__.co_names  # what ``_anywhere`` answers for it
+    assert "trace_state_clean" in jax.set_mesh.__init__.__code__.co_names  # the function that ``_anywhere`` replaces
 
 
 def test_in_place_of_jaxs_own_stand_ins_are_what_is_called(devices: int) -> None:

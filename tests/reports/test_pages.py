@@ -99,7 +99,7 @@ def test_a_fragment_brings_its_own_looks() -> None:
     page = Nesting(fragment)
     names = {name for name, _ in page.attributes}
     assert "class" not in names
-    assert "id" not in names  # it may stand in a page more than once
+    assert "id" not in names  # a fragment may be in a page several times
     assert not {"html", "body", "style"} & set(page.tags)
 
 

@@ -374,8 +374,8 @@ def f(a, *, mesh):
     [
         ("return a", 0, 0),
         ("return 2 * a", 0, 16),
-        ("return a * a", 32, 16),  # a product, and the sum that it may be made for
-        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; its place took two operations
+        ("return a * a", 32, 16),  # the multiplications, and sums that may complete a matmul
+        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; computing it takes two operations
         ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # data decide
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),
         ("b = a.astype('int32')\nreturn (b ^ b << 1).astype(a.dtype)", 0, Interval(0, 32)),
@@ -390,7 +390,7 @@ def f(a, *, mesh):
         ("return a + (a.astype(complex) @ a.T.astype(complex)).real.sum()", 4 * 64, 4 * 64 + 4 + 16),
         ("return a + lax.conv(a[None], a[None, :, :3], (1,), 'VALID').sum()", 2 * 6 * 6, 2 * 6 * 6 + 6 + 16),
         ("return a + jnp.tanh(a) + jnp.exp(a)", 0, 4 * 16),
-        ("return lax.psum(a, 'x')", 0, 0),  # what a collective adds up on the way is its traffic
+        ("return lax.psum(a, 'x')", 0, 0),  # arithmetic inside a collective counts as traffic
         ("return jnp.sort(a)", 0, Interval(0, 1152)),
         ("return a.at[0].add(a[1])", 0, 8),
         ("return lax.reduce_window(a, 0.0, lax.add, (1, 2), (1, 1), 'VALID').sum() + a", 0, 2 * 7 * 2 + 2 * 7 + 16),
@@ -525,7 +525,7 @@ def f(a, *, mesh):
     there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
     return {body}
 """
-    # the way into the loop may cost something once; its own sums, to decide whether to go on, are no matter here
+    # Entering the loop may cost something once. The sums that decide whether it continues do not matter here.
     added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
     assert wanted in [c.count for c in added] and all(c.by_compiler for c in added)
     assert all(c.count.most <= wanted.most for c in added)
@@ -580,8 +580,8 @@ WHILE = "%w = f32[2,4] while(%p), condition=%again, body=%body, backend_config={
     ("rounds", "config", "added"),
     [
         (3, '{"known_trip_count":{"n":"3"}}', 0),
-        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs where the source's does not
-        (3, "{}", 0),  # XLA does not know, we do: one for one
+        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs more often than the source's
+        (3, "{}", 0),  # XLA does not know the number of rounds; the source gives it
         (None, "{}", 0),
         (None, '{"known_trip_count":{"n":"5"}}', 0),
     ],
@@ -932,12 +932,12 @@ def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
 @pytest.mark.parametrize(
     ("pairs", "mesh"),
     [
-        ([[0, 1], [1, 2], [2, 3]], {"x": 4}),  # nothing comes round
+        ([[0, 1], [1, 2], [2, 3]], {"x": 4}),  # a line, not a ring
         ([[0, 1], [1, 0], [2, 3], [3, 2]], {"x": 4}),  # some forwards, some backwards
-        ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one stays out
+        ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one device is left out
         ([[0, 3], [3, 0], [1, 2], [2, 1]], {"x": 2, "y": 2}),  # along two axes
         ([[0, 2], [2, 0], [1, 1], [3, 3]], {"x": 2, "y": 2}),  # one fibre of two
-        ([[0, 0], [1, 1]], {"x": 2}),  # nobody moves
+        ([[0, 0], [1, 1]], {"x": 2}),  # no data moves
     ],
 )
 def test_what_is_no_rotation_has_no_shift(pairs: list[list[int]], mesh: dict[str, int]):

@@ -115,7 +115,8 @@ def f(a, *, mesh):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "uint8", "bool", "float8_e4m3fn"])
 def test_every_type_comes_back(ran: Callable, dtype: str) -> None:
     text = (
-        f"def f(a, *, mesh):\n    return (abs(a) * 2).astype('{dtype}')\n"  # below 0 an unsigned number may be anything
+        # Conversions of negative numbers to unsigned are undefined.
+        f"def f(a, *, mesh):\n    return (abs(a) * 2).astype('{dtype}')\n"
     )
     header, shards, [[a]] = ran(text, normal(8, spec=("x",)))
     assert header["outputs"][0][0]["dtype"] == dtype
@@ -340,7 +341,7 @@ def test_the_programs_used_last_are_remembered() -> None:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = lru.LRUCache(25_000, execution.size_of)  # two, with what is reckoned for each
+    remembered = lru.LRUCache(25_000, execution.size_of)  # room for two, including overhead
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]

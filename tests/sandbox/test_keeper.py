@@ -80,7 +80,7 @@ raise ValueError("told while loading")
     frames = staged(worker, text, [call("f", n=1)], [call("f", n=HIDDEN)])
     assert [f["body"].get("number") for f in frames[:-1]] == numbers
     assert answers(frames) == ["forged" if len(forged) == 2 else 1, HIDDEN]
-    if forged[0].get("loaded"):  # what it says of loading from now on, nobody hears
+    if forged[0].get("loaded"):  # later messages about loading are ignored
         assert not frames[1]["body"].get("faults")
 
 

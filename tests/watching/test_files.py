@@ -65,7 +65,7 @@ def test_saves_are_heard_of_and_other_files_are_not(file: Path) -> None:
     """Polling, as on systems without notifications, reports the same saves. Other files beside the work are ignored."""
     heard = threading.Event()
     with changes(file, heard.set):
-        for number in range(600):  # the first saves may come before anybody listens
+        for number in range(600):  # the first saves may come before the watch begins
             file.with_name("notes.txt").write_text(str(number))
             file.write_text(f"mine = {number}\n")
             if heard.wait(0.1):

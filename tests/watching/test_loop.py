@@ -69,7 +69,7 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.sees("hint 1 for matmul_local: Which rows of A")
         person.types("hhh")
         shown = person.sees("hint 3 for matmul_local:", "that was the last hint for matmul_local")
-        assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # only of the one that fails first
+        assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # hints only for the first failure
         person.types("\x1b[Cz")  # an arrow and a letter do nothing
         person.types("n")
         person.sees("(2 of 2)", "c2_one_operand, matmul_gather_first:", "not written yet")
@@ -77,7 +77,7 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.sees("this is the last exercise")
         person.types("l")
         person.sees("03_matmuls Matmuls: ", "0 done, ", "any key goes back; h hint, n next,")
-        person.types("n")  # what it says stands below the exercise, not below the list
+        person.types("n")  # messages appear below the exercise, not below the list
         person.sees("(2 of 2)", "this is the last exercise")
         person.types("p")
         person.sees("(1 of 2)", "was never closed")
@@ -120,7 +120,7 @@ def test_editors_that_rename_and_saves_in_quick_succession(clone: Path) -> None:
         person.sees("0 of 5 pass", "q quit")
         beside = file.with_name("4913.tmp")
         beside.write_text(stub.replace(EMPTY, BY_COMPILER))
-        file.rename(file.with_name("c1_no_communication.py~"))  # as vim does, and emacs
+        file.rename(file.with_name("c1_no_communication.py~"))  # as vim and emacs do
         beside.rename(file)
         person.sees("3 of 5 pass")
         file.unlink()

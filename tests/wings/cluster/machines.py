@@ -16,7 +16,7 @@ from grader.batch.database import FILE
 from tests.commands import ROOT
 from tests.databases import graded_in
 
-SECONDS = 300  # a test fails after so long; none waits that long where all is well
+SECONDS = 300  # limit of a test in seconds; tests that pass wait less
 
 
 class Machines:
@@ -101,7 +101,7 @@ def until(holds, tell=lambda: "") -> None:
         time.sleep(0.05)
 
 
-# A command whose patience with workers is that of a test.
+# A command that waits for workers as long as a test does.
 IMPATIENT = """
 import sys
 from grader.wings.cluster import spread

@@ -127,7 +127,7 @@ def test_any_number_of_workers_writes_what_one_machine_writes(
         said = graded(here, f"by {count}", there)
         assert written(here / f"by {count}") == alone
         assert f"{there.address}: {count} worker" in said and "; dashboard: http://" in said
-        until(lambda: not there.held())  # soon: it may be busy still
+        until(lambda: not there.held())  # soon: a worker may still be busy
 
 
 @pytest.mark.parametrize("what", ["killed", "hangs"])
@@ -210,7 +210,7 @@ def test_a_worker_with_another_jax_is_refused_by_name(
 
 def test_a_worker_without_isolation_is_refused(here: Path, there: Machines, workers: Callable, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
-    workers("bare", PATH=str(tmp_path / "bin"))  # where there is no bwrap
+    workers("bare", PATH=str(tmp_path / "bin"))  # a machine without bwrap
     code, said = ended(grade(here, "bare", "--cluster", there.address, "--isolation", "bwrap"))
     assert code == 2 and "(bare) cannot confine learner code: isolation bwrap: bwrap is not installed" in said, said
     assert not list((here / "bare" / "reports").glob("*"))

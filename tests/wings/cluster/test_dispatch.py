@@ -59,7 +59,7 @@ class Cluster:
         self.dropped: list[int] = []
         self.left: list[str] = []
         self.silent: set[str] = set()
-        self.at: dict[float, Callable[[], object]] = {}  # what happens when
+        self.at: dict[float, Callable[[], object]] = {}  # events by time
         self.sent = 0
 
     def workers(self) -> Mapping[str, WorkerState]:
@@ -126,7 +126,7 @@ def test_everybody_is_graded_once_by_any_number_of_workers(count: int) -> None:
     cluster = Cluster(**{f"w{n}": Worker(threads=n + 1) for n in range(count)})
     assert Batch(cluster, *STUDENTS).run().whole
     assert all(w.graded for w in cluster.there.values()) and sum(len(w.graded) for w in cluster.there.values()) == 20
-    assert sorted(cluster.left) == sorted(cluster.there)  # and they are told to forget the course
+    assert sorted(cluster.left) == sorted(cluster.there)  # and all workers drop the course
 
 
 def test_a_worker_that_is_killed_loses_nothing() -> None:
@@ -281,7 +281,7 @@ def test_the_batch_stops_with_one_line_where_nobody_else_is_left(why: str) -> No
     with pytest.raises(ClusterError) as stopped:
         Batch(cluster, *STUDENTS, none=30).run()
     assert cluster.now < 10 or why == "another"
-    what = "no worker is left" if why == "another" else "no worker can grade"  # that one could, it seemed
+    what = "no worker is left" if why == "another" else "no worker can grade"  # one worker had seemed usable
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
     assert str(stopped.value).endswith("mend that and run the same command again: what is graded is kept")
@@ -302,4 +302,4 @@ def test_without_workers_left_it_waits_a_while_for_others() -> None:
     batch = Batch(cluster, *STUDENTS, none=20)
     with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend that and run"):
         batch.run()
-    assert batch.came and cluster.now < 40  # what was graded was handed on
+    assert batch.came and cluster.now < 40  # graded submissions were passed on

@@ -73,7 +73,8 @@ def schema_of(kind: str) -> Any:
     """Return the schema of a custom resource, from dask-kubernetes."""
     import dask_kubernetes  # pyright: ignore[reportMissingImports]  not among what is installed for tests
 
-    for path in sorted(Path(str(dask_kubernetes.__file__)).parent.rglob("crds/*.yaml")):  # where all is written out
+    # These files have the whole schema.
+    for path in sorted(Path(str(dask_kubernetes.__file__)).parent.rglob("crds/*.yaml")):
         for found in yaml.safe_load_all(path.read_text()):
             if found["spec"]["names"]["kind"] == kind:
                 schema = strict(found["spec"]["versions"][0]["schema"]["openAPIV3Schema"])

@@ -26,7 +26,7 @@ NAMES = ["x1_gather"]
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(there, "_proved", set())
     yield
-    assert there._benches == {}  # each test ends what it began
+    assert there._benches == {}  # each test closes its courses
 
 
 def prepared(course: Course, folder: Path) -> Answer:

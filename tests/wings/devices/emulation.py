@@ -41,7 +41,7 @@ class Emulated:
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self.text = backend, f"{backend.name}: emulated"
-        self.rounded = 0  # products
+        self.rounded = 0  # number of matmuls
         self.times = False
 
     def close(self) -> None:

@@ -82,7 +82,7 @@ def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDe
     seen = [one for one in found if isinstance(one, Observation)]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
-        assert one.elsewhere is not None and len(one.elsewhere) == 1  # their products are those of float32
+        assert one.elsewhere is not None and len(one.elsewhere) == 1  # its matmuls are in float32 there
         for here, there in zip(one.outputs, one.elsewhere[0], strict=True):
             for a, b in zip(here, there, strict=True):
                 assert (a.shape, a.dtype, a.slices) == (b.shape, b.dtype, b.slices)
@@ -144,7 +144,7 @@ def test_what_is_wrong_on_the_devices_alone_fails_there(
         found = right(self, *about)  # type: ignore[arg-type]
         return [[[replace(a, shards=[-s for s in a.shards]) for a in run] for run in one] for one in found]
 
-    monkeypatch.setattr(RealDevices, "outputs", wrong)  # as an accelerator with a fault would
+    monkeypatch.setattr(RealDevices, "outputs", wrong)  # a faulty accelerator
     found = results(graded(grader, two_processes))
     assert found["value"].status == "failed"
     assert found["value"].reason.startswith(
@@ -257,4 +257,4 @@ def test_what_does_not_finish_is_not_waited_for_again(
         monkeypatch.setattr(worker, "run_program", never)
     found = results(graded(grader, two_processes))
     assert found["value"].reason == "not run by the cpu (does not finish); right on simulated devices"
-    assert len(asked) == 2  # once for each process, of all meshes and inputs
+    assert len(asked) == 2  # one request per process, for all meshes and inputs

@@ -21,7 +21,7 @@ from grader.wings.devices.backends import BACKENDS
 from tests.commands import ROOT
 from tests.wings.devices.emulation import Emulated
 
-# One product; gradients through relus, whose masks flip. The whole course: python -m tests.wings.devices.emulation tpu
+# One matmul; gradients through relus, whose masks flip. The whole course: python -m tests.wings.devices.emulation tpu
 CASES = [("tpu", "c3_contracting"), ("tpu", "h2_buckets"), ("gpu", "c3_contracting")]
 
 

@@ -95,7 +95,7 @@ def offline(tmp_path: Path) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in mine} | {
         "PATH": f"{python.parent}:{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it so
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads 0 as true here
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_QUIET": "1",
     }
