@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """pytest-xdist finds groups by a suffix of test names, in a place that pytest has moved before."""
+    """Fail if pytest-xdist does not find the groups of tests in their names, because pytest has changed these."""
     grouped = session.config.getoption("loadgroup", default=False)
     if grouped and any(i.get_closest_marker("xdist_group") and "@" not in i.nodeid for i in session.items):
         raise pytest.UsageError("this pytest and this pytest-xdist scatter the tests of a file: see pyproject.toml")

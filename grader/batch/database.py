@@ -70,7 +70,7 @@ GO_ON = "mend that and run the same command again: what is graded is kept"
 _DAMAGED = "restore it from a copy, or move it away: the next run then reads the files in reports/"
 _SAID = {
     "SQLITE_FULL": "No space left on device",
-    "SQLITE_READONLY": "it may not be written",
+    "SQLITE_READONLY": "no permission to write",
     "SQLITE_CANTOPEN": "it cannot be opened",
     "SQLITE_IOERR": "the disk failed, or a quota is used up",
 }

@@ -278,7 +278,7 @@ def grade_batch(
             graded.add(student)
     unproved = canary.unproved(grader, names) if left else []
     if unproved:
-        with bar(len(unproved), "trying the solutions first") as step:
+        with bar(len(unproved), "grading the solutions first") as step:
             canary.prove(grader, unproved, step)
     with bar(len(left), "grading") as advance:
 

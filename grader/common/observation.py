@@ -84,7 +84,7 @@ class Sharded:
 
     @property
     def laid(self) -> list[Slices]:
-        """The part on each device: by the chip's compiler if asked, else on the simulated devices."""
+        """The slices on each device: by the chip's compiler if it was asked, else on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -289,7 +289,8 @@ class Seen:
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
     chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if one was asked
-    poison: Poison | None = field(default=None, compare=False, repr=False)  # a timing call has that of its value call
+    # For a timing call, the Poison of its value call.
+    poison: Poison | None = field(default=None, compare=False, repr=False)
     spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets, shared by all copies
     measuring: bool = False  # record comparisons with budgets, but let none fail
 

@@ -19,7 +19,7 @@ from grader.wire.operations import Body, Operation, Operations
 
 MOST_STEPS = 20_000  # operations, with loops unrolled
 MOST_HOPS = 64
-MOST_WRITES = 256  # writes into one buffer that are distinguished
+MOST_WRITES = 256  # most tracked writes into one buffer
 KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",

@@ -62,7 +62,7 @@ def parsed(text: str) -> ast.Module | None:
     """Return the text's syntax tree; None if it is not Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a learner's code may cause some, such as for "\d"
+            warnings.simplefilter("ignore")  # no warnings about a learner's code, such as for "\d"
             return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

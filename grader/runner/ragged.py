@@ -55,7 +55,7 @@ def _misfit(op: Any, members: int) -> str | None:
         return "has not six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
     if shaped(op.results[0].type) != (output, kind_out):
-        return "has another result than the output that it is given"
+        return "has a result of another type than its output operand"
     if kind != kind_out or not operand or not output or operand[1:] != output[1:]:
         return f"moves rows of {kind}{list(operand)} into {kind_out}{list(output)}"
     if not _are_vectors_of_integers(offsets_and_sizes):

@@ -21,11 +21,11 @@ def shown(on: Console) -> str:
 
 def test_a_bar_says_what_is_done_of_how_many_and_for_whom() -> None:
     on = terminal()
-    with console.progress(2, "trying the solutions first", quiet=False, console=on) as step:
+    with console.progress(2, "grading the solutions first", quiet=False, console=on) as step:
         step("c1_no_\x1b[31mcommunication")
         step("c2")
     text = shown(on)
-    assert "trying the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
+    assert "grading the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
 
 
 def test_what_is_to_be_typed_elsewhere_begins_with_the_way_there(

@@ -155,7 +155,7 @@ def test_what_was_waited_for_is_read_of_very_many_drawn_programs(body: Step) -> 
 
 
 def loops(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
-    """Return one round more than there are carried values: further rounds add no new dependencies."""
+    """Return a number of rounds: one more than carried values, because later rounds add no new dependencies."""
     return st.one_of(
         st.tuples(inner, inner).map(lambda fg: lambda s: fg[1](fg[0](s))),
         inner.map(lambda f: lambda s: lax.fori_loop(0, 4, lambda i, s: f(s), s)),

@@ -119,7 +119,7 @@ def test_chunks_of_a_shard_in_another_order_are_said_to_be_that() -> None:
 
 
 def test_zeros_are_called_zeros() -> None:
-    """A place where zeros are right is not named instead."""
+    """The text does not name a place where zeros are right."""
     want = A.copy()
     want[6:] = 0
     got = sharded(want, ("x",))

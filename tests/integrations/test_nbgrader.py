@@ -244,7 +244,10 @@ def test_another_value_in_the_course_is_told_before_anything_is_graded(course: C
 
 
 def test_what_is_kept_out_is_what_jsonschema_would_import() -> None:
-    """For speed ``sys.modules`` has nothing in its place. This test notices if another package is imported."""
+    """A package in ``sys.modules`` is replaced by None to save time.
+
+    This test notices if jsonschema imports another one.
+    """
     text = """
 import sys
 import grader.integrations.nbgrader

@@ -142,7 +142,7 @@ def test_a_worker_that_dies_is_ours_when_a_submission_of_our_own_fares_no_better
 
 
 def test_a_worker_whose_folder_cannot_be_emptied_is_followed_by_another() -> None:
-    """The folder keeps its content."""
+    """The submission renames its scratch folder."""
     with Worker("trace", "none", 2, LIMITS) as worker:
         ask("def f(): return 1", worker)
         process, scratch = worker.process, worker.scratch

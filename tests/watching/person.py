@@ -69,7 +69,7 @@ class Person:
         self.screen.resize(lines, columns)
 
     def looks(self, seconds: float = 0.1) -> str:
-        """Read the output of the meantime."""
+        """Read the output so far."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if select.select([self.master], [], [], left)[0]:

@@ -25,7 +25,7 @@ class Chip:
 
 @pytest.fixture(autouse=True)
 def as_it_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the array of chips in place of a mesh, which JAX does not make of missing chips."""
+    """Return the chips as an array, because JAX makes no mesh of missing chips."""
     monkeypatch.setattr(meshes, "Mesh", lambda devices, names, axis_types: devices)
 
 

@@ -214,7 +214,7 @@ class Grade(NbGraderPreprocessor):
         try:
             session.look_ahead(_converter(self), work.assignment, work.notebook)
             report = session.shardlings.report(work)
-        except CanaryFailed as failed:  # ends the run: after another error each student would fail
+        except CanaryFailed as failed:  # ends the run; after another error nbgrader would go on to the next student
             raise SystemExit(f"shardlings: {failed}") from None
         session.works[_where(resources)] = work, report
         graded(nb, work, report, mark)

@@ -148,7 +148,7 @@ def _expect_usable(address: str) -> None:
     try:
         scheme, place = parse_address(address, strict=True)
         if scheme == "inproc":
-            raise ValueError("inproc is for one process")
+            raise ValueError("inproc:// works only within one process")
         get_backend(scheme)
         parse_host_port(place)
         security = distributed.Security()

@@ -1,4 +1,4 @@
-"""Tokens of code without everything that a copier changes first."""
+"""Tokens of code, which leave out everything that a copier changes first."""
 
 from __future__ import annotations
 
