@@ -74,7 +74,7 @@ trees, steps, relations = (pytest.mark.parametrize("course", [f"{page}_0"], indi
         ('return jax.lax.psum((loss, grads), "x")', "pass", "loss_and_grads: returned None, expected (loss, {'b', 'w'})"),
     ],
 )  # fmt: skip
-def test_what_is_told_names_the_mode_and_the_leaf(
+def test_what_is_reported_names_the_mode_and_the_leaf(
     course: Course, workers: Workers, was: str, becomes: str, told: str
 ) -> None:
     result = graded(course, workers, right(course, was, becomes))["value"]
@@ -94,7 +94,7 @@ def test_each_mode_is_judged(course: Course, workers: Workers) -> None:
 
 
 @trees
-def test_an_author_is_told_which_modes_are_judged(course: Course, tmp_path: Path) -> None:
+def test_verify_reports_which_modes_are_judged(course: Course, tmp_path: Path) -> None:
     exercise = course.exercise("trees_0")
     assert list(judged_modes(exercise)) == ["loss_and_grads is judged with check_vma=True and with check_vma=False"]
     assert list(undecided_modes(exercise)) == []
@@ -109,7 +109,7 @@ def test_an_author_is_told_which_modes_are_judged(course: Course, tmp_path: Path
 
 
 @steps
-def test_what_is_wrong_later_is_told_with_its_step(course: Course, workers: Workers) -> None:
+def test_what_is_wrong_later_is_reported_with_its_step(course: Course, workers: Workers) -> None:
     late = right(course, 't = jax.lax.all_gather(params["w"], "x", tiled=True), opt["t"] + 1', 't = jax.lax.all_gather(params["w"], "x", tiled=True), opt["t"] * 2 + 1')  # fmt: skip
     result = graded(course, workers, late)["trained"]
     assert result.reason.startswith("on the mesh (x=4), step 2: opt['t']: on device (x=0), the value is wrong")
@@ -174,7 +174,7 @@ def test_all_meshes_are_looked_at_together(course: Course) -> None:
 
 
 @relations
-def test_a_fault_of_one_call_is_told_for_the_relation(course: Course, workers: Workers) -> None:
+def test_a_fault_of_one_call_is_reported_for_the_relation(course: Course, workers: Workers) -> None:
     text = right(course, "    def layer", "    assert not remat\n\n    def layer")
     found = graded(course, workers, text)
     assert [r.status for r in found.values()] == ["passed", "failed", "blocked", "blocked"]

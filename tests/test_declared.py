@@ -183,7 +183,7 @@ def test_questions_and_misconceptions(tmp_path: Path, was: str, becomes: str, me
     assert complaint(tmp_path, was, becomes) == message
 
 
-def test_a_check_of_another_exercise_is_no_check_here(tmp_path: Path) -> None:
+def test_a_check_of_another_exercise_is_refused(tmp_path: Path) -> None:
     others = OTHER + SECOND.replace("@exercise", "@other").replace("exercise.cases", "other.cases")
     assert complaint(tmp_path, ZEROED, f"{others}@exercise.misconception(fails=halved)") == (
         "72: fails names halved, a check of another exercise"

@@ -418,7 +418,7 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_nobody_finds_what_an_earlier_one_left(tier: str):
+def test_no_submission_finds_files_of_an_earlier_one(tier: str):
     """sandlock lets no process delete folders so deep, and the requesting process stops reading after the end."""
     deep = "import os\nfor i in range(6000):\n    os.mkdir('deep')\n    os.chdir('deep')"
     ends = []
@@ -432,7 +432,7 @@ def test_nobody_finds_what_an_earlier_one_left(tier: str):
 
 
 @LINUX
-def test_what_cannot_be_emptied_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_cannot_be_emptied_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Then the worker ends, and the next one has another folder."""
     assert not scratch.empty(str(tmp_path / "gone"))
     (tmp_path / "a").mkdir()

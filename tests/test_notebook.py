@@ -216,7 +216,7 @@ for wrong in (np.ones(3), jax.numpy.ones(3)):
 """
 
 
-def test_show_draws_who_holds_what() -> None:
+def test_show_draws_the_devices_of_each_block() -> None:
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", SHOWN], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()

@@ -93,7 +93,7 @@ def test_it_ends_wherever_it_is(tmp_path: Path, then: str) -> None:
     assert stopped(started(READY + textwrap.dedent(then), tmp_path)) == f"{SENTENCE}\n"
 
 
-def test_who_starts_it_may_want_interruptions_ignored(tmp_path: Path) -> None:
+def test_ignored_interruptions_stay_ignored(tmp_path: Path) -> None:
     code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)" + READY
     process = started(f"{code}stopping.stop_at_once(); ready(); sys.stdin.readline()", tmp_path)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"

@@ -306,7 +306,7 @@ def test_other_exercises_in_an_honest_style_get_full_marks(grader: Grader, exerc
     assert lost(graded(grader, exercise, f"{IMPORTS}\n{text}")) == []
 
 
-def test_an_absent_module_is_told_in_the_notes_of_the_report(grader: Grader) -> None:
+def test_an_absent_module_is_reported_in_the_notes_of_the_report(grader: Grader) -> None:
     report = graded(grader, "c1_no_communication", f"import plot_not_there\n{IMPORTS}\n{TASK}")
     assert lost(report) == []
     assert report.notes == [

@@ -493,7 +493,7 @@ def test_a_runner_that_dies_once_is_not_noticed(
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_a_runner_that_dies_twice_over_one_program_is_the_learners_where_ours_runs(
+def test_a_runner_that_dies_twice_over_one_program_is_the_learners_fault_if_ours_runs(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str
 ) -> None:
     """Two aborts, after which the grader gives up.
@@ -510,7 +510,7 @@ def test_a_runner_that_dies_twice_over_one_program_is_the_learners_where_ours_ru
     assert isinstance(seen, Observation)
 
 
-def test_a_runner_that_dies_whatever_it_is_given_is_ours(
+def test_a_runner_that_dies_with_every_program_is_the_graders_fault(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process is killed at each try, also while it runs the grader's own program."""
@@ -568,7 +568,7 @@ def test_a_tracer_that_is_killed_once_is_not_noticed(
     assert values(found) == [1] and killed
 
 
-def test_a_tracer_that_is_killed_whatever_it_is_given_is_ours_and_the_next_one_is_traced(
+def test_a_tracer_killed_with_every_input_is_the_graders_fault_and_the_next_source_is_traced(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All processes of the tracer are killed, also while it tries the grader's own submission."""

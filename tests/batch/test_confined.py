@@ -278,7 +278,7 @@ def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: st
     assert {"grade": "3 submissions", "why": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
 
 
-def test_a_process_that_parses_is_told(tmp_path: Path) -> None:
+def test_a_process_that_parses_is_reported(tmp_path: Path) -> None:
     """Otherwise the test above would prove nothing."""
     made_up(tmp_path / "course")
     write(tmp_path / "x1_gather.py", RIGHT + "# MARKED\n")

@@ -332,7 +332,7 @@ def test_a_report_is_read_back_as_it_was_written(grader: Grader) -> None:
     assert report.dumps().endswith("}\n")
 
 
-def test_learners_are_not_told_what_hidden_checks_expect(grader: Grader) -> None:
+def test_reports_for_learners_lack_what_hidden_checks_expect(grader: Grader) -> None:
     twice = RIGHT.replace("return jax", "a = jax.lax.with_sharding_constraint(a, P())\n    return jax", 1)
     report = grader.grade(submitted(twice.replace("P())", "jax.sharding.NamedSharding(mesh, P()))")), [NAME])
     staff, student = results(report), results(report.for_student())
@@ -432,7 +432,7 @@ def test_no_argument_of_a_secret_case_is_repeated(grader: Grader, tmp_path: Path
     assert len(reports) == 1
 
 
-def test_a_function_that_is_right_on_open_cases_only_is_told_so_in_fixed_words(grader: Grader, tmp_path: Path) -> None:
+def test_a_function_that_is_right_on_open_cases_only_gets_a_fixed_message(grader: Grader, tmp_path: Path) -> None:
     made_up(tmp_path)
     (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
     course = load_course(tmp_path / "course.yaml")

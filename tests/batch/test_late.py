@@ -85,13 +85,13 @@ def test_a_penalty_is_never_negative_and_never_more_than_was_earned_or_the_cap(l
 
 
 @given(LATENESS, LATENESS, POINTS, POLICIES)
-def test_who_is_later_never_pays_less(first, second, earned, of) -> None:
+def test_a_later_submission_never_loses_less(first, second, earned, of) -> None:
     early, late = sorted((first, second))
     assert one(early, earned, of).penalty <= one(late, earned, of).penalty
 
 
 @given(LATENESS, POINTS, POINTS, POLICIES)
-def test_who_earned_more_never_ends_with_less(late, first, second, of) -> None:
+def test_more_points_before_the_penalty_are_never_fewer_after_it(late, first, second, of) -> None:
     less, more = sorted((first, second))
     assert less - one(late, less, of).penalty <= more - one(late, more, of).penalty + 2e-6
 

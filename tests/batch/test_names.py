@@ -77,7 +77,7 @@ def test_a_database_of_the_first_schema_gets_names(tmp_path: Path) -> None:
     assert "Bob Hatter" in pages(tmp_path, "bob")[0]
 
 
-def test_a_student_who_is_taken_out_has_no_name_left(tmp_path: Path) -> None:
+def test_a_dropped_student_leaves_no_name(tmp_path: Path) -> None:
     run(tmp_path, {"bob": Person("Bob Hatter")})
     with Folder(tmp_path) as folder:
         folder.database.drop("bob")

@@ -80,7 +80,7 @@ def test_points_that_waited_for_a_person_wait_no_more() -> None:
         (override(points=3), f"alice {EXERCISE}/check0: 3 points, but it is worth 2; the line does nothing"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_changes_nothing_and_is_told(one: Override, said: str) -> None:
+def test_what_does_not_fit_changes_nothing_and_is_reported(one: Override, said: str) -> None:
     plain = graded(0)
     assert laid_over(plain, one) == (plain, [said])
 
@@ -106,14 +106,14 @@ def test_a_name_in_another_unicode_form_is_the_same_student() -> None:
     assert override(student="Zoe\u0308").student == "Zo\u00eb"
 
 
-def test_who_has_no_report_is_told() -> None:
+def test_an_override_without_a_report_is_reported() -> None:
     (told,) = unknown([override(), override(student="zoe")], ["alice"])
     assert told == ("zoe", f"zoe {EXERCISE}/check0: no student of this name has a report; the line does nothing")
     (told,) = unknown([override(student="ALICE")], ["alice"])
     assert "no student of this name has a report (there is alice); the line does nothing" in told[1]
 
 
-def test_a_result_that_changed_since_is_told_until_a_person_looked() -> None:
+def test_a_result_that_changed_since_is_reported_until_a_person_looked() -> None:
     first, _ = laid_over(graded(0), override())
     second, problems = laid_over(graded(2), override(), old=first)
     wanted = (

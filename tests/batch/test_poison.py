@@ -100,7 +100,7 @@ def test_a_program_that_dies_of_everything_is_the_learners_fault() -> None:
     assert made.matter(COLLECTIVES) == run_fault(died, 60) and not made.lasting
 
 
-def test_whose_fault_it_is_that_nothing_can_be_said() -> None:
+def test_unreadable_answers_are_the_graders_fault() -> None:
     ours = poisoned(Says(WorkerDied("died", "no room", "compiling"))).matter(COLLECTIVES)
     assert isinstance(ours, Fault) and ours.kind == "broken"
     for answer in ({"broken": "ValueError: x"}, {"largest": [2.0]}, {"largest": [2.0], "moved": [[1.0]]}):
@@ -150,7 +150,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield Store(Keys("these tests"), cache)
 
 
-def test_a_worker_is_asked_when_somebody_wants_to_know_and_never_again(
+def test_a_worker_is_asked_on_demand_and_only_once(
     course: Course, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = Workers(course, TIER, store=store)

@@ -135,9 +135,7 @@ def test_a_file_that_is_gone_or_damaged_is_written_again(
     assert files(tmp_path) == wanted, "the reports and the history are taken over from the files"
 
 
-def test_what_is_no_whole_report_of_who_its_file_is_named_after_counts_for_nobody(
-    grader: Grader, tmp_path: Path
-) -> None:
+def test_an_incomplete_report_or_one_of_another_student_does_not_count(grader: Grader, tmp_path: Path) -> None:
     out, wanted = tmp_path / "out", tmp_path / "wanted"
     for folder in (out, wanted):
         grade(grader, folder, CLASS)
@@ -155,7 +153,7 @@ def test_what_is_no_whole_report_of_who_its_file_is_named_after_counts_for_nobod
         assert files(wanted) == {name: data for name, data in files(out).items() if Path(name).name not in strays}
 
 
-def test_nothing_is_written_in_a_dry_run_and_all_is_said(grader: Grader, tmp_path: Path) -> None:
+def test_a_dry_run_writes_nothing_and_reports_everything(grader: Grader, tmp_path: Path) -> None:
     grade(grader, tmp_path, CLASS)
     before = files(tmp_path)
     folder = grade(grader, tmp_path, REGRADED, dry=True)

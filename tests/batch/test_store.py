@@ -214,7 +214,7 @@ def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course
     assert whole.notes == ["02_more: graded before, with jax 0.1"]
 
 
-def test_an_assignment_is_graded_where_anybody_handed_it_in_or_it_is_due(two: Course) -> None:
+def test_an_assignment_is_graded_if_it_is_due_or_handed_in(two: Course) -> None:
     def handed_in(*names: str) -> Submission:
         return Submission("ada", {n: Source(n, (Chunk(n, "x = 1"),)) for n in names}, (), "")
 
@@ -226,7 +226,7 @@ def test_an_assignment_is_graded_where_anybody_handed_it_in_or_it_is_due(two: Co
     assert assignments(find_course(two.root), [handed_in()], now) == {"02_more": 0}
 
 
-def test_who_locks_a_folder_clears_what_a_killed_run_left(tmp_path: Path) -> None:
+def test_locking_a_folder_clears_files_of_killed_runs(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         left = [tmp_path / place / (".tmp-" + "0" * 16) for place in ("", "reports", "students")]
         for path in left:

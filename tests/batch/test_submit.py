@@ -126,7 +126,7 @@ def test_a_zip_carries_the_login(
         assert json.loads(archive.read(submit.MANIFEST))["student"] == name
 
 
-def test_a_zip_from_nobodys_account_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_from_a_shared_account_needs_a_student(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", "")
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     with pytest.raises(
@@ -158,7 +158,7 @@ def test_of_what_is_begun_the_command_says_what_fails_and_what_is_missing(
     assert f"missing in {D1}: matmul_reduce_scatter, scatter_time, all_reduce_bytes" in said
 
 
-def test_who_hands_in_is_asked_before_anything_is_checked(course: Course, work: Path, monkeypatch) -> None:
+def test_the_student_is_asked_for_before_the_checks(course: Course, work: Path, monkeypatch) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", "")
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     monkeypatch.setattr(submit, "prepare", None)

@@ -118,7 +118,7 @@ def test_an_ask_that_ends_the_process_is_alone_in_its_failure(workers: Workers) 
     assert ended == Fault("crashed", "it ended the process: exited with 3")
 
 
-def test_several_asks_that_end_the_process_are_told_each(workers: Workers) -> None:
+def test_several_asks_that_end_the_process_are_reported_each(workers: Workers) -> None:
     text = "import os, signal\ndef a(): os._exit(3)\ndef b(): os.kill(os.getpid(), signal.SIGSEGV)\ndef c(): return 1\n"
     exited, died, good = findings(workers, text, cases("a"), cases("b"), cases("c"))
     assert exited == Fault("crashed", "it ended the process: exited with 3")
@@ -126,7 +126,7 @@ def test_several_asks_that_end_the_process_are_told_each(workers: Workers) -> No
     assert values(good) == [1]
 
 
-def test_what_crashes_only_the_first_time_is_answered_the_second(course: Course, tmp_path: Path) -> None:
+def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course, tmp_path: Path) -> None:
     """The death of a process is not blamed on the ask that was next by chance."""
     mark = tmp_path / "it crashed"  # outside of the scratch folder, which is emptied
     crash = (
@@ -138,7 +138,7 @@ def test_what_crashes_only_the_first_time_is_answered_the_second(course: Course,
     assert mark.is_file()
 
 
-def test_what_xla_says_of_a_program_is_the_same_every_time(workers: Workers) -> None:
+def test_xlas_messages_are_equal_each_time(workers: Workers) -> None:
     """The grader's own mark, which differs between processes, is not in the text."""
     text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
     (first,) = findings(workers, text, array())
@@ -157,12 +157,12 @@ def test_too_many_endings_are_given_up_on(workers: Workers) -> None:
     assert found[-1].message.startswith("not asked: ")
 
 
-def test_a_file_that_ends_the_process_while_loading_is_told_once_for_all(workers: Workers) -> None:
+def test_a_file_that_ends_the_process_while_loading_is_reported_once_for_all(workers: Workers) -> None:
     found = findings(workers, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
     assert found == [Fault("crashed", "your file, while it was loaded, ended the process: exited with 5")] * 3
 
 
-def test_a_task_that_never_ends_is_told_and_the_next_one_answered(impatient: Workers) -> None:
+def test_a_task_that_never_ends_is_reported_and_the_next_one_answered(impatient: Workers) -> None:
     text = "def a():\n    while True: pass\ndef b(): return 1\n"
     hung, good = findings(impatient, text, cases("a"), cases("b"))
     assert isinstance(hung, Fault)

@@ -13,7 +13,7 @@ from tests.made_up import EXERCISE, made_up
 
 
 @pytest.mark.slow
-def test_a_new_exercise_passes_verify_as_it_stands(small: Path) -> None:
+def test_a_new_exercise_passes_verify_unchanged(small: Path) -> None:
     assert shardlings("new", "03_matmuls/c9_extra", cwd=small).returncode == 0
     assert shardlings("build", cwd=small).returncode == 0
     done = shardlings("verify", cwd=small)

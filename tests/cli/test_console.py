@@ -60,7 +60,7 @@ def test_in_a_log_a_line_a_minute_says_how_much_is_done_and_how_long_the_rest_ma
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_nothing_is_drawn_where_nobody_looks(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+def test_no_bar_is_drawn_outside_of_a_terminal(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     on = terminal() if quiet else Console(file=io.StringIO(), force_terminal=False)
     monkeypatch.setattr(console, "err", on)
     with console.progress(1, quiet=quiet, console=on) as step, console.busy("checking", quiet=True):

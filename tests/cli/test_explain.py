@@ -128,7 +128,7 @@ def test_a_timeline_on_a_slice_with_sizes_of_a_paper_and_its_trace(tmp_path: Pat
     assert data["programs"][0]["timeline"]["step"] > 0 and data["checks"] == {}
 
 
-def test_ones_own_work_is_explained_and_a_fault_in_it_told_once(tmp_path: Path) -> None:
+def test_ones_own_work_is_explained_and_a_fault_in_it_reported_once(tmp_path: Path) -> None:
     (tmp_path / "c3_contracting.py").write_text(RIGHT)
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--on", "v5e:2x4")
     assert done.returncode == 1
@@ -208,7 +208,7 @@ def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_
     assert line in checked
 
 
-def test_it_says_whose_function_it_explains_mine_first(tmp_path: Path) -> None:
+def test_explain_names_the_function_and_prefers_mine(tmp_path: Path) -> None:
     """With solutions: the solution's until something is written, then mine, unless ``--solution`` is given."""
     made_up(tmp_path)
     shardlings("build", cwd=tmp_path)

@@ -45,7 +45,7 @@ def test_help_of_a_command_imports_nothing_that_it_does(words: tuple[str, ...]) 
     assert not {"grader.batch", "grader.judging", "grader.exercise", "grader.reports.pages"} & found
 
 
-def test_a_wrong_name_is_told_before_anything_is_imported_for_it() -> None:
+def test_a_wrong_name_is_reported_before_anything_is_imported_for_it() -> None:
     assert imported("check", "no_such_exercise").isdisjoint(HEAVY)
 
 

@@ -48,7 +48,7 @@ def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
     assert len(texts) > 1
 
 
-def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its stubs are neither submitted nor scored. Without work, both commands say where they looked."""
     monkeypatch.chdir(tmp_path)
     for module in (options, courses):

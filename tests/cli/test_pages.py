@@ -49,7 +49,7 @@ def test_pages_are_written_anew_as_they_were(graded: Path) -> None:
     assert files() == before
 
 
-def test_without_names_the_pages_say_nobodys_and_are_the_same_each_time(graded: Path) -> None:
+def test_anonymous_pages_have_no_names_and_are_equal_each_time(graded: Path) -> None:
     assert run(graded, "--anonymous").exit_code == 0
     first = texts(graded / "anonymous")
     table = json.loads((graded / NAMES).read_text())

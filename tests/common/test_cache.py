@@ -35,7 +35,7 @@ def test_what_was_put_is_there_for_the_next_process(tmp_path: Path) -> None:
         assert cache.get(key(1)) is None
 
 
-def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_the_cache(tmp_path: Path) -> None:
     with Cache(tmp_path / "new", MOST) as cache:
         cache.put(key(1), b"one")
         cache.write()

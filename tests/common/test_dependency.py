@@ -275,7 +275,7 @@ def test_what_no_result_needs_is_not_there() -> None:
     assert waits(body) == (False, False)
 
 
-def test_what_a_loop_makes_and_nobody_takes_is_not_there() -> None:
+def test_unused_results_of_a_loop_do_not_count() -> None:
     def body(a, b, c):
         a, _ = lax.fori_loop(0, 4, lambda i, s: (lax.ppermute(s[0], "x", RING), s[1] @ b), (a, c))
         return a, b @ c, c

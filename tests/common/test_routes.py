@@ -65,7 +65,7 @@ def test_two_ways_are_two_routes_and_what_goes_alike_is_one() -> None:
     assert right.holds[1] == (3, 0, 1, 2) and left.holds[1] == (1, 2, 3, 0)
 
 
-def test_who_gets_nothing_holds_zeros_and_sends_them_on() -> None:
+def test_a_device_that_receives_nothing_sends_zeros_on() -> None:
     def line(a):
         for _ in range(2):
             a = lax.ppermute(a, "x", ROUND[:-1])
@@ -203,5 +203,5 @@ NOTHING = [
 
 
 @pytest.mark.parametrize("local", NOTHING)
-def test_nothing_is_said_where_nothing_goes_on_or_nobody_can_tell(local: Callable) -> None:
+def test_no_route_without_permutes_or_with_an_unknown_source(local: Callable) -> None:
     assert found(local) == []

@@ -31,7 +31,7 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(often)
 
 
-def test_a_library_that_parses_at_the_same_time_stops_nobody(switching: None) -> None:
+def test_a_library_that_parses_at_the_same_time_causes_no_error(switching: None) -> None:
     """CPython 3.11.7 would raise "SystemError: AST constructor recursion depth mismatch"."""
     stopped = threading.Event()
 
@@ -55,7 +55,7 @@ def test_a_library_that_parses_at_the_same_time_stops_nobody(switching: None) ->
         thread.join()
 
 
-def test_a_text_that_is_no_python_is_told_as_ever() -> None:
+def test_text_that_is_not_python_raises_as_usual() -> None:
     with pytest.raises(SyntaxError, match="was never closed"):
         syntax.parse("f(")
     with pytest.raises(SyntaxError, match="invalid syntax"):

@@ -56,7 +56,7 @@ def test_an_unchanged_file_gives_way_to_a_changed_one(tmp_path: Path):
     assert found.notes == ("03_matmuls.ipynb is not graded for c1_local: used c1_local.py",)
 
 
-def test_an_unchanged_file_is_graded_where_there_is_no_other(tmp_path: Path):
+def test_an_unchanged_file_is_graded_if_it_is_the_only_one(tmp_path: Path):
     write(tmp_path / "c3_contracting.py", "TODO = 1\n")
     found = read_(tmp_path, handed_out=fingerprints(tmp_path))
     assert names(found) == {"c3_contracting": "c3_contracting.py"}

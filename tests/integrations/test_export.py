@@ -147,7 +147,7 @@ def test_a_student_is_known_by_any_name_of_canvas(name: str, login: str | None, 
     assert (roster.row_of(name) is None) is (login is None)
 
 
-def test_a_name_that_could_be_two_students_is_nobodys(tmp_path: Path) -> None:
+def test_an_ambiguous_name_matches_no_student(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("Student;ID;SIS Login ID\nA;1;ann@x.edu\nB;2;ann@y.edu\n")
     known = export.Roster(tmp_path / "r.csv")
     assert known.row_of("ann") is None and known.login("ann@y.edu") == "ann@y.edu"

@@ -233,7 +233,7 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
 
 
 @pytest.mark.slow
-def test_another_value_in_the_course_is_told_before_anything_is_graded(course: Course, root: Path) -> None:
+def test_another_value_in_the_course_is_reported_before_anything_is_graded(course: Course, root: Path) -> None:
     from grader.course.config import CourseError
 
     a_class(course, root)
@@ -243,7 +243,7 @@ def test_another_value_in_the_course_is_told_before_anything_is_graded(course: C
         grade(root)
 
 
-def test_what_is_kept_out_is_what_jsonschema_would_import() -> None:
+def test_the_replaced_package_is_the_one_that_jsonschema_imports() -> None:
     """A package in ``sys.modules`` is replaced by None to save time.
 
     This test notices if jsonschema imports another one.
@@ -598,7 +598,7 @@ def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: P
 @pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
 @pytest.mark.parametrize("room", [0, 4, 16, 64])
-def test_a_full_disk_is_told_in_one_line_and_the_batch_goes_on(
+def test_a_full_disk_is_reported_in_one_line_and_the_batch_goes_on(
     room: int, course: Course, root: Path, tmp_path: Path
 ) -> None:
     """A file system with so many KiB left, for the gradebook, the reports or the notebooks; then with room again."""
@@ -664,7 +664,7 @@ def test_grading_parses_no_submission(course: Course, root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: Path) -> None:
+def test_all_cases_that_need_review_are_named_with_the_reason(course: Course, root: Path) -> None:
     a_class(course, root)
     grade(root)
     with gradebook_of(root) as gradebook:
@@ -704,7 +704,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
 
 
 @pytest.mark.slow
-def test_another_late_policy_is_another_score(course: Course, root: Path) -> None:
+def test_a_changed_late_policy_changes_the_score(course: Course, root: Path) -> None:
     """Reports graded under the old policy are not kept, and both ways of grading agree on that."""
     a_class(course, root)
     with gradebook_of(root) as gradebook:
@@ -781,7 +781,7 @@ def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: 
 
 
 @pytest.mark.slow
-def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Path) -> None:
+def test_a_notebook_that_is_a_link_is_not_graded(course: Course, root: Path) -> None:
     a_class(course, root)
     path = root / "submitted" / "cy" / MODULE / f"{MODULE}.ipynb"
     path.unlink()

@@ -44,7 +44,7 @@ def test_the_id_of_a_student_goes_before_the_beginning_of_an_address(tmp_path: P
     assert found.login("alice@other.edu") == "bob" and found.login("al") == "alice"
 
 
-def test_a_gradebook_of_canvas_is_told_apart_by_its_header(tmp_path: Path) -> None:
+def test_a_gradebook_of_canvas_is_distinguished_by_its_header(tmp_path: Path) -> None:
     found = roster(tmp_path, CANVAS)
     assert not found.plain and found.login("liddell_7_1_2_x") == "alice" and not found.has_extensions
 

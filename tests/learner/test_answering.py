@@ -230,7 +230,7 @@ def test_kinds_of_a_plain_error_are_itself(traced: Callable[..., Any]) -> None:
     assert found["kinds"] == ["KeyError", "LookupError"]
 
 
-def test_what_is_not_plain_is_told(traced: Callable[..., Any]) -> None:
+def test_what_is_not_plain_is_reported(traced: Callable[..., Any]) -> None:
     (found,) = traced("def f(n): return object()\n", cases=[{"n": 1}]).reply["values"]
     assert found["error"] == "NotPlain" and found["message"] == "returned something that is of type object"
 
@@ -302,7 +302,7 @@ def test_a_composed_answer_comes_as_plain_json(text: str, raw: Any) -> None:
     assert json.loads(json.dumps(reply)) == reply
 
 
-def test_an_answer_whose_item_is_itself_is_refused() -> None:
+def test_a_list_that_contains_itself_is_refused_as_an_answer() -> None:
     text = "class Q:\n    def item(self): return self\nq = Q()\n"
     reply, _ = answer({"kind": "number", "task": "q"}, load({"name": "a", "chunks": [["a.py", text]]}, 5), 5)
     assert reply["fault"]["type"] == "RecursionError"

@@ -96,7 +96,7 @@ def test_what_types_leave_open_is_an_error_of_the_learners_line(explicit: Callab
     assert "Please use `jax.sharding.reshard`" in fault["message"]
 
 
-def test_a_mesh_with_other_axes_is_told_as_such(explicit: Callable[..., Traced]) -> None:
+def test_a_mesh_with_other_axes_is_reported_as_such(explicit: Callable[..., Traced]) -> None:
     text = """
 def f(a, *, mesh):
     own = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)

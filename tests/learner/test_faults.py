@@ -39,7 +39,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_cannot_be_traced_is_told_in_one_line_with_its_line(traced: Callable[..., Any], name: str) -> None:
+def test_what_cannot_be_traced_is_reported_in_one_line_with_its_line(traced: Callable[..., Any], name: str) -> None:
     text, kind, message = FAULTS[name]
     fault = traced(text, A).fault
     assert fault["kind"] == kind
@@ -73,7 +73,7 @@ def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str,
     assert message.endswith(f"{what}; use the mesh that the task gets, (x=4, y=2)"), message
 
 
-def test_of_a_mesh_that_is_not_the_trouble_nothing_is_told(traced: Callable[..., Any]) -> None:
+def test_of_a_mesh_that_is_not_the_trouble_nothing_is_reported(traced: Callable[..., Any]) -> None:
     unused = f"{IMPORTS}MESH = jax.make_mesh((8,), ('d',))\ndef f(a, *, mesh):\n    "
     for text in (
         f"{unused}return jax.shard_map(lambda a: a, mesh=mesh, in_specs=P('x', 'q'), out_specs=P('x', 'y'))(a)\n",
@@ -83,14 +83,14 @@ def test_of_a_mesh_that_is_not_the_trouble_nothing_is_told(traced: Callable[...,
         assert "of its own" not in traced(text, A).fault["message"]
 
 
-def test_what_jax_has_not_implemented_is_no_unwritten_task(traced: Callable[..., Any]) -> None:
+def test_jaxs_own_not_implemented_error_is_no_unwritten_task(traced: Callable[..., Any]) -> None:
     text = f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.pbroadcast(a, 'x', 0)\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P('x', 'y'), check_vma=False)(a)\n"
     fault = traced(text, A).fault
     assert fault["kind"] == "raised"
     assert fault["message"].startswith("NotImplementedError: ")
 
 
-def test_a_stubs_own_error_is_told_as_unwritten_from_a_helper_too(traced: Callable[..., Any]) -> None:
+def test_a_stubs_own_error_is_reported_as_unwritten_from_a_helper_too(traced: Callable[..., Any]) -> None:
     text = "def f(a, *, mesh):\n    return other(a)\ndef other(a):\n    raise NotImplementedError('other')\n"
     assert traced(text, A).fault["message"] == "not written yet (it raises NotImplementedError)"
 
@@ -107,13 +107,13 @@ def test_a_message_that_cannot_be_shown_does_no_harm(traced: Callable[..., Any])
 
 
 @pytest.mark.parametrize("result", ["'a'", "print", "[a, 'a']"])
-def test_no_path_of_ours_is_told(traced: Callable[..., Any], result: str) -> None:
+def test_no_path_of_ours_is_reported(traced: Callable[..., Any], result: str) -> None:
     """A report holds no path, so that it is equal wherever it was made."""
     message = traced(f"def f(a, *, mesh):\n    return {result}\n", A).fault["message"]
     assert "answering.py" not in message and "/" not in message
 
 
-def test_an_error_without_text_is_told_by_its_name(traced: Callable[..., Any]) -> None:
+def test_an_error_without_text_is_reported_by_its_name(traced: Callable[..., Any]) -> None:
     assert traced("def f(a, *, mesh):\n    raise KeyError\n", A).fault["message"] == "KeyError: raise KeyError"
 
 
@@ -127,7 +127,7 @@ def test_a_name_with_callback_in_it_is_no_callback(traced: Callable[..., Any]) -
     assert (fault["kind"], fault["message"]) == ("raised", "NameError: name 'my_callback' is not defined")
 
 
-def test_where_the_time_ran_out_is_not_told(traced: Callable[..., Any]) -> None:
+def test_where_the_time_ran_out_is_not_reported(traced: Callable[..., Any]) -> None:
     """The cell in which time runs out depends on chance."""
     cells = ["def one(): pass", "def f(a, *, mesh):\n    while True: one()\n"]
     fault = traced(cells, A, seconds=0.2).fault

@@ -87,7 +87,7 @@ def test_a_body_gets_and_gives_trees(ran: Callable) -> None:
         ("None", "returned None, expected (loss, {'b', 'w'})"),
     ],
 )
-def test_another_structure_is_told_in_one_line(returned: str, told: str) -> None:
+def test_another_structure_is_reported_in_one_line(returned: str, told: str) -> None:
     call = a_call(returns=("loss", like("params", "grads")))
     assert fault(call, f"{SIMPLE}    return {returned}\n") == told
 

@@ -10,7 +10,7 @@ from grader.learner.loading import as_they_are, load
 from tests.learner.texts import A
 
 
-def test_a_syntax_error_is_told_with_its_line(traced: Callable[..., Any]) -> None:
+def test_a_syntax_error_is_reported_with_its_line(traced: Callable[..., Any]) -> None:
     made = traced("x = 1\ndef f(a, *, mesh)\n    return a\n", A)
     assert [(f["kind"], f["line"], f["message"]) for f in made.loading] == [("syntax", 2, "SyntaxError: expected ':'")]
     assert made.fault["message"] == "f is not defined: a.py stopped at line 2: SyntaxError: expected ':'"
@@ -50,7 +50,7 @@ def test_the_cell_that_stopped_before_a_task_is_named(traced: Callable[..., Any]
     )
 
 
-def test_loading_for_ever_is_told(traced: Callable[..., Any]) -> None:
+def test_loading_for_ever_is_reported(traced: Callable[..., Any]) -> None:
     made = traced("while True: pass\n", A, seconds=0.3)
     assert [f["kind"] for f in made.loading] == ["timeout"]
 

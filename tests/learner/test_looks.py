@@ -24,7 +24,7 @@ VALUES = "cannot be traced: it needs the values of an array (float(), if, np.asa
         "assert float(a.sum()) == 3.5\n    return a",
     ],
 )
-def test_a_program_that_depends_on_values_it_was_shown_is_no_program(traced: Callable[..., Any], line: str) -> None:
+def test_a_program_that_depends_on_made_up_values_is_refused(traced: Callable[..., Any], line: str) -> None:
     fault = traced(f"{IMPORTS}import numpy as np\ndef f(a, *, mesh):\n    {line}\n", A).fault
     assert fault["kind"] == "untraceable" and fault["message"].startswith(VALUES)
     assert (fault["line"], fault["file"]) == (9, "a.py")

@@ -17,7 +17,7 @@ from grader.wire.limits import KERNEL_SECONDS
 from tests.learner.texts import A
 
 
-def test_a_loop_that_never_ends_is_told(traced: Callable[..., Any]) -> None:
+def test_a_loop_that_never_ends_is_reported(traced: Callable[..., Any]) -> None:
     fault = traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.3).fault
     assert (fault["kind"], fault["message"]) == ("timeout", "did not finish within 0.3 s")
     assert fault["line"] is None  # the line where time ran out is random, and reports must be equal

@@ -36,7 +36,7 @@ def talk(kind: str, groups: tuple[tuple[int, ...], ...], **more: Any) -> Collect
         ("permute", ((1,),), []),
     ],
 )
-def test_who_sends_to_whom(kind: str, groups: tuple, pairs: list[tuple[int, int]]) -> None:
+def test_arrows_join_senders_and_receivers(kind: str, groups: tuple, pairs: list[tuple[int, int]]) -> None:
     assert [(a, b) for a, b in sent_to(talk(kind, groups)) if a != b] == pairs
 
 
@@ -44,7 +44,7 @@ def test_who_sends_to_whom(kind: str, groups: tuple, pairs: list[tuple[int, int]
     mesh=st.dictionaries(st.sampled_from(["x", "y", "z"]), st.integers(1, 4), min_size=1),
     pairs=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=20),
 )
-def test_all_of_a_picture_lies_inside_it(mesh: dict[str, int], pairs: list[tuple[int, int]]) -> None:
+def test_no_part_of_a_picture_is_outside_of_it(mesh: dict[str, int], pairs: list[tuple[int, int]]) -> None:
     drawn = draw_arrows(talk("permute", tuple(pairs)), mesh, "it")
     if drawn is None:
         return

@@ -13,7 +13,7 @@ from grader.reports.terminal import print_summary
 from tests.reports.example_reports import class_page_html, exercise, make_report, result
 
 
-def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
+def test_cases_that_need_review_are_first_on_the_page() -> None:
     nothing = exercise([result("a", "failed")], handed_in=False)
     lost = exercise([result("a", "broken", points=2, reason="XLA ended its process")], pending=2)
     reports = [

@@ -94,7 +94,7 @@ def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
     Nesting(page)
 
 
-def test_only_where_somebody_of_a_roster_is_missing_is_it_said() -> None:
+def test_missing_students_are_mentioned_only_if_there_are_any() -> None:
     assert "roster" not in class_page_html(summarise(a_class()), a_class())
     page = class_page_html(summarise(a_class(), absent=2), a_class())
     assert "2 students on the roster handed in nothing: 0 points in <code>grades.csv</code>" in page
@@ -119,7 +119,7 @@ def test_what_most_people_failed_comes_first() -> None:
     ]
 
 
-def test_nobody_and_one_have_a_page() -> None:
+def test_classes_of_no_and_of_one_student_have_a_page() -> None:
     for reports in ([], [mixed()], [evil_report()]):
         Nesting(class_page_html(summarise(reports), reports))
 
@@ -174,7 +174,7 @@ def test_pages_fit_are_silent_and_fetch_nothing(page: Page, small: Path, width: 
 @browser_only
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
-def test_every_text_stands_out_from_its_ground(page: Page, small: Path, dark: bool) -> None:
+def test_every_text_has_enough_contrast(page: Page, small: Path, dark: bool) -> None:
     for path in (small, small.with_name("alice.html"), small.with_name("rounds.html")):
         page.open(path, 1440, dark=dark)
         page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")

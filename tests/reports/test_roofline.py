@@ -35,7 +35,7 @@ def test_a_product_is_bounded_by_what_its_intensity_says(times: float, bound: st
 
 
 @pytest.mark.parametrize(("times", "bound"), [(0.5, "links"), (2.0, "arithmetic")])
-def test_the_step_stands_under_the_roof_of_the_links(times: float, bound: str) -> None:
+def test_the_step_is_under_the_roof_of_the_links(times: float, bound: str) -> None:
     flops = 10**12
     laid = timeline(product(500), flops=flops)
     found = roofline_of(laid, flops / (times * link_intensity("v5e")))
@@ -44,13 +44,13 @@ def test_the_step_stands_under_the_roof_of_the_links(times: float, bound: str) -
     assert found.points[-1].rate == pytest.approx(flops / (laid.step / 1e12))
 
 
-def test_what_computes_nothing_or_lies_on_no_chip_of_the_table_has_none() -> None:
+def test_no_roofline_without_flops_or_on_an_unknown_chip() -> None:
     assert roofline_of(timeline(span("x+", "permute", 0, 5)), 10) is None
     assert roofline_of(timeline(product(5), chip="abacus"), 10) is None
 
 
 @pytest.mark.parametrize("sent", [0, math.inf, math.nan])
-def test_where_nobody_knows_what_is_sent_the_step_has_no_point(sent: float) -> None:
+def test_the_step_has_no_point_if_its_bytes_are_unknown(sent: float) -> None:
     found = roofline_of(timeline(product(5), flops=10), sent)
     assert found is not None and [p.per for p in found.points] == ["HBM byte"]
 
@@ -62,7 +62,7 @@ def test_rounds_of_a_loop_are_one_point_and_other_lines_others() -> None:
 
 
 @pytest.mark.parametrize("intensity", [1e-3, 1.0, 240.0, 1e6])
-def test_every_mark_lies_inside_and_under_its_roof(intensity: float) -> None:
+def test_every_mark_is_inside_and_under_its_roof(intensity: float) -> None:
     found = roofline_of(timeline(product(intensity, flops=10**13), flops=10**13), 1e13 / intensity)
     assert found is not None
     drawn = draw_roofline(found)

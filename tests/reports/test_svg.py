@@ -57,7 +57,7 @@ def test_a_large_mesh_is_listed_instead_of_labelled() -> None:
     assert "and 240 more blocks" in printed(report)
 
 
-def test_a_picture_is_described_for_those_who_cannot_see_it() -> None:
+def test_a_picture_has_a_description() -> None:
     page = Nesting(render_html(make_report(exercise([layout_failure()]))))
     alts = [value for name, value in page.attributes if name == "aria-label" and "array" in value]
     assert alts[0].startswith("expected: array 24 × 40 on mesh x=4, y=2. [0:24, 0:10] on 2 devices: x=0, y=0..1;")

@@ -98,6 +98,6 @@ def test_a_report_shows_the_timeline_of_a_failure_on_a_page_in_a_notebook_and_on
 
 
 @pytest.mark.parametrize("broken", [{}, None, {"chip": 3}, {"chip": "v5e", "shape": "2x4"}])
-def test_what_is_no_timeline_is_not_drawn(broken: Any) -> None:
+def test_invalid_timelines_are_not_drawn(broken: Any) -> None:
     result = layout_failure(pictures=[{"title": "actual timeline", "timeline": broken}])
     assert timelines_of(result) == [] and "in time" not in render_html(make_report(exercise([result])))

@@ -149,7 +149,7 @@ def test_a_joint_group_with_an_axis_of_size_1_names_the_other(look: Callable) ->
     assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
 
 
-def test_three_axes_are_told_apart(look: Callable) -> None:
+def test_three_axes_are_distinguished(look: Callable) -> None:
     mesh = {"x": 2, "y": 2, "z": 2}
     found = look("return lax.psum(lax.psum(a, ('x', 'z')), 'y')", normal(8, 16), mesh=mesh, specs="P()", out="P()")
     assert [c.axes for c in found.collectives] == [("x", "z"), ("y",)]
@@ -160,7 +160,7 @@ def test_a_line_in_a_helper_is_the_helpers(look: Callable) -> None:
     assert look(text).collectives[0].line == line_of(text, "# here")
 
 
-def test_lines_of_other_files_are_not_told() -> None:
+def test_lines_of_other_files_are_not_reported() -> None:
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
 
@@ -456,7 +456,9 @@ MAPPED = "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None,
         "scaled", "added", "reshaped", "masked", "mean",
     ],
 )  # fmt: skip
-def test_arithmetic_in_shard_map_is_told_from_other_arithmetic(look: Callable, body: str, mapped: bool) -> None:
+def test_arithmetic_in_shard_map_is_distinguished_from_other_arithmetic(
+    look: Callable, body: str, mapped: bool
+) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return {body}\n"
     assert look(text, normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))).mapped is mapped
 
@@ -940,7 +942,7 @@ def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
         ([[0, 0], [1, 1]], {"x": 2}),  # no data moves
     ],
 )
-def test_what_is_no_rotation_has_no_shift(pairs: list[list[int]], mesh: dict[str, int]):
+def test_pairs_that_are_no_rotation_have_no_shift(pairs: list[list[int]], mesh: dict[str, int]):
     assert groups.cyclic_shift(pairs, mesh) is None
 
 

@@ -25,7 +25,7 @@ def letter_by_letter(text: str, end: str) -> tuple[str, str]:
 
 
 @given(text=st.text(st.sampled_from('ab,()[]{}"\\\n ='), max_size=30), end=st.sampled_from("),]"))
-def test_what_comes_before_an_end_is_what_stands_outside_of_brackets_and_strings(text: str, end: str) -> None:
+def test_until_ignores_brackets_and_strings(text: str, end: str) -> None:
     assert until(text, end) == letter_by_letter(text, end)
 
 

@@ -194,7 +194,7 @@ def test_a_constant_outside_of_the_text_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["chlo.erf", "chlo.tan", "mhlo.topk", "x.y"])
-def test_what_runs_of_a_composite_is_what_it_is_made_of(name: str) -> None:
+def test_a_composite_runs_its_own_body(name: str) -> None:
     """XLA takes some names for operations of its own. Then the part that is read for facts would never run."""
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
@@ -210,7 +210,7 @@ def test_complex_constants_are_read() -> None:
     assert "(1.000000e+00,5.000000e+00)" in form(honest(body)).text
 
 
-def test_text_that_is_no_text_is_refused() -> None:
+def test_text_with_invalid_characters_is_refused() -> None:
     with pytest.raises(ProgramRefused, match=r"the program cannot be read"):
         canonical(code_of(honest()).replace(b"stablehlo", b"stable\xffhl"), MESH, [ARGUMENT], FILES)
 
@@ -230,7 +230,7 @@ def test_deep_nesting_is_refused() -> None:
         form(honest(f"%c = stablehlo.constant dense<0> : tensor<i32>\n{body}").replace("return %0", "return %a"))
 
 
-def test_jax_still_compiles_what_it_is_handed(traced: Callable[..., Any]) -> None:
+def test_jax_still_compiles_the_module_that_it_gets(traced: Callable[..., Any]) -> None:
     """``compiled_on`` replaces a module that JAX lowered: this test notices if JAX keeps it elsewhere."""
     made = traced("def f(a, *, mesh):\n    return a * 3\n", normal(8, spec=("x",)))
     value = np.arange(8, dtype=np.float32)

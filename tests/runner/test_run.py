@@ -78,7 +78,7 @@ def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
     assert words[header["fault"]["kind"]] in header["fault"]["message"]
 
 
-def test_every_device_is_told_with_its_slice_and_its_data(ran: Callable) -> None:
+def test_every_device_is_reported_with_its_slice_and_its_data(ran: Callable) -> None:
     header, shards, [[a]] = ran(SHIFT, A)
     (out,) = header["outputs"][0]
     assert (out["shape"], out["dtype"]) == ([8, 4], "float32")
@@ -330,7 +330,7 @@ def test_inputs_are_unpacked_as_they_were_packed() -> None:
         ("error in by_hand_0123456789abcdef.3", "error in collective.3"),
     ],
 )  # fmt: skip
-def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, reason: str) -> None:
+def test_a_crash_is_reported_in_one_line_without_addresses(stderr: str, reason: str) -> None:
     assert crash_reason(stderr) == reason
 
 

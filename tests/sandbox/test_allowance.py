@@ -53,7 +53,7 @@ def test_under_nice_computing_beside_others_is_no_sleep(monkeypatch: pytest.Monk
     assert machine.ended_after(Allowance(1, 20.0), 0.0) == pytest.approx(20, abs=5.2)
 
 
-def test_a_machine_that_stands_still_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_machine_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     allowed = Allowance(1, 20.0)
     for _ in range(5):

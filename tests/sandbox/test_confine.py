@@ -87,7 +87,7 @@ print(wave.__name__, numpy.__name__)
     assert alone(text, needs.packages()["numpy"]) == ["yaml", "pytest", "wave", "numpy"]
 
 
-def test_jax_looks_for_plugins_where_nothing_is_told() -> None:
+def test_jax_looks_for_plugins_by_the_function_that_a_worker_replaces() -> None:
     """A worker replaces ``importlib.metadata.distributions``: this test notices if JAX looks elsewhere."""
     text = """
 import importlib.metadata

@@ -84,7 +84,7 @@ raise ValueError("told while loading")
         assert not frames[1]["body"].get("faults")
 
 
-def test_a_child_that_does_not_read_holds_up_nobody(worker: Worker) -> None:
+def test_a_child_that_does_not_read_does_not_block_the_keeper(worker: Worker) -> None:
     """More data is sent than a pipe holds."""
     text = "import os\nos.close(10)\ndef f(n): return 1"
     assert staged(worker, text, [call("f", n="x" * 500_000)], [])[-1]["end"] == "exited with 1"
@@ -96,7 +96,7 @@ def test_a_child_that_does_not_read_holds_up_nobody(worker: Worker) -> None:
     ["'[' * 118 + ']' * 118", "'[' + ','.join(['1e15'] * 400_000) + ']'", "'\"' + chr(9731) * 690_000 + '\"'"],
     ids=["deep", "numbers", "text"],
 )
-def test_a_frame_that_is_small_enough_for_the_keeper_is_so_for_us(worker: Worker, inner: str) -> None:
+def test_a_frame_that_the_keeper_accepts_is_accepted_by_the_grader(worker: Worker, inner: str) -> None:
     """A frame was deeper and longer after it was wrapped and encoded again, and exceeded the grader's limit."""
     text = f"""
 import os, struct
@@ -110,7 +110,7 @@ def f(): return 1
     assert frames[-1].get("end") == "done" and answers(frames) == [1]
 
 
-def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
+def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A late keeper checked the folder first, and its child seemed never to have started: a fault of the grader."""
@@ -130,7 +130,7 @@ def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
     os.close(inlet)
 
 
-def test_a_keeper_whose_asker_is_gone_waits_for_nothing(tmp_path: Path) -> None:
+def test_a_keeper_ends_when_the_requesting_process_is_gone(tmp_path: Path) -> None:
     out, child = os.pipe()
     asks, asker = os.pipe()
     inlet, to_child = os.pipe()
@@ -155,7 +155,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_what_sleeps_for_ever_dies_with_a_grader_that_is_killed(tier: str) -> None:
+def test_sleeping_code_ends_when_the_grader_is_killed(tier: str) -> None:
     """SIGKILL ends the grader while learner code sleeps. No process is asked to stop."""
     done = subprocess.run([sys.executable, "-c", KILLED, tier], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr

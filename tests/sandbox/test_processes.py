@@ -54,7 +54,7 @@ def environments() -> Iterator[bytes]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("how", ["", "raise SystemExit(2)", "raise RuntimeError"])
-def test_one_that_nobody_took_ends_with_the_command(how: str, tmp_path: Path) -> None:
+def test_an_unused_process_ends_with_the_command(how: str, tmp_path: Path) -> None:
     code = (
         "from grader.sandbox.limits import Limits\nfrom grader.sandbox import processes\n"
         "processes.begin_ahead(('trace', 'run'), 'none', 1, Limits())\n"

@@ -170,7 +170,7 @@ def test_nesting_has_an_end() -> None:
         {"unreduced": [{"spec": ["x"]}, {"list": []}]},
     ],
 )
-def test_what_nobody_encoded_is_refused(data: Any) -> None:
+def test_data_that_encode_did_not_write_are_refused(data: Any) -> None:
     with pytest.raises(BadFrame):
         decode(data)
 
@@ -213,7 +213,7 @@ def test_an_array_comes_back(dtype: str, shape: list[int]) -> None:
         {"shape": 2, "dtype": "float32"},
     ],
 )
-def test_what_is_no_array_is_refused(about: dict) -> None:
+def test_bytes_that_are_no_array_are_refused(about: dict) -> None:
     with pytest.raises(BadFrame, match=r"^not an array: "):
         wire.unpack_array(about, bytes(8))
 

@@ -284,7 +284,7 @@ def test_over_tls_by_dasks_own_settings(
         ("http://127.0.0.1:8786", "--cluster http://127.0.0.1:8786 cannot be used ("),
     ],
 )
-def test_where_nobody_listens_it_says_what_to_start(here: Path, address: str, says: str) -> None:
+def test_without_a_scheduler_the_error_says_what_to_start(here: Path, address: str, says: str) -> None:
     code, said = ended(grade(here, "nobody", "--cluster", address))
     line = said.splitlines()[-1]
     assert code == 2 and "Traceback" not in said, said

@@ -181,7 +181,7 @@ def test_one_that_is_heard_of_and_does_not_answer_is_worked_around_by_idle_hands
     assert Batch(cluster, *STUDENTS, silent=5).run().whole and cluster.now < 60
 
 
-def test_who_answers_late_is_not_believed_twice() -> None:
+def test_a_late_answer_does_not_count_twice() -> None:
     cluster = Cluster(slow=Worker(), works=Worker())
     cluster.at[3.0] = lambda: cluster.silent.add("slow")
     cluster.at[20.0] = lambda: cluster.silent.discard("slow")
@@ -266,7 +266,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_who_does_not_grade_as_this_machine_is_refused_by_name_and_the_others_go_on(why: str) -> None:
+def test_a_worker_that_would_grade_differently_is_refused_and_the_others_go_on(why: str) -> None:
     make, text = REFUSED[why]
     odd = make()
     batch = Batch(Cluster(odd=odd, good=Worker()), *STUDENTS).run()
@@ -275,7 +275,7 @@ def test_who_does_not_grade_as_this_machine_is_refused_by_name_and_the_others_go
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_the_batch_stops_with_one_line_where_nobody_else_is_left(why: str) -> None:
+def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     make, text = REFUSED[why]
     cluster = Cluster(odd=make())
     with pytest.raises(ClusterError) as stopped:

@@ -31,7 +31,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_does_not_go_with_it_is_said_in_one_line(tmp_path: Path, what: str) -> None:
+def test_options_that_exclude_each_other_give_one_line(tmp_path: Path, what: str) -> None:
     words, says = REFUSED[what]
     done = shardlings("grade", str(tmp_path), "--out", str(tmp_path / "out"), "--cluster", AT, *words)
     assert one_line(done) == f"shardlings: {says}"

@@ -193,7 +193,7 @@ def test_shards_of_several_processes_come_together_in_the_order_of_the_mesh() ->
      "--backend tpu: another process holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none "
      "runs remove /tmp/libtpu_lockfile"),
 ])  # fmt: skip
-def test_devices_that_cannot_be_had_are_told_in_one_line(name: str, said: str, told: str) -> None:
+def test_devices_that_cannot_be_had_are_reported_in_one_line(name: str, said: str, told: str) -> None:
     assert why_not(BACKENDS[name], said) == told
 
 
@@ -202,7 +202,7 @@ def test_devices_are_shared_evenly_or_not_at_all() -> None:
         RealDevices(CPU, "none", Limits(), simulated=8, processes=3)
 
 
-def test_an_accelerator_that_is_not_here_is_told_before_anything_is_graded(tmp_path: Path) -> None:
+def test_an_accelerator_that_is_not_here_is_reported_before_anything_is_graded(tmp_path: Path) -> None:
     with pytest.raises(NoDevices, match=r"--backend gpu: JAX finds no GPU here \(.*\); pip install 'jax\[cuda13\]'"):
         RealDevices(BACKENDS["gpu"], "none", Limits(), simulated=8)
 

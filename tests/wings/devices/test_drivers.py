@@ -27,7 +27,7 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("tier", CONFINED)
-def test_only_who_runs_programs_on_it_gets_the_device(tier: str, device: str) -> None:
+def test_only_the_process_that_runs_programs_gets_the_device(tier: str, device: str) -> None:
     def given(role: str, backend: Backend) -> bool:
         made = command(tier, role, "/scratch", 0, drivers.extra_of(backend))
         return device in " ".join(made).replace(":", " ").split()
@@ -64,7 +64,7 @@ def test_with_a_driver_s_files_let_in_a_sandbox_still_starts(tier: str, device: 
         assert worker.runs()
 
 
-def test_an_accelerator_is_no_must_and_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accelerator_is_optional_and_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX is asked only if there may be an accelerator, because a TPU's library looks for one for minutes."""
     monkeypatch.setattr(drivers, "packages", lambda backend: [])
     line = options.accelerator(BACKENDS["gpu"])

@@ -62,7 +62,7 @@ def test_the_same_again_makes_no_commit_and_a_change_goes_on_top(repo: Path) -> 
 
 
 @pytest.mark.parametrize("amended", [False, True])
-def test_a_branch_that_somebody_wrote_to_is_refused(repo: Path, amended: bool) -> None:
+def test_a_branch_with_a_foreign_commit_is_refused(repo: Path, amended: bool) -> None:
     found = Repository(repo)
     found.publish("student", FILES)
     git(repo, "switch", "--quiet", "student")

@@ -41,7 +41,7 @@ def test_both_branches_are_published_and_the_second_time_are_current(repo: Path)
     assert again.stdout == f"student is current, commit {git(repo, 'rev-parse', 'student')[:12]}\n"
 
 
-def test_it_is_published_as_it_lies_here_and_that_is_said(repo: Path) -> None:
+def test_uncommitted_files_are_published_with_a_note(repo: Path) -> None:
     source = repo / "solutions" / "01_gather" / "x1_gather.py"
     source.write_text(source.read_text().replace("Say what to do.", "Say it anew."))
     done = shardlings("publish", "--branch", "student", cwd=repo)
@@ -147,7 +147,7 @@ def grade_zip(repo: Path, zipped: Path) -> None:
     assert report["earned"] == report["points"] == 3
 
 
-def test_what_is_said_of_a_branch_that_there_is_not_is_our_own_words(tmp_path: Path) -> None:
+def test_an_unknown_branch_gets_our_own_message(tmp_path: Path) -> None:
     done = shardlings("publish", "--branch", "main", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith(

@@ -69,7 +69,7 @@ def test_nothing_in_code_ends_its_fence() -> None:
     assert fenced('"""\n````\n"""').startswith("`````python\n")
 
 
-def test_what_is_declared_in_a_loop_stands_nowhere_as_it_is(tmp_path: Path) -> None:
+def test_declarations_made_in_a_loop_have_no_code_of_their_own(tmp_path: Path) -> None:
     misconception = EXERCISE.split("\n\n\n")[-1].rstrip()
     looped = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in misconception.splitlines())
     page = solution_files(made_up(tmp_path, misconception, looped))[PAGE]
