@@ -169,7 +169,7 @@ class SoFar:
     """The results of a program's steps, computed one by one: the next inspection needs only the steps after them."""
 
     def __init__(self) -> None:
-        self.values: list[Any] = []  # of all variables that the first ``steps`` steps bind
+        self.values: list[Any] = []  # of all variables that the computed steps bind
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:

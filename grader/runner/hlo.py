@@ -103,7 +103,7 @@ class _Walk:
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data. If none are, add the result to ``known``, the other values."""
+    """Return how many operands are data. If none are, add the result to ``known``, the values that are not data."""
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
         number = int(one.text) if one.text.isdigit() else len(given)

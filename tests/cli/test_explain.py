@@ -218,7 +218,7 @@ def test_explain_names_the_function_and_prefers_mine(tmp_path: Path) -> None:
     stub.write_text(stub.read_text().replace('raise NotImplementedError("gather")', "return a"))
     mine = shardlings("explain", "gath", cwd=tmp_path)
     assert mine.stderr == "note: this is yours, 01_gather/x1_gather.py; --solution explains the solution's\n"
-    assert "no collectives" in mine.stdout
+    assert "devices do not communicate" in mine.stdout
     assert shardlings("explain", "x1", "--solution", cwd=tmp_path).stderr == theirs
     wrong = shardlings("explain", "x1", "--solution", cwd=tmp_path / "exercises")
     assert one_line(wrong) == "shardlings: --solution: there are no solutions here"
