@@ -279,7 +279,7 @@ class Database:
         return {student: Person(name, section) for student, name, section in rows}
 
     def set_people(self, people: People) -> None:
-        """Replace all names and sections. A student who left the roster keeps an empty row until the pages are written."""
+        """Replace all names and sections. A student who left the roster keeps an empty row until pages are written."""
         for student, person in (dict.fromkeys(self.people(), UNKNOWN) | {**people}).items():
             self._do(
                 "INSERT INTO person VALUES (?, ?, ?, 0) ON CONFLICT (student) DO UPDATE SET name = excluded.name, "

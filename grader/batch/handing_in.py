@@ -112,8 +112,9 @@ def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated
     if weak := [f"{source} ({n})" for source, n in sources.items() if source != STATED]:
         counts = "these times cost points" if policy.trust == "file-dates" else "these times cost no points"
         notes.append(
-            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these and copying changes "
-            f"them: {counts}. To take points for lateness, write {STATED} (student,time) into the folder of submissions"
+            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these and copying "
+            f"changes them: {counts}. To take points for lateness, write {STATED} (student,time) into the folder of "
+            "submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):
         notes.append(f"{STATED} names students without a submission here: {a_few(strangers)}")

@@ -142,7 +142,8 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
     return [
         (
             o.student,
-            f"{o.where}: no student of this name has a report{other_case.get(o.student.lower(), '')}; the line does nothing",
+            f"{o.where}: no student of this name has a report{other_case.get(o.student.lower(), '')}; "
+            "the line does nothing",
         )
         for o in overrides
         if o.student not in students

@@ -255,7 +255,7 @@ class Workers:
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a pool that ends with the block. An exception drops queued work; an interruption does not wait."""
+    """Yield a pool that ends with the block. An exception drops queued work; an interruption waits for none."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool

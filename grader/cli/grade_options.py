@@ -72,8 +72,9 @@ class GradeOptions:
             "--dry-run goes with grading into a folder: grade SUBMISSIONS --out FOLDER --dry-run": (
                 self.dry_run and (self.nbgrader or self.appeals)
             ),
-            "--nbgrader grades on simulated devices alone, so that nbgrader autograde gives the same grades; for another "
-            f"backend: grade {self.nbgrader}/submitted --out FOLDER --backend {self.backend}": self.nbgrader and beside,
+            "--nbgrader grades on simulated devices alone, so that nbgrader autograde gives the same grades; for "
+            f"another backend: grade {self.nbgrader}/submitted --out FOLDER --backend {self.backend}": self.nbgrader
+            and beside,
             f"pass the student's folder, not --nbgrader: grade {self.nbgrader}/submitted/{self.why[0]} --why ...": (
                 self.nbgrader and self.appeals
             ),

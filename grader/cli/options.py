@@ -46,8 +46,8 @@ BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="cpu; gpu or tpu: judge values on these devices as well (docs/wings/devices.md); tpu:v5e:2x4: use that slice's "
-        "compiler for all checks that need no execution (docs/wings/chip.md)",
+        help="cpu; gpu or tpu: judge values on these devices as well (docs/wings/devices.md); tpu:v5e:2x4: use "
+        "that slice's compiler for all checks that need no execution (docs/wings/chip.md)",
     ),
 ]
 Processes = Annotated[

@@ -92,7 +92,9 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return ``login``, corrected to an existing report's name if only case or Unicode form differ, as reports are files.
+    """Return ``login``, corrected to the name of an existing report if only case or Unicode form differ.
+
+    Reports are files, so such names could collide.
 
     Args:
         here: students with reports yet to be written.

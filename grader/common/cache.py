@@ -193,7 +193,7 @@ def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder that SHARDLINGS_CACHE names, else the user's own. None for ``off``, or without a home folder."""
+    """Return the folder that SHARDLINGS_CACHE names, else the user's own; None for ``off`` or without a home folder."""
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named == OFF else Path(named)

@@ -110,7 +110,7 @@ class Roster:
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
 
     def person(self, student: str) -> Person | None:
-        """Return the student's name and section; None for an unknown student. A name that is only the login is left out."""
+        """Return the student's name and section; None for an unknown student. A name equal to the login is left out."""
         row = self.row_of(student)
         if row is None:
             return None

@@ -149,7 +149,9 @@ class Shardlings(LoggingConfigurable):
             if cell not in points:
                 raise CourseError(f"the gradebook has no cell for {name}; {again}")
             if abs(points[cell] - worth) > 1e-6:
-                raise CourseError(f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}")  # fmt: skip
+                raise CourseError(
+                    f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}"
+                )
 
     def report(self, work: NotebookWork) -> Report:
         """Return the stored report, or grade now."""

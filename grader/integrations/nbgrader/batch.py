@@ -175,7 +175,8 @@ class _Batch:
             found: Any = self.gradebook.find_assignment(self.assignment)
         except MissingEntry:
             raise CourseError(
-                f"the gradebook knows no assignment {self.assignment!r}; run: nbgrader generate_assignment {self.assignment}"
+                f"the gradebook knows no assignment {self.assignment!r}; "
+                f"run: nbgrader generate_assignment {self.assignment}"
             ) from None
         self.duedate = found.duedate
         self.kernels = {n.name: json.loads(n.kernelspec or "null") for n in found.notebooks}
@@ -205,7 +206,8 @@ class _Batch:
                 found.setdefault(match["student_id"], [])
         if not found:
             raise CourseError(
-                f"nothing was handed in for {self.assignment}: {self.coursedir.root}/submitted/*/{self.assignment}/ is empty"
+                f"nothing was handed in for {self.assignment}: "
+                f"{self.coursedir.root}/submitted/*/{self.assignment}/ is empty"
             )
         return dict(sorted(found.items()))
 

@@ -151,8 +151,8 @@ def source_notebook(course: Course, module: str) -> str:
 def _marks(ident: str, *, solution: bool = False, points: float | None = None) -> dict[str, Any]:
     graded = {} if points is None else {"points": points}
     grade = points is not None
-    return {"schema_version": 3, "grade_id": ident, "grade": grade, "solution": solution, "locked": grade and not solution,
-            "task": False} | graded  # fmt: skip
+    marks = {"schema_version": 3, "grade_id": ident, "grade": grade, "solution": solution, "task": False}
+    return marks | {"locked": grade and not solution} | graded
 
 
 def in_plain_words(course: Course, name: str) -> str:

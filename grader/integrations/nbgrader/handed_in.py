@@ -24,7 +24,7 @@ from grader.wire import limits
 
 
 def odd_files(folder: Path) -> list[str]:
-    """Return a line for each entry of a submission that is not copied: links, pipes, sockets, devices, unreadable files."""
+    """Return a line for each uncopied entry of a submission: links, pipes, sockets, devices, unreadable files."""
     if folder.is_symlink():
         return [f"{printable(folder.name)} {A_LINK}"]
     odd: list[str] = []
@@ -122,8 +122,8 @@ def guard() -> None:
         method = getattr(BaseConverter, name, None)
         if method is None or list(inspect.signature(method).parameters) != parameters:
             raise CourseError(
-                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}): it would follow links in "
-                "what students handed in; install nbgrader 0.9.6"
+                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}): "
+                "it would follow links in what students handed in; install nbgrader 0.9.6"
             )
     nbgraders = BaseConverter.init_assignment
 

@@ -1,9 +1,10 @@
 """The classes that nbgrader_config.py plugs into nbgrader and that its commands call.
 
-``nbgrader autograde`` passes over each submission twice. The first pass repairs it: ``Exporter`` takes an empty notebook
-in place of any file, and ``Repair`` rebuilds the cells. The second pass grades it: ``Grade`` replaces nbgrader's
-``Execute``, which starts a kernel; nbgrader's ``SaveAutoGrades`` reads the numbers; ``SaveComments`` adds the
-reasons. ``ClearSolutions`` is nbgrader's, but skips cells that are already as learners get them.
+``nbgrader autograde`` passes over each submission twice. The first pass repairs it: ``Exporter`` takes an empty
+notebook in place of any file, and ``Repair`` rebuilds the cells. The second pass grades it: ``Grade`` replaces
+nbgrader's ``Execute``, which starts a kernel. Then nbgrader's ``SaveAutoGrades`` reads the numbers, and
+``SaveComments`` adds the reasons. ``ClearSolutions`` is nbgrader's, but skips cells that are already as learners get
+them.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 
 
 class _Texts:
-    """The readable text of files. ``refused``: by file, why it has none. Such a file is parsed only once: it is slow."""
+    """The readable text of files. ``refused``: by file, why it has none. Such files are slow and parsed only once."""
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers

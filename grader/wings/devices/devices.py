@@ -79,7 +79,8 @@ class RealDevices:
             found = without
         elif processes > 1 and tier != "none":
             tell(
-                "processes of one mesh use the network, so those that run programs are not confined, but learner Python is"
+                "processes of one mesh use the network, so those that run programs are not confined, "
+                "but learner Python is"
             )
         if "problem" in found:
             self.close()
@@ -223,8 +224,8 @@ def why_not(backend: Backend, problem: str) -> str:
     if backend.name == "tpu" and held:
         who = f"process {held[1]}" if held[1] else "another process"
         return (
-            f"{asked}: {who} holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none runs remove "
-            "/tmp/libtpu_lockfile"
+            f"{asked}: {who} holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none "
+            "runs remove /tmp/libtpu_lockfile"
         )
     what = {"gpu": "GPU", "tpu": "TPU"}.get(backend.name, backend.name)
     return f"{asked}: JAX finds no {what} here ({reason}); {backend.install or 'see shardlings doctor'}"

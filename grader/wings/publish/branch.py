@@ -92,8 +92,8 @@ class Repository:
         message = self._run("log", "-1", "--format=%B", commit).splitlines()
         if f"{MARK}: {tree}" not in message:
             raise CourseError(
-                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); keep it under another name, "
-                f"git branch -m {branch} {branch}-mine, or drop it, then publish again"
+                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); keep it under another "
+                f"name, git branch -m {branch} {branch}-mine, or drop it, then publish again"
             )
 
     def _tree(self, files: Mapping[str, str]) -> str:

@@ -55,7 +55,8 @@ def _index(course: Course) -> str:
             exercise, at = course.exercise(name), f"{SOLUTIONS}/{module.id}/{name}"
             stars = "★" * exercise.stars
             rows.append(
-                f"| [{cell(exercise.title)}]({at}.md) | {stars} | {len(exercise.misconceptions)} | [{name}.py]({at}.py) |"
+                f"| [{cell(exercise.title)}]({at}.md) | {stars} | {len(exercise.misconceptions)} "
+                f"| [{name}.py]({at}.py) |"
             )
         parts.append("\n".join(rows))
     return "\n\n".join(parts)

@@ -85,7 +85,7 @@ def commands(readme: Path) -> list[str]:
 
 @pytest.fixture
 def offline(tmp_path: Path) -> dict[str, str]:
-    """Return an environment in which ``python3 -m venv`` makes one with all installed packages except the tool."""
+    """Return variables with which ``python3 -m venv`` gives an environment all installed packages except the tool."""
     packages, python = needed_packages(tmp_path / "packages"), tmp_path / "bin" / "python3"
     python.parent.mkdir()
     add = f"for at in .venv/lib/python*/site-packages; do echo {packages} > $at/here.pth; done"
