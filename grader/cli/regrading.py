@@ -23,7 +23,7 @@ from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
 from grader.reports.untrusted import clean
 
-MOST_TOLD = 100  # students on the screen; changes.html has all
+MOST_SHOWN = 100  # students on the screen; changes.html has all
 
 
 @dataclass(frozen=True)
@@ -124,18 +124,18 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
-    """Print which students' scores change, and in which exercises, for the first ``MOST_TOLD`` students."""
+    """Print which students' scores change, and in which exercises, for the first ``MOST_SHOWN`` students."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
     say(f"changes on file: {effects(fallen, risen, kept, dry=dry)}")
-    for student, own in list(groups.items())[:MOST_TOLD]:
+    for student, own in list(groups.items())[:MOST_SHOWN]:
         say(f"  {clean(student, 100)}: {sums_text(own)}")
         for change in (one for one in own if one.what not in SUMS):
             points = f"{tidy(change.before)} -> {tidy(change.after)}"
             say(f"    {clean(change.what, 200)}: {points}; {clean(change.why, 600)}")
-    if len(groups) > MOST_TOLD:
-        say(f"  and {counted(len(groups) - MOST_TOLD, 'more student')}")
+    if len(groups) > MOST_SHOWN:
+        say(f"  and {counted(len(groups) - MOST_SHOWN, 'more student')}")
 
 
 def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:

@@ -142,7 +142,7 @@ class _Batch:
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
-                    outcome.needs_a_person(name, *handed_in.odd_files(self._folder(name)))
+                    outcome.needs_review(name, *handed_in.odd_files(self._folder(name)))
                     if not all((self._folder(name) / file).is_file() for file in FROM_EXCHANGE):
                         outcome.no_secret.append(name)
                     try:
@@ -151,7 +151,7 @@ class _Batch:
                         outcome.failures[name] = str(error)
                         advance(name)
                         continue
-                    outcome.needs_a_person(name, *not_understood(student.works, self.known))
+                    outcome.needs_review(name, *not_understood(student.works, self.known))
                     if not student.works:
                         outcome.failures[name] = handed_in.why_ungraded(
                             self._folder(name), self.known, settings.is_ours
@@ -164,7 +164,7 @@ class _Batch:
                         continue
                     advance(name)
                 self._grade(left, outcome, advance)
-            self._wait_for_a_person(outcome)
+            self._note_reviews(outcome)
         outcome.page = class_page.write(self._pages, settings.loaded, self.reports, outcome.attention, outcome.late)
         return outcome
 
@@ -241,7 +241,7 @@ class _Batch:
         except (OSError, ValueError, KeyError, TypeError):
             return ""
 
-    def _wait_for_a_person(self, outcome: BatchOutcome) -> None:
+    def _note_reviews(self, outcome: BatchOutcome) -> None:
         """Note the cells that need review, and add the points that people gave to the reports."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
@@ -293,7 +293,7 @@ class _Batch:
             else:
                 student.reports[work.notebook] = result
                 if warning := ended_xla(result):
-                    outcome.needs_a_person(student.name, warning)
+                    outcome.needs_review(student.name, warning)
             if set(student.reports) == set(student.works):
                 ready.append(student)
             if len(ready) >= at_once:
