@@ -87,18 +87,18 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()
     if any(to.resolve().is_relative_to(path.resolve()) for path in options.paths):
-        # The next run would take the reports for submissions.
+        # Otherwise the next run would take the reports for submissions.
         raise CourseError(f"--out {to} is in the folder of the submissions; choose a folder outside")
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
-            grader.warm()  # while the class is read; a first run needs them
+            grader.warm()  # start workers while submissions are read; a first run needs them
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
             work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem and options.as_json:  # otherwise the summary begins with it
+        if course.seed_problem and options.as_json:  # without JSON the summary begins with it
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
@@ -160,7 +160,7 @@ def run_in(
         say_graded,
     )
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    if unusable is None:  # after grading, which loading every exercise would delay
+    if unusable is None:  # after grading, because loading every exercise would delay it
         unusable = others_unusable(course)
     done = finish(course, folder, graded, not_graded, unusable, known, work.signed)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
@@ -185,7 +185,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
     notes = list(work.notes)
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
-        only = list(asked)  # all, if there are no submissions
+        only = list(asked)  # empty, which means all, if there are no submissions
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded here: {counts or 'everything'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
@@ -266,7 +266,7 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
-    if folder.dry:  # the changes above should not be lost among known facts
+    if folder.dry:  # the whole summary would push the changes off the screen
         print_warnings(summary, out)
         print_attention(summary.attention, out)
     else:

@@ -42,7 +42,7 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
 def show(
     name: Annotated[str, typer.Argument(help="an exercise, a question or a module", autocompletion=names_beginning)],
     hint: Annotated[int, typer.Option("--hint", min=0, help="show the first N hints, and nothing else")] = 0,
-    more: Annotated[bool, typer.Option("--more", help="show only the text that goes further")] = False,
+    more: Annotated[bool, typer.Option("--more", help="show only the text below 'Going further'")] = False,
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
@@ -77,8 +77,8 @@ def check(
 ) -> None:
     """Check my own work with the public checks. If the solutions are here, use all checks and judge my answers.
 
-    Without names: what is begun and what is not, and the first failure. Without isolation: it is your code on your
-    machine.
+    Without names, shows which exercises are begun, and the first failure. By default there is no isolation, because
+    your own code runs on your own machine.
     """
     found = course_at(course, [work] if work else [], packaged=True)
     chosen = found.asked(names or [])

@@ -55,7 +55,7 @@ def nbgrader_scan(
     if not found.solved:
         raise CourseError("there is no solutions/ here to look for; go to the course's folder or pass --course")
     if not any((folder / step).is_dir() for step in scan.STEPS):
-        raise CourseError(f"{folder} is no course folder of nbgrader's: it has no source/, release/ or submitted/")
+        raise CourseError(f"{folder} is not an nbgrader course folder: it has no source/, release/ or submitted/")
     with parsing() as parsers:
         leaks = [f"{path}: {what}" for path, what in scan.scan(found, folder, parsers)]
     for line in leaks:

@@ -115,7 +115,7 @@ def doctor(
         found = course_at(course)
     except CourseError:
         found = None
-    with busy("looking at this machine, and grading some solutions: half a minute", quiet=as_json):
+    with busy("testing this machine and grading some solutions, about half a minute", quiet=as_json):
         lines = machine.examine(found.config.devices if found else 8, found, isolation)
     if found and found.seed_problem:
         lines.append(machine.MachineCheck("seed", False, found.seed_problem))
@@ -128,7 +128,9 @@ def doctor(
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote; for gradescope: the zip to write")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="OUT", help="the folder of reports; for gradescope: the zip to write")
+    ],
     to: Annotated[str, typer.Option("--to", help="csv, canvas or gradescope")],
     file: Annotated[Path | None, typer.Option("--file", help="where to write; default: in OUT")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="gradescope: these exercises or modules")] = None,
@@ -158,7 +160,7 @@ def export(
 
 
 def drop(
-    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
     students: Annotated[list[str], typer.Argument(metavar="STUDENT...", help="as grades.csv names them")],
 ) -> None:
     """Take students out of OUT: their reports and pages. Grade them again to have them back."""

@@ -1,4 +1,4 @@
-"""A term's grading as a person types it: lateness, extensions, points by hand, what a regrade changes, an appeal's page."""
+"""A term's grading by the commands: lateness, extensions, points by hand, changes of a regrade, an appeal's page."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_name_in_another_case_is_the_same_student_also_in_the_first_run(tmp_pa
     assert names_on_file(tmp_path, str)("Ada") == "ADA"
 
 
-def test_who_leaves_out_a_bonus_needs_no_person(tmp_path: Path) -> None:
+def test_a_left_out_bonus_needs_no_review(tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text("id\nada\nbob\n")
     roster = Roster(tmp_path / "roster.csv")
     plain = exercise([result("v", points=2)])

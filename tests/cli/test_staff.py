@@ -1,4 +1,4 @@
-"""What the staff does besides grading, and how many are graded at a time."""
+"""The staff's commands besides grading, and the number of submissions graded at a time."""
 
 from __future__ import annotations
 

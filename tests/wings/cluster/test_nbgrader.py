@@ -20,7 +20,7 @@ MODULE = "03_matmuls"
 
 
 def rows(root: Path) -> dict[str, list[tuple]]:
-    """All of the gradebook, but for the ids that it draws."""
+    """Return all rows of the gradebook, without random ids."""
     gradebook = sqlite3.connect(root / "gradebook.db")
     chosen = {
         "grade": "select c.name, auto_score, manual_score, extra_credit, needs_manual_grade from grade join base_cell c "
