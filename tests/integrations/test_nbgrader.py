@@ -133,7 +133,7 @@ def test_release_is_what_learners_are_given(course: Course, released: Path) -> N
     for cell in book_of(released)["cells"]:
         text = "".join(cell["source"])
         if cell["metadata"].get("nbgrader", {}).get("grade"):
-            assert text.startswith("# What ") and text.endswith(own[cell["id"]])
+            assert text.startswith("# Checks of ") and text.endswith(own[cell["id"]])
         else:
             assert text.replace(folder.OUR_CHECK, "from grader.notebook import check") == own[cell["id"]]
 
