@@ -51,13 +51,13 @@ def build(
     for path in done.changed:
         out.print(f"exercises/{path}", highlight=False, markup=False)
     for path, place in done.saved.items():
-        say(f"replaced exercises/{path}; what was worked on there is now {place}")
+        say(f"replaced exercises/{path}; your edited file is now {place}")
     for path in done.left:
-        say(f"left alone, for it was worked on: exercises/{path}")
+        say(f"kept, because it was edited: exercises/{path}")
     for path in found.unlisted:
         say(f"{path.as_posix()} is not listed in course.yaml, so it is no exercise")
     if done.left:
-        text = "to replace what was left alone and keep it in exercises.bak/: shardlings build --force"
+        text = "to replace edited files and keep them in exercises.bak/: shardlings build --force"
         out.print(text, style="dim", soft_wrap=True)
     elif not done.changed:
         out.print("exercises/ is current")
@@ -151,7 +151,7 @@ NAME_WIDTH = 22  # the table fits 80 columns
 
 
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
-    """Print each exercise's size, the number of its mutants by fate, and problems.
+    """Print each exercise's size, the number of its mutants by outcome, and problems.
 
     Questions count as checks; pts are points, alt are alternatives, same are equivalent mutants.
     """

@@ -131,7 +131,7 @@ class ExerciseReport(BaseModel):
 
     Attributes:
         handed_in: False if the submission held nothing for the exercise.
-        evidence: what decided the results; ``shardlings grade --why`` finds it anew.
+        evidence: what decided the results; ``shardlings appeal`` finds it anew.
         pseudonym: the learner's name on a leaderboard: untrusted; empty for no place there.
         extension: its points are a bonus, and the submission's ``points`` leave them out.
         basis: digests of all that it was graded with, by name, so that a regrade can report what changed; for staff.

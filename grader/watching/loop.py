@@ -87,7 +87,7 @@ class WatchLoop:
         if done.name != "learn":
             self._waiting = ""
             self._show(done)
-        if not self.checker.busy and (work := self.session.learn()):  # so that the next hint needs no wait
+        if not self.checker.busy and (work := self.session.learn()):  # prepare the next hint
             self.checker.ask("learn", work)
 
     def _show(self, done: Done) -> None:
@@ -115,7 +115,7 @@ class WatchLoop:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
-        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise again: their messages are below it
+        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise, then the message below it
             self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip
@@ -130,7 +130,7 @@ class WatchLoop:
         if self.session.move(step):
             self._look()
         else:
-            self.screen.say("this is the last of them" if step > 0 else "this is the first of them")
+            self.screen.say("this is the last exercise" if step > 0 else "this is the first exercise")
 
     def _list(self) -> None:
         self._ask("list", self.session.check_all())
@@ -145,7 +145,7 @@ class WatchLoop:
         if self.session.source is None:
             self.screen.say("there is no file to reset")
             return
-        self.screen.ask(f"put {self.session.where} back as it was handed out? yours is kept beside it. y/n")
+        self.screen.ask(f"reset {self.session.where} to the handed-out file? your file is kept beside it. y/n")
 
     def _reset(self) -> None:
         try:
@@ -153,5 +153,5 @@ class WatchLoop:
         except (CourseError, OSError) as error:
             self.screen.say(str(error))
             return
-        self.screen.news = f"reset; yours is kept as {kept.name}"
+        self.screen.news = f"reset; your file is kept as {kept.name}"
         self._saved()

@@ -22,7 +22,7 @@ import numpy as np
 
 from grader.wire.limits import MAX_BLOBS, MAX_HEADER
 
-# Limits of this parser: levels of a value, brackets in a header (``encode`` needs three for a level), and digits of an
+# Limits of this parser: levels of a value, brackets in a header (``encode`` needs three per level), digits of an
 # integer.
 MAX_DEPTH = 24
 MAX_NESTING = 120
@@ -203,7 +203,7 @@ def _encode_parts(value: Any, depth: int) -> Any:
             return {"tuple": [encode(e, depth) for e in value]}
         case dict():
             return {"dict": [[encode(k, depth), encode(v, depth)] for k, v in value.items()]}
-    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # NumPy and JAX arrays and scalars
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # arrays and scalars of NumPy and JAX
         return encode(value.tolist(), depth)
     raise NotPlain(f"is of type {type(value).__name__}")
 

@@ -1,4 +1,4 @@
-"""What a course's author does: new, build, verify; and courses of odd modules and exercises."""
+"""The commands of a course's author: new, build, verify; also for courses with odd modules and exercises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.made_up import EXERCISE, made_up
 
 
 @pytest.mark.slow
-def test_a_new_exercise_passes_verify_as_it_stands(small: Path) -> None:
+def test_a_new_exercise_passes_verify_unchanged(small: Path) -> None:
     assert shardlings("new", "03_matmuls/c9_extra", cwd=small).returncode == 0
     assert shardlings("build", cwd=small).returncode == 0
     done = shardlings("verify", cwd=small)
@@ -53,7 +53,7 @@ def test_verify_names_an_exercise_that_cannot_be_used_and_proves_the_rest(with_b
     done = shardlings("verify", cwd=with_bad)
     assert done.returncode == 1 and done.stderr == ""
     good, bad = "✓ x1_gather\n", f"✗ x2_bad\n    {bad_line(with_bad)}\n"
-    assert done.stdout.startswith((good + bad, bad + good))  # each is told of when it is done
+    assert done.stdout.startswith((good + bad, bad + good))  # each is printed when it is done
     assert done.stdout.removeprefix(good + bad).removeprefix(bad + good).splitlines() == [
         "✗ course",
         "    x2_bad cannot be used, so what learners are given was not proved; see: shardlings verify x2_bad",

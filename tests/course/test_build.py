@@ -138,13 +138,12 @@ def test_the_command_says_what_it_left_and_what_force_replaced(
     monkeypatch.setattr(author, "out", Console(width=80))
     author.build(course=None)
     assert capsys.readouterr().out == (
-        f"left alone, for it was worked on: exercises/{STUB}\n"
-        "to replace what was left alone and keep it in exercises.bak/: shardlings build --force\n"
+        f"kept, because it was edited: exercises/{STUB}\n"
+        "to replace edited files and keep them in exercises.bak/: shardlings build --force\n"
     )
     author.build(course=None, force=True)
     assert capsys.readouterr().out == (
-        f"exercises/{STUB}\nreplaced exercises/{STUB}; what was worked on there is now exercises.bak/{STUB}\n"
-        "1 file changed\n"
+        f"exercises/{STUB}\nreplaced exercises/{STUB}; your edited file is now exercises.bak/{STUB}\n1 file changed\n"
     )
     author.build(course=None)
     assert capsys.readouterr().out == "exercises/ is current\n"
