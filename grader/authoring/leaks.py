@@ -30,9 +30,10 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
 
     Not secret are lines that learners get on purpose, short lines, and idioms (lines of three exercises or more).
     """
-    used = Counter(line for exercise in course.exercises.values() for line in _all_lines(exercise))
-    shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
-    for exercise in course.exercises.values():
+    exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
+    used = Counter(line for exercise in exercises for line in _all_lines(exercise))
+    shown = {normal_form(line) for e in exercises for line in _public_checks(e)}
+    for exercise in exercises:
         parts = statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
         shown_lines = shown | _shown_lines(exercise, parts, public)

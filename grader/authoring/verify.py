@@ -38,7 +38,7 @@ from grader.course.build import stale
 from grader.course.config import GRADING, CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.course.release import products
+from grader.course.release import usable_products
 from grader.course.sources import source_problems
 from grader.course.statements import names_reached, statements
 from grader.course.stubs import stub_source
@@ -341,21 +341,19 @@ def _list(names: Iterable[str]) -> str:
 
 
 def course_problems(course: Course) -> Iterator[str]:
-    usable, unusable = course.usable(course.module_of)
-    yield from _names([course.exercise(name) for name in usable])
-    for name in unusable:
-        yield f"{name} cannot be used, so what learners are given was not proved; see: shardlings verify {name}"
-    if unusable:
-        return
+    yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
-        made = products(course)
+        made = usable_products(course)
     except CourseError as error:
         yield str(error)
         return
+    for name in made.unusable:
+        yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
-    yield from leaks(course, made)
-    yield from source_problems(course)
+    yield from leaks(course, made.texts)
+    if not made.unusable:
+        yield from source_problems(course)
     known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
     known |= {f"{m}/{GRADING}/{e}.py" for e, m in course.module_of.items()}
     for path in sorted((course.root / "solutions").rglob("*.py")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,24 +46,33 @@ def build(
     done, readme = builder.build(found, force=force), write_sources(found)
     if as_json:
         print_json(vars(done))
-        return
+        raise typer.Exit(UNUSABLE if done.unusable else 0)
     if readme is not None:
         out.print(readme.relative_to(found.root).as_posix(), highlight=False, markup=False)
+    _print_built(done, found.unlisted)
+    if done.unusable:
+        raise typer.Exit(UNUSABLE)
+
+
+def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
     for path in done.changed:
         out.print(f"exercises/{path}", highlight=False, markup=False)
     for path, place in done.saved.items():
         say(f"replaced exercises/{path}; what was worked on there is now {place}")
     for path in done.left:
         say(f"left alone, for it was worked on: exercises/{path}")
-    for path in found.unlisted:
+    for path in unlisted:
         say(f"{path.as_posix()} is not listed in course.yaml, so it is no exercise")
     if done.left:
         text = "to replace what was left alone and keep it in exercises.bak/: shardlings build --force"
         out.print(text, style="dim", soft_wrap=True)
-    elif not done.changed:
+    elif not done.changed and not done.unusable:
         out.print("exercises/ is current")
     if done.changed:
         out.print(f"{counted(len(done.changed), 'file')} changed", highlight=False)
+    tell_unusable(done.unusable)
+    if done.unusable:
+        say(f"{counted(len(done.unusable), 'exercise')} cannot be used, so the files with them stay as they were")
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:

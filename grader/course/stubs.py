@@ -7,6 +7,7 @@ from typing import Any
 
 import jinja2
 
+from grader.course.complete import expect_complete
 from grader.course.config import CourseError
 from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
@@ -26,7 +27,9 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     code = "\n\n".join(b.strip("\n") + "\n" for b in body)
     doc = f'"""{quotable(exercise.statement)}\n\n{_commands(course, exercise)}\n"""\n'
     more = f"\n\n{commented(further(exercise))}" if exercise.further else ""
-    return f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
+    text = f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
+    expect_complete(exercise, text, kept="learners need it in their file, so mark it as given")
+    return text
 
 
 def commented(text: str) -> str:

@@ -56,7 +56,7 @@ def test_verify_names_an_exercise_that_cannot_be_used_and_proves_the_rest(with_b
     assert done.stdout.startswith((good + bad, bad + good))  # each is told of when it is done
     assert done.stdout.removeprefix(good + bad).removeprefix(bad + good).splitlines() == [
         "✗ course",
-        "    x2_bad cannot be used, so what learners are given was not proved; see: shardlings verify x2_bad",
+        "    x2_bad cannot be used, so its files for learners were not proved; see: shardlings verify x2_bad",
         "2 exercises, 3 misconceptions: 2 problems",
     ]
 
