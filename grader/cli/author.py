@@ -10,6 +10,7 @@ import typer
 
 from grader.authoring import scaffold
 from grader.authoring import verify as verifier
+from grader.authoring.keys import worked_keys
 from grader.authoring.modes import judged_modes
 from grader.batch.grade import Grader
 from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
@@ -105,9 +106,10 @@ def verify(
             out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
             for problem in problems:
                 say(f"    {clean(problem)}")
-            usable = name in found.module_of and found.usable([name])[0]
-            for line in judged_modes(found.exercise(name)) if usable else ():
-                say(f"    {line}")
+            if name in found.module_of and found.usable([name])[0]:
+                exercise = found.exercise(name)
+                for line in [*judged_modes(exercise), *(worked_keys(found, exercise) if not problems else ())]:
+                    say(f"    {clean(line, 400)}")
 
     jobs = min(jobs, len(chosen) or 1)
     with (

@@ -1,0 +1,58 @@
+"""Worked keys, and keys in the wrong unit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.authoring.keys import key_problems, worked_keys
+from grader.exercise import Exercise, Question
+from tests.made_up import made_up
+
+
+def question(text: str, unit: str, value: float) -> Question:
+    def fn(I: int) -> float:
+        return value * I
+
+    fn.__doc__ = text
+    return Exercise().number(points=1, unit=unit, params={"I": [1, 2]})(fn)
+
+
+def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    (line,) = worked_keys(course, course.exercise("x1_gather"))
+    numbers = course.params(course.exercise("x1_gather").questions["gather_time"])
+    asked = f"How long do {numbers['I']} bytes take on a ring of 4 v5p chips?"
+    assert line.startswith(f"gather_time, I={numbers['I']}: {asked} ") and line.endswith(" us")
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value", "told"),
+    [
+        ("How many GiB?", "GiB", 5 * 2**30, []),
+        ("How many GiB?", "GiB", 5, ["fn: with I=1 the key is 4.65661e-09 GiB. Return seconds, bytes or FLOP and not GiB, or choose another prefix"]),
+        ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us. Return seconds, bytes or FLOP and not us, or choose another prefix"]),
+        ("How many bytes?", "B", 1e12, []),  # SI itself cannot be mistaken for SI
+        ("How many chips?", "", 1e9, []),
+        ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB', an amount of data, and its unit, 'ms', is of a time"]),
+        ("How long does it\ntake?", "MB", 1e6, ["fn: the text asks 'how long', a time, and its unit, 'MB', is of an amount of data"]),
+        ("How many GB per second?", "GB/s", 1e9, []),
+        ("How many tokens does it take, and how long?", "ms", 1, []),  # one of the two is asked
+        ("How many apples?", "ms", 1, []),
+    ],
+)  # fmt: skip
+def test_a_key_in_a_wrong_unit_is_told(text: str, unit: str, value: float, told: list[str]) -> None:
+    assert list(key_problems(question(text, unit, value))) == told
+
+
+def test_a_table_is_looked_at_column_by_column() -> None:
+    exercise = Exercise()
+
+    @exercise.table(points=1, columns={"bytes": "MiB", "time": "us"}, params={"I": [1, 2]})
+    def sent(I):
+        """How many MiB, and how long?"""
+        return {"bytes": I * 2**20, "time": 5 * I}
+
+    told = "sent: with I=1 the key is 5e+06 us. Return seconds, bytes or FLOP and not us, or choose another prefix"
+    assert list(key_problems(sent)) == [told]
