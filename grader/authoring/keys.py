@@ -16,6 +16,8 @@ from grader.exercise.questions import ORDER
 from grader.judging.answers import kind_of, label_of, wanted
 from grader.judging.units import BadAnswer, show, unit_of
 
+LEAST_WORDS = 4
+"""Fewer words are a fragment, which refers to the sentence before."""
 LEAST, MOST = 1e-3, 1e6
 """Plausible numbers in front of a unit. Outside of them an author would choose another prefix."""
 UNIT = r"[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?"
@@ -35,7 +37,19 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield a problem for a unit of another kind than the text asks for, and for an implausible number."""
+    """Yield a problem for a label that is a fragment, a unit of another kind than the text's, an implausible number."""
+    yield from _label_problems(question)
+    yield from _unit_problems(question)
+    yield from _number_problems(question)
+
+
+def _label_problems(question: Question) -> Iterator[str]:
+    label = label_of(question, next(question.variants(), {})).partition(": ")[2]
+    if not question.title and len(label.split()) < LEAST_WORDS:
+        yield f"{question.name}: its label in reports would be {label!r}, which tells little: give title=..."
+
+
+def _unit_problems(question: Question) -> Iterator[str]:
     units = units_of(question)
     kinds = {unit_of(unit)[1] for unit in units.values()}
     asked = dict(_kinds_asked(question.text))
@@ -43,6 +57,10 @@ def key_problems(question: Question) -> Iterator[str]:
         words, kind = next(iter(asked.items()))
         unit = next(iter(units.values()))
         yield f"{question.name}: the text asks {words!r}, {kind}, and its unit, {unit!r}, is of {unit_of(unit)[1]}"
+
+
+def _number_problems(question: Question) -> Iterator[str]:
+    units = units_of(question)
     for drawn in question.variants():
         for name, value in _numbers(question, drawn):
             factor, _ = unit_of(units[name])

@@ -13,7 +13,7 @@ from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
 from grader.course.pages import README, further, module_text
 from grader.course.statements import Statement, needed_imports, statements
-from grader.exercise import Exercise, Question
+from grader.exercise import Choice, Exercise, Question
 from grader.judging.answers import heading, render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
@@ -84,8 +84,9 @@ def question_text(question: Question, params: dict[str, Any]) -> str:
 
 
 def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
-    """Return the numbers that all students share; None if each student has other ones."""
-    return None if course.config.variants.mode == "per_student" else course.params(question)
+    """Return the numbers that all students share; None if each has other numbers, or other orders of options."""
+    varies = bool(question.params) or isinstance(question.answer, Choice)
+    return None if varies and course.config.variants.mode == "per_student" else course.params(question)
 
 
 def _sentences(paragraph: str) -> list[str]:

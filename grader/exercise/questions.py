@@ -105,7 +105,8 @@ class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
     ``usual_rtol``, the course's tolerance, holds unless the author names one. ``scenario`` returns the chip, mesh and
-    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere.
+    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: its
+    label; '' for the sentence of the text that asks.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Question:
     usual_rtol: float = USUAL_RTOL
     scenario: Callable[..., Scenario] | None = None
     published: tuple[float, ...] = ()
+    title: str = ""
 
     def __call__(self, **params: Any) -> Any:
         return self.answered_by(self.fn, params)
@@ -150,10 +152,12 @@ class Question:
 
 
 def declared_question(
-    answer: Answer, *, points: Any, params: Any, model: str, where: Any, hints: Any
+    answer: Answer, *, points: Any, params: Any, model: str, where: Any, hints: Any, title: Any
 ) -> Callable[[Callable[..., Any]], Question]:
     """Return a decorator that makes a question of its function. Raises AuthorError for invalid arguments."""
     worth, choices, shown = declared.points(points), declared.params(params), declared.texts("hints", hints)
+    if not isinstance(title, str) or "\n" in title:
+        raise AuthorError(f"title is {declared.a(title)}, not one line of text")
     if isinstance(answer, Choice) and ORDER in choices:
         raise AuthorError(f"params has {ORDER!r}, which is the order of the options: name it otherwise")
     if where is not None:
@@ -164,7 +168,7 @@ def declared_question(
         if not text:
             raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
         declared.takes(fn.__name__, fn, choices)
-        return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown)
+        return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown, title=title.strip())
 
     return made
 

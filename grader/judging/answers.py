@@ -139,9 +139,11 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
 
-    The question asked is the first sentence of the rendered text that ends in a question mark, else its first sentence.
-    If the text cannot be rendered, return the name alone.
+    An author's title takes the place of the question asked, which is the first sentence of the rendered text that ends
+    in a question mark, else its first sentence. If the text cannot be rendered, return the name alone.
     """
+    if question.title:
+        return f"{question.name}: {question.title}"
     try:
         text = " ".join(render_text(question, params).split())
     except jinja2.TemplateError:

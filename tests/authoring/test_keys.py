@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.authoring.keys import key_problems, worked_keys
-from grader.exercise import Exercise, Question
+from grader.exercise import AuthorError, Exercise, Question
 from tests.made_up import made_up
 
 
@@ -16,7 +16,7 @@ def question(text: str, unit: str, value: float) -> Question:
         return value * I
 
     fn.__doc__ = text
-    return Exercise().number(points=1, unit=unit, params={"I": [1, 2]})(fn)
+    return Exercise().number(points=1, unit=unit, params={"I": [1, 2]}, title="a title")(fn)
 
 
 def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> None:
@@ -49,10 +49,30 @@ def test_a_key_in_a_wrong_unit_is_told(text: str, unit: str, value: float, told:
 def test_a_table_is_looked_at_column_by_column() -> None:
     exercise = Exercise()
 
-    @exercise.table(points=1, columns={"bytes": "MiB", "time": "us"}, params={"I": [1, 2]})
+    @exercise.table(points=1, columns={"bytes": "MiB", "time": "us"}, params={"I": [1, 2]}, title="a title")
     def sent(I):
         """How many MiB, and how long?"""
         return {"bytes": I * 2**20, "time": 5 * I}
 
     told = "sent: with I=1 the key is 5e+06 us. Return seconds, bytes or FLOP and not us, or choose another prefix"
     assert list(key_problems(sent)) == [told]
+
+
+def test_a_label_is_the_title_or_a_sentence_and_no_fragment() -> None:
+    exercise = Exercise()
+
+    def asked(text: str, title: str = "") -> list[str]:
+        def fn() -> tuple[str]:
+            return ("x",)
+
+        fn.__doc__ = text
+        fn.__name__ = f"q{len(exercise.questions)}"
+        return list(key_problems(exercise.spec(points=1, axes=["x"], title=title)(fn)))
+
+    assert asked("The cache is cut by heads. Its PartitionSpec?") == [
+        "q0: its label in reports would be 'Its PartitionSpec?', which tells little: give title=..."
+    ]
+    assert asked("The cache is cut by heads. Its PartitionSpec?", "The layout of the cache") == []
+    assert asked("How is the cache cut?") == []
+    with pytest.raises(AuthorError, match="title is "):
+        asked("How is the cache cut?", "two\nlines")

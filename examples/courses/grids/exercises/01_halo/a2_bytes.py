@@ -29,6 +29,8 @@ what_scales = None  # TODO: your answer
 
 
 # Question why_small_blocks_wait [in your own words]
-# Your numbers: run `shardlings show why_small_blocks_wait`.
+# Why does the exchange take a larger part of each step when the same grid is cut among more
+# devices? Two sentences.
 #
+# Answer in your own words, as a text in quotes; a person reads it and gives its points.
 why_small_blocks_wait = None  # TODO: your answer
