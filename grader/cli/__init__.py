@@ -29,7 +29,7 @@ READERS = {  # who uses a command; the order of --help. Names of wings' commands
     "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
     "Staff": ("grade", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
     "Authors": ("new", "build", "verify", "mutants", "publish"),
-    "Machine": ("doctor", "chip"),
+    "Machine": ("doctor", "docs", "chip"),
 }
 COMMANDS = {  # the core's; imported when needed
     "list": "learner.list_",
@@ -48,6 +48,7 @@ COMMANDS = {  # the core's; imported when needed
     "drop": "staff.drop",
     "pages": "pages.pages",
     "mutants": "author.mutants",
+    "docs": "docs.docs",
     "nbgrader": "staff.nbgrader",
 }
 MISTAKES = {  # of users, reported in one line. By name, since raising one has already imported its class
