@@ -13,7 +13,10 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A fifth of pip's time. It reads none of pip's settings: where it finds no packages, pip may.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# An environment of another Python is made anew: make PYTHON=python3.13 test-fast
+# The environment keeps its Python until a command names another one: make PYTHON=python3.13 test-fast
+ifneq ($(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/.installed-*)),)
+PYTHON := $(shell $(BIN)/python -c 'import sys; print(sys._base_executable)')
+endif
 INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 # Elsewhere than on Linux there is no sandbox; the examples are ours, so they may run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
