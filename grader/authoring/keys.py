@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from grader.course.loading import Course
-from grader.exercise import Exercise, Quantity, Question, Table
+from grader.exercise import Exercise, Quantity, Question, Table, Written
 from grader.exercise.questions import ORDER
 from grader.judging.answers import kind_of, label_of, wanted
 from grader.judging.units import BadAnswer, show, unit_of
@@ -26,14 +27,15 @@ LONG = re.compile(r"\bhow long\b", re.IGNORECASE)
 
 
 def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
-    """Yield each question with numbers, text and key: ``time, X=4: How long does it take? 559 us``."""
+    """Yield each question with its key for some numbers: ``time: How long does it take? 559 us (X=4)``."""
     for question in exercise.questions.values():
+        if isinstance(question.answer, Written):
+            continue  # a person reads it, and its good answer is no key
         drawn = course.params(question, "verify")
         numbers = ", ".join(f"{name}={value}" for name, value in drawn.items() if name != ORDER)
-        name, _, text = label_of(question, drawn).partition(": ")
         kind = kind_of(question, drawn)
         key = kind.shown(wanted(question, question.fn, drawn, kind))
-        yield f"{', '.join(filter(None, (name, numbers)))}: {text} {key}"
+        yield f"{label_of(question, drawn)} {key}{f' ({numbers})' if numbers else ''}"
 
 
 def key_problems(question: Question) -> Iterator[str]:
@@ -41,6 +43,7 @@ def key_problems(question: Question) -> Iterator[str]:
     yield from _label_problems(question)
     yield from _unit_problems(question)
     yield from _number_problems(question)
+    yield from _constant_entries(question)
 
 
 def _label_problems(question: Question) -> Iterator[str]:
@@ -71,6 +74,21 @@ def _number_problems(question: Question) -> Iterator[str]:
                     f"FLOP and not {units[name]}, or choose another prefix"
                 )
                 return
+
+
+def _constant_entries(question: Question) -> Iterator[str]:
+    """Yield the entries of a table with partial credit that are equal in every draw: students can copy them."""
+    if not isinstance(question.answer, Table) or not question.answer.partial:
+        return
+    found: dict[tuple[str, str], set[float]] = {}
+    for drawn in question.variants():
+        with suppress(Exception):  # another proof reports a key that is not valid
+            for place, value in wanted(question, question.fn, drawn).items():
+                found.setdefault(place, set()).add(value)
+    for (row, column), values in found.items():
+        if len(values) == 1:
+            where = f"{column} of {row}" if row else column
+            yield f"{question.name}: {where} is equal in every draw, and partial credit would give points for it"
 
 
 def units_of(question: Question) -> Mapping[str, str]:

@@ -91,6 +91,7 @@ class Asks:
         params: Mapping[str, Sequence[Any]] = NOTHING,
         model: str = "",
         rtol: float | None = None,
+        partial: bool = False,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
         title: str = "",
@@ -100,8 +101,9 @@ class Asks:
         Args:
             columns: the unit of each column.
             rows: names of the rows; return ``{row: {column: number}}``. Without rows: ``{column: number}``.
+            partial: each right number earns its part of the points; without it, all numbers must be right.
         """
-        answer = questions.table(columns, rows, rtol)
+        answer = questions.table(columns, rows, rtol, partial)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
 
     @declared.spelt("exercise.written")

@@ -83,11 +83,15 @@ class Choice:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers by name. ``columns``: the unit of each column, for every row; without rows, one number per column."""
+    """Numbers by name. ``columns``: the unit of each column, for every row; without rows, one number per column.
+
+    ``partial``: each right number earns its part of the points.
+    """
 
     columns: Mapping[str, str]
     rows: tuple[str, ...] = ()
     rtol: float | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,7 @@ def choice(options: Any) -> Choice:
     return Choice(found)
 
 
-def table(columns: Any, rows: Any, rtol: Any) -> Table:
+def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
     units = declared.mapping("columns", columns, '{"bytes": "MiB", "time": "us"}')
     names = declared.texts("rows", rows)
     if not units:
@@ -215,7 +219,9 @@ def table(columns: Any, rows: Any, rtol: Any) -> Table:
     for word, every in (("columns", list(units)), ("rows", list(names))):
         if len({plain_name(name) for name in every}) < len(every) or not all(plain_name(name) for name in every):
             raise AuthorError(f"{word} has names that cannot be told apart: {', '.join(every)}")
-    return Table(units, names, declared.rtol(rtol))
+    if not isinstance(partial, bool):
+        raise AuthorError(f"partial is {declared.a(partial)}, not True or False")
+    return Table(units, names, declared.rtol(rtol), partial)
 
 
 def written(rubric: Any) -> Written:

@@ -205,11 +205,10 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any
             return QuantityKind(unit, question.rtol, drawn=numbers_of(drawn))
         case Spec(axes=axes):
             return SpecKind(axes)
-        case Table(columns=columns, rows=rows):
+        case Table(columns=columns, rows=rows, partial=partial):
             numbers = numbers_of(drawn)
-            return TableKind(
-                {name: QuantityKind(unit, question.rtol, True, numbers) for name, unit in columns.items()}, rows
-            )
+            kinds = {name: QuantityKind(unit, question.rtol, True, numbers) for name, unit in columns.items()}
+            return TableKind(kinds, rows, partial)
         case Choice(options=options):
             return ChoiceKind.drawn(options, drawn)
         case Written():
@@ -259,6 +258,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
+    if isinstance(kind, TableKind):
+        verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
     misconception = nearest_misconception(question, params, misconceptions, given)
     if misconception:
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER

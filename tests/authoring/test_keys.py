@@ -24,7 +24,7 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
     (line,) = worked_keys(course, course.exercise("x1_gather"))
     numbers = course.params(course.exercise("x1_gather").questions["gather_time"])
     asked = f"How long do {numbers['I']} bytes take on a ring of 4 v5p chips?"
-    assert line.startswith(f"gather_time, I={numbers['I']}: {asked} ") and line.endswith(" us")
+    assert line.startswith(f"gather_time: {asked} ") and line.endswith(f" us (I={numbers['I']})")
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,16 @@ def test_a_label_is_the_title_or_a_sentence_and_no_fragment() -> None:
     assert asked("How is the cache cut?") == []
     with pytest.raises(AuthorError, match="title is "):
         asked("How is the cache cut?", "two\nlines")
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_an_entry_that_every_draw_has_earns_nothing_alone(partial: bool) -> None:
+    exercise = Exercise()
+
+    @exercise.table(points=1, columns={"bytes": "MiB", "hops": ""}, params={"I": [1, 2]}, partial=partial)
+    def sent(I):
+        """How many MiB does a device send, in how many hops?"""
+        return {"bytes": I * 2**20, "hops": 4}
+
+    told = "sent: hops is equal in every draw, and partial credit would give points for it"
+    assert list(key_problems(sent)) == ([told] if partial else [])

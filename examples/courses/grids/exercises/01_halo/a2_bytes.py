@@ -16,7 +16,7 @@ import math
 halo_bytes = None  # TODO: your answer
 
 
-# Question strips_or_blocks [sent, links]
+# Question strips_or_blocks [sent, held]
 # Your numbers: run `shardlings show strips_or_blocks`.
 #
 strips_or_blocks = None  # TODO: your answer

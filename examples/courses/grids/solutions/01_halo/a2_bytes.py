@@ -41,7 +41,8 @@ exercise.scenario(halo_bytes, lambda N, cut: Scenario(mesh={"x": cut[0], "y": cu
 
 @exercise.table(
     points=2,
-    columns={"sent": "KiB", "links": ""},
+    columns={"sent": "KiB", "held": "MiB"},
+    partial=True,
     rows=["strips", "blocks"],
     params={"N": SIZES, "D": [64, 256, 1024]},
     hints=[
@@ -51,16 +52,17 @@ exercise.scenario(halo_bytes, lambda N, cut: Scenario(mesh={"x": cut[0], "y": cu
     ],
 )
 def strips_or_blocks(N, D):
-    """The grid has N = {{ N }}, on D = {{ D }} devices. What does a device send in one step, and to how many neighbours, if the grid is cut
-    into D strips of whole rows, or into square blocks?"""
-    return {"strips": {"sent": 2 * 8 * N, "links": 2}, "blocks": {"sent": 4 * 8 * N / D**0.5, "links": 4}}
+    """The grid has N = {{ N }}, on D = {{ D }} devices. What does a device send in one step, and what does it hold without its halo, if the grid
+    is cut into D strips of whole rows, or into square blocks?"""
+    held = 8 * N**2 / D
+    return {"strips": {"sent": 2 * 8 * N, "held": held}, "blocks": {"sent": 4 * 8 * N / D**0.5, "held": held}}
 
 
 @exercise.misconception(of=strips_or_blocks)
 def halo_of_two_edges(N, D):
     """A block has four edges: two along each axis."""
     right = strips_or_blocks(N=N, D=D)
-    return {**right, "blocks": {"sent": 2 * 8 * N / D**0.5, "links": 2}}
+    return {**right, "blocks": {**right["blocks"], "sent": right["blocks"]["sent"] / 2}}
 
 
 exercise.scenario(strips_or_blocks, lambda N, D: Scenario(mesh={"x": D}, arrays=[((N, N), ("x", None))]))

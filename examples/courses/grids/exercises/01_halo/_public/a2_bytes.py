@@ -31,7 +31,8 @@ def halo_bytes(N, cut):
 
 @exercise.table(
     points=2,
-    columns={"sent": "KiB", "links": ""},
+    columns={"sent": "KiB", "held": "MiB"},
+    partial=True,
     rows=["strips", "blocks"],
     params={"N": SIZES, "D": [64, 256, 1024]},
     hints=[
@@ -41,8 +42,8 @@ def halo_bytes(N, cut):
     ],
 )
 def strips_or_blocks(N, D):
-    """The grid has N = {{ N }}, on D = {{ D }} devices. What does a device send in one step, and to how many neighbours, if the grid is cut
-    into D strips of whole rows, or into square blocks?"""
+    """The grid has N = {{ N }}, on D = {{ D }} devices. What does a device send in one step, and what does it hold without its halo, if the grid
+    is cut into D strips of whole rows, or into square blocks?"""
     raise NotImplementedError()
 
 
