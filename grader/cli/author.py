@@ -73,7 +73,7 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
         out.print(f"{counted(len(done.changed), 'file')} changed", highlight=False)
     tell_unusable(done.unusable)
     if done.unusable:
-        say(f"{counted(len(done.unusable), 'exercise')} cannot be used, so the files with them stay as they were")
+        say(f"{counted(len(done.unusable), 'exercise')} not usable: files that hold such an exercise stay as they were")
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
