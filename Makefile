@@ -6,6 +6,9 @@ TESTERS ?= 3
 PROVERS ?= 3
 # The loop: tests of the rooms that need no sandbox
 ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire wings/leaderboard wings/predict wings/similar
+# The quick files of the rooms that start workers
+QUICK := $(patsubst %,batch/test_%.py,changes database grade late names overrides) \
+  $(patsubst %,cli/test_%.py,console docs imports options) $(patsubst %,sandbox/test_%.py,calls confine keeper tiers)
 # Terms to prove the course for; before a term, and after a change of checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv
@@ -43,7 +46,7 @@ test: lint verify
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder
 
 test-fast: install
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(ROOMS:%=tests/%)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(addprefix tests/,$(ROOMS) $(QUICK))
 
 lint: install
 	$(BIN)/ruff check .
