@@ -607,4 +607,4 @@ def test_parts_of_thirds_are_rounded() -> None:
 
 def test_partial_is_true_or_false() -> None:
     with pytest.raises(AuthorError, match=r"^partial is the str 'yes', not True or False$"):
-        Exercise().table(points=1, columns={"bytes": "MiB"}, params={"n": [1]}, partial="yes")
+        Exercise().table(points=1, columns={"bytes": "MiB"}, params={"n": [1]}, partial="yes")  # pyright: ignore[reportArgumentType]
