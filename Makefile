@@ -8,6 +8,9 @@ PROVERS ?= 3
 ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire wings/leaderboard wings/predict wings/similar
 # Exercises that together use every check and every kind of answer
 SAMPLE := a4 a5 a6 b2 f1 f2 f3 g4 h1 h4 i1 j2 k1 k3 k4 m1
+# The quick files of the rooms that start workers
+QUICK := $(patsubst %,batch/test_%.py,changes database grade late names overrides) \
+  $(patsubst %,cli/test_%.py,console docs imports options) $(patsubst %,sandbox/test_%.py,calls confine keeper tiers)
 # Number of future terms to prove the course for. Before a term, and after changed checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv
@@ -15,7 +18,10 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # uv takes a fifth of pip's time, but ignores pip's settings. If it finds no packages, pip is tried.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# Another Python gets a new environment: make PYTHON=python3.13 test-fast
+# The environment keeps its Python until a command names another one: make PYTHON=python3.13 test-fast
+ifneq ($(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/.installed-*)),)
+PYTHON := $(shell $(BIN)/python -c 'import sys; print(sys._base_executable)')
+endif
 INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 # Only Linux has a sandbox. Elsewhere the examples, which are our own code, run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
@@ -50,7 +56,7 @@ test-slow: verify
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m slow
 
 test-fast: install
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(ROOMS:%=tests/%)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(addprefix tests/,$(ROOMS) $(QUICK))
 
 lint: install
 	$(BIN)/ruff check .

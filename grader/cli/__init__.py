@@ -31,7 +31,7 @@ READERS = {  # commands by reader, in the order of --help, including those of wi
     "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
     "Staff": ("grade", "appeal", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
     "Authors": ("new", "build", "verify", "mutants", "publish"),
-    "Machine": ("doctor", "chip"),
+    "Machine": ("doctor", "docs", "chip"),
 }
 COMMANDS = {  # the core's commands, imported when needed
     "list": "learner.list_",
@@ -52,6 +52,7 @@ COMMANDS = {  # the core's commands, imported when needed
     "pages": "pages.pages",
     "mutants": "author.mutants",
     "nbgrader": "nbgrader.nbgrader",
+    "docs": "docs.docs",
 }
 MISTAKES = {  # errors of users, reported in one line; as names, to import none of their modules
     "grader.authoring.scaffold.ScaffoldError",

@@ -56,7 +56,8 @@ class Result(BaseModel):
         kind: check; for a question the kind of its answer.
         status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
             broken (ours: no points lost, needs review); waiting (a person gives its points).
-        points: its weight. earned: 0 or ``points``; any value between if a person gave it.
+        points: its weight. earned: 0 or ``points``; between for a table with partial
+            credit, or if a person gave it.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.

@@ -185,6 +185,8 @@ def encode(value: Any, depth: int = 0) -> Any:
             return _encode_int(int(value))
         case float():
             return _encode_float(float(value))
+        case complex():
+            return {"complex": [_encode_float(value.real), _encode_float(value.imag)]}
         case Fraction() | Decimal():
             return encode(_number(value), depth)
     if is_spec(value):  # before tuples, because it may be one
@@ -239,6 +241,10 @@ def _encode_float(value: float) -> Any:
     return {"float": value.hex()} if math.isfinite(value) else {"float": str(value)}
 
 
+def _complex(real: float, imag: float) -> complex:
+    return complex(float(real), float(imag))
+
+
 def decode(data: Any, depth: int = 0) -> Any:
     """Return the value that ``encode`` wrote, for JSON from any source. Raises BadFrame."""
     if depth > MAX_DEPTH:
@@ -264,6 +270,11 @@ def decode(data: Any, depth: int = 0) -> Any:
             from jax.sharding import PartitionSpec
 
             return PartitionSpec(*items[0], unreduced=frozenset(items[1:]))
-        return {"slice": lambda: slice(*items), "list": lambda: items, "tuple": lambda: tuple(items)}[tag]()
+        return {
+            "slice": lambda: slice(*items),
+            "complex": lambda: _complex(*items),
+            "list": lambda: items,
+            "tuple": lambda: tuple(items),
+        }[tag]()
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise BadFrame(f"not an encoded value: {error}") from error

@@ -147,7 +147,7 @@ def owner_order(seen):
     where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
     hints=[
         "Which coordinates x and y does the device have, and in which order does the tuple count blocks?",
-        'x is the first axis of the mesh, so x, y = divmod(device, Y). The tuple ("y", "x") counts y slowly and x fast.',
+        'x is the first axis of the mesh, so device = x · Y + y with y < Y. The tuple ("y", "x") counts y slowly and x fast.',
         "block number = y · X + x; each block has I / (X · Y) rows",
     ],
 )

@@ -27,6 +27,13 @@ def test_a_factor_that_is_an_axis_size_is_named() -> None:
     assert explain(sharded(3 * A), A, BOUND) == "; every value is 3 times the expected one"
 
 
+def test_a_conjugate_is_named() -> None:
+    z = A + 1j * RNG.standard_normal((8, 8))
+    assert explain(sharded(z.conj(), dtype="complex64"), z, BOUND) == "; it is the complex conjugate"
+    assert explain(sharded(z.conj() + 1, dtype="complex64"), z, BOUND) == ""
+    assert explain(sharded(3 * z, dtype="complex64"), z, BOUND) == "; every value is 3 times the expected one"
+
+
 def test_zeros_and_nan_are_named() -> None:
     assert explain(sharded(0 * A), A, BOUND) == "; every value is zero"
     assert explain(sharded(A * np.nan), A, BOUND) == "; there are NaN or infinite values"
