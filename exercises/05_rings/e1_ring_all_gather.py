@@ -82,7 +82,7 @@ ring_gather_one_way_time = None  # TODO: your answer
 # the core and `P` is a hop, times are in us.
 #
 # ```
-# one way: 333.896 us, 7 permutes, 23% of their time hidden
+# one way: 333.896 us, 7 permutes, 23% of their time overlapped
 #         │0        │50       │100       │150      │200      │250      │300
 # compute k─────   k─        k─       k─        k─       k─        k─       k─
 # link x+ permute··permute···permute··permute···permute··permute···permute··

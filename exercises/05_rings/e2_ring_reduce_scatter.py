@@ -89,7 +89,7 @@ ring_scatter_small_time = None  # TODO: your answer
 # is work of the core and `P` is a hop, times are in us.
 #
 # ```
-# one way: 385.046 us, 7 permutes, 0% of their time hidden
+# one way: 385.046 us, 7 permutes, 0% of their time overlapped
 #         │0                │100             │200              │300
 # compute k        k         k        k─        k        k─        k         k
 # link x+  permute· permute·· permute·  permute· permute·  permute· permute··

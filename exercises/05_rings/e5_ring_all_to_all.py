@@ -87,7 +87,7 @@ ring_trade_time = None  # TODO: your answer
 # the core and `P` is a hop, times are in us.
 #
 # ```
-# from hops: 185.419 us, 7 permutes, 4% of their time hidden
+# from hops: 185.419 us, 7 permutes, 4% of their time overlapped
 #         │0                │50                │100              │150
 # compute k─               k             k           k        k      k    k─kk
 # link x+   permute········ permute······ permute···· permute· P····· P···  P·

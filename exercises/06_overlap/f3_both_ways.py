@@ -104,21 +104,21 @@ both_ways_time_saved = None  # TODO: your answer
 # takes 1.6 times as long as its matmuls.
 #
 # **In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
-# ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+# ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 #
 # ```
-# one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
+# one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped
 #         │0             │5,000         │10,000        │15,000        │20,000
 # compute D════    D════    D════    D════    D════    D════    D════    D════
 # link y+ permute··permute··permute··permute··permute··permute··permute··
 #
-# both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
+# both ways: 14,689.754 us, 14 permutes, 100% of their time overlapped
 #         │0             │5,000         │10,000
 # compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
 # link y+   P··· P··· P····P···· P··· P··· P····
 # link y-     P···· P··· P··· P····P···· P··· P···
 #
-# both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
+# both halves forth: 22,323.268 us, 14 permutes, 63% of their time overlapped
 #         │0             │5,000         │10,000        │15,000        │20,000
 # compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
 # link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···

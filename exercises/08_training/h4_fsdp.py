@@ -90,17 +90,17 @@ fsdp_step_bytes = None  # TODO: your answer
 # ## Going further
 #
 # **In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
-# which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
+# which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
 # times are in us.
 #
 # ```
-# ahead: 3,027.999 us, 4 all-gathers, 42% of their time hidden
+# ahead: 3,027.999 us, 4 all-gathers, 42% of their time overlapped
 #          │0              │1,000           │2,000
 # compute  kk         D═════     D═════     D════     D═════k
 # link dp+ all_gather·all_gather·all_gather·G·········      R
 # link dp- all_gather·all_gather·all_gather·G·········      R
 #
-# waiting: 4,074.489 us, 4 all-gathers, 2% of their time hidden
+# waiting: 4,074.489 us, 4 all-gathers, 2% of their time overlapped
 #          │0              │1,000           │2,000          │3,000
 # compute  k          D═════k          D════k          D═════          D═════k
 # link dp+ all_gather·      all_gather·     all_gather·      G·········      R

@@ -97,7 +97,7 @@ bubble_flops = None  # TODO: your answer
 # of the core, `P` a hop, times are in us.
 #
 # ```
-# 24,302.753 us, 7 permutes, 0% of their time hidden
+# 24,302.753 us, 7 permutes, 0% of their time overlapped
 #          │0            │5,000        │10,000      │15,000       │20,000
 # compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
 # link pp+     P···     P···     P···    P···     P···    P····    P···

@@ -44,7 +44,7 @@ The shard that arrives in hop t comes from t places *before* you. That tells you
 the core and `P` is a hop, times are in us.
 
 ```
-one way: 333.896 us, 7 permutes, 23% of their time hidden
+one way: 333.896 us, 7 permutes, 23% of their time overlapped
         │0        │50       │100       │150      │200      │250      │300
 compute k─────   k─        k─       k─        k─       k─        k─       k─
 link x+ permute··permute···permute··permute···permute··permute···permute··

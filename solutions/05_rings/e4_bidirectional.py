@@ -47,12 +47,12 @@ but in N − 1 rounds.
 the core and `P` is a hop, times are in us.
 
 ```
-one way (E1): 333.896 us, 7 permutes, 23% of their time hidden
+one way (E1): 333.896 us, 7 permutes, 23% of their time overlapped
         │0        │50       │100       │150      │200      │250      │300
 compute k─────   k─        k─       k─        k─       k─        k─       k─
 link x+ permute··permute···permute··permute···permute··permute···permute··
 
-both ways: 194.086 us, 7 permutes, 41% of their time hidden
+both ways: 194.086 us, 7 permutes, 41% of their time overlapped
         │0        │50       │100       │150
 compute k─────   k─k─      k─k      k─k─      k─
 link x+ permute··permute···permute··permute···

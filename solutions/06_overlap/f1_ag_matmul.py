@@ -43,20 +43,20 @@ matmuls [5, 15] · [15, 21].
 ## Going further
 
 **In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
-ring; `D` is a product and `P` is a hop, times are in us.
+ring; `D` is a matmul and `P` is a hop, times are in us.
 
 ```
-right: 9,069.576 us, 7 permutes, 100% of their time hidden
+right: 9,069.576 us, 7 permutes, 100% of their time overlapped
         │0                      │5,000
 compute D════D═════D════D═════D════D════D═════D════
 link y+   P··  P···  P··  P··· P···  P··  P···
 
-each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
+each hop waits: 14,289.154 us, 7 permutes, 0% of their time overlapped
         │0                      │5,000                  │10,000
 compute D════    D════    D════    D════    D════    D════    D════    D════
 link y+      P···     P···     P···     P···     P···     P···     P···
 
-loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
+loop, receives first: 14,289.154 us, 7 permutes, 0% of their time overlapped
         │0
 compute D════    D════    D════………    D════
 link y+      P···     P···     ………P···

@@ -50,17 +50,17 @@ Allowed: permutes in place of a collective.
 ## Going further
 
 **In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
-chips, which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `S` is a
+chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S` is a
 reduce-scatter, times are in us.
 
 ```
-scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time hidden
+scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time overlapped
         │0            │20,000
 compute k       product═D══════product═
 link x+ G·······G·······G······
 link x- G·······G·······G······
 
-scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time hidden
+scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time overlapped
         │0            │20,000       │40,000       │60,000        │80,000
 compute product═               product═              product═
 link x+         reduce_scatter·        S·············        reduce_scatter·

@@ -48,7 +48,7 @@ place too early, the sums are right and on the wrong devices.
 is work of the core and `P` is a hop, times are in us.
 
 ```
-one way: 385.046 us, 7 permutes, 0% of their time hidden
+one way: 385.046 us, 7 permutes, 0% of their time overlapped
         │0                │100             │200              │300
 compute k        k         k        k─        k        k─        k         k
 link x+  permute· permute·· permute·  permute· permute·  permute· permute··

@@ -50,7 +50,7 @@ in all. The four devices send 138,240.
 is work of the core and `P` is a hop, times are in us.
 
 ```
-one way: 718.942 us, 14 permutes, 11% of their time hidden
+one way: 718.942 us, 14 permutes, 11% of their time overlapped
         │0                 │200               │400               │600
 compute k    k    k    k    k    k     k    k──  k   k    k   k   k    k   k
 link x+ P···· P··· P··· P··· P··· P····P····P····P···P····P···P···P····P···

@@ -47,20 +47,20 @@ matmuls [5, 21] · [21, 15].
 ## Going further
 
 **In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 
 ```
-right: 12,021.875 us, 7 permutes, 100% of their time hidden
+right: 12,021.875 us, 7 permutes, 100% of their time overlapped
         │0                  │5,000             │10,000
 compute D════D═════k═════k═════k═════k═════k═════k════k
 link y+         P··   P··   P··   P··   P··   P··   P··
 
-loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
+loop, adds first: 16,545.813 us, 7 permutes, 0% of their time overlapped
         │0
 compute k═════   D════   ………D════   D════k
 link y+       P··     P··………     P··
 
-all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
+all matmuls first: 17,323.294 us, 7 permutes, 0% of their time overlapped
         │0                  │5,000             │10,000             │15,000
 compute product═════════════════════════════════════k  k  k   k  k   k  k  k
 link y+                                             P·· P· P··P·· P··P·· P··

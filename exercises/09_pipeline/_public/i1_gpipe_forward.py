@@ -47,7 +47,7 @@ float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chi
 of the core, `P` a hop, times are in us.
 
 ```
-24,302.753 us, 7 permutes, 0% of their time hidden
+24,302.753 us, 7 permutes, 0% of their time overlapped
          │0            │5,000        │10,000      │15,000       │20,000
 compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
 link pp+     P···     P···     P···    P···     P···    P····    P···
