@@ -1,8 +1,8 @@
 """# E2 A reduce-scatter from hops
 
 Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
-A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
-backwards.
+A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1 in
+reverse.
 
 ```
    four devices: the chunk that each holds, and (summed over how many)
@@ -49,7 +49,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_reduce_scatter(a):
-    """A partial sum [I, J] on every device of 'x' -> the rows of the sum that belong to this device, [I_X, J]."""
+    """Return this device's rows of the sum, [I_X, J], from a partial sum [I, J] on every device of 'x'."""
     # TODO: write this function
     raise NotImplementedError("ring_reduce_scatter")
 

@@ -49,7 +49,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_all_to_all(a):
-    """A block of A[I_X, J] -> a block of A[I, J_X]; the mesh axis is 'x'."""
+    """Return a block of A[I, J_X] from a block of A[I_X, J]; the mesh axis is 'x'."""
     # TODO: write this function
     raise NotImplementedError("ring_all_to_all")
 

@@ -1,4 +1,4 @@
-"""# G1 What check_vma says, and what it saves
+"""# G1 Which mistakes check_vma finds, and which bytes it saves
 
 Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may
 differ from device to device along x; `f32[6]` is equal on all of them. A cut input varies, an operation varies if

@@ -126,8 +126,8 @@ def scattered_layout(seen):
     params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "K": [8192, 14336], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
-        "What does a reduce-scatter cost beside an all-gather of the same array?",
-        "It costs the same: V / W. V is the whole array, before it is cut.",
+        "What does a reduce-scatter cost, compared with an all-gather of an equal array?",
+        "It costs as much: V / W. V is the whole array, before it is cut.",
         "V = 2 · I · K bytes; divide by both-way bandwidth W",
     ],
 )

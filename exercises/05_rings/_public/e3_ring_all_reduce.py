@@ -43,8 +43,8 @@ in all. The four devices send 138,240.
 ## Going further
 
 **Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
-3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to
-2·V, and those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
+3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes
+approach 2·V, but the bytes of whole arrays grow without limit. No ring needs less than 2·(N − 1)·V/N.
 
 **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
 is work of the core and `P` is a hop, times are in us.
@@ -81,7 +81,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     ],
 )
 def ring_all_reduce(a):
-    """A partial sum [I, J] on every device of 'x' -> their sum [I, J] on every device."""
+    """Return the sum [I, J] on every device, from a partial sum [I, J] on every device of 'x'."""
     raise NotImplementedError()
 
 
