@@ -29,7 +29,7 @@ Inside `jax.shard_map` your function sees the block of one device. There `jnp.me
 | `shard_mean` | element (i, j) is the mean of the block of device (x=i, y=j) | 2 and 6 |
 | `shard_mean` | no communication, and each device keeps its own mean, `P("x", "y")` | 0 bytes |
 | `shard_roll_diff` | every block minus itself, rolled by one row | [2, -1, -1], [5, -1, -4] |
-| `shard_roll_diff` | the same for three rows | |
+| `shard_roll_diff` | every block minus itself, rolled by three rows | |
 | `shard_roll_diff` | no communication, and the result is sharded `P("x", "y")` | 0 bytes |
 
 The order is *rolled block minus block*. One mesh has y=1.

@@ -18,7 +18,7 @@ seconds.
 
 | | meaning |
 |---|---|
-| `itemsize`, `weight_bytes` | bytes of one number of the cache, of one parameter |
+| `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
 | `kv_bytes_per_token` | over all layers |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |

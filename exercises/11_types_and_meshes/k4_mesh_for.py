@@ -25,7 +25,7 @@ the fast links.
 |---|---|
 | `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
 | `groups(mesh, axes)` | lists of ranks that differ along these axes only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the mesh's order, which may be any |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of the given mesh (any order) |
 
 **What is checked**
 

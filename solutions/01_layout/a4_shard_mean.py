@@ -29,7 +29,7 @@ Inside `jax.shard_map` your function sees the block of one device. There `jnp.me
 | `shard_mean` | element (i, j) is the mean of the block of device (x=i, y=j) | 2 and 6 |
 | `shard_mean` | no communication, and each device keeps its own mean, `P("x", "y")` | 0 bytes |
 | `shard_roll_diff` | every block minus itself, rolled by one row | [2, -1, -1], [5, -1, -4] |
-| `shard_roll_diff` | the same for three rows | |
+| `shard_roll_diff` | every block minus itself, rolled by three rows | |
 | `shard_roll_diff` | no communication, and the result is sharded `P("x", "y")` | 0 bytes |
 
 The order is *rolled block minus block*. One mesh has y=1.
@@ -135,7 +135,7 @@ def shard_roll_value(seen):
 
 @exercise.check(rolled_far, points=0.25, after=shard_roll_value)
 def shard_roll_further(seen):
-    """shard_roll_diff: the same for three rows"""
+    """shard_roll_diff: every block minus itself, rolled by three rows"""
     width = seen.a.shape[1] // seen.mesh["y"]
     blocks = seen.a.reshape(seen.mesh["x"], -1, seen.mesh["y"], width)
     expect_close(seen.out, (np.roll(blocks, 3, axis=1) - blocks).reshape(seen.a.shape))

@@ -187,7 +187,7 @@ def best_fsdp_chips(B, F, N):
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
     hints=[
-        "What do arithmetic and the slow network have to do in one slice?",
+        "How many FLOPs does one slice compute, and how many bytes does it send over the slow network?",
         "For each weight a slice of b tokens has 4 · b · D · F FLOPs on n chips, and 2 · (2 · D · F bytes) over n times a chip's DCN bandwidth. n cancels.",
         "tokens in all = P slices · (peak rate) / (DCN bandwidth of a chip)",
     ],

@@ -44,8 +44,8 @@ bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLO
 
 ## Going further
 
-**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them
-1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+**More of the small case.** With two nodes, the level inside the nodes still needs 65 µs, and the level between them
+needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, it is max(65, 63) = 65 µs.
 
 **SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
 any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.

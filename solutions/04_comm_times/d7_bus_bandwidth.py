@@ -15,8 +15,8 @@ bandwidth**: the bytes that a rank must really send, divided by the time.
 | | meaning |
 |---|---|
 | `kind` | `"all_reduce"`, `"reduce_scatter"`, `"all_gather"`, `"all_to_all"`, `"broadcast"` or `"reduce"` |
-| `bytes_in` | bytes that one rank puts in; for a broadcast, the root |
-| `bytes_out` | bytes that one rank has at the end; for a reduce, the root |
+| `bytes_in` | input bytes of one rank (of the root, for a broadcast) |
+| `bytes_out` | output bytes of one rank (of the root, for a reduce) |
 | `ranks`, `seconds` | n, t |
 
 **Model.** algbw = S / t, busbw = algbw · factor.
@@ -24,8 +24,8 @@ bandwidth**: the bytes that a rank must really send, divided by the time.
 | collective | S, per rank | factor |
 |---|---|---|
 | all-reduce | the array, in = out | 2·(n − 1)/n |
-| reduce-scatter | the array that goes *in*, n times what comes out | (n − 1)/n |
-| all-gather | the array that comes *out*, n times what goes in | (n − 1)/n |
+| reduce-scatter | the input, which is n times the output | (n − 1)/n |
+| all-gather | the output, which is n times the input | (n − 1)/n |
 | all-to-all | the rank's buffer, in = out | (n − 1)/n |
 | broadcast, reduce | the array | 1 |
 

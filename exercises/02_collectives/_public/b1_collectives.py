@@ -26,7 +26,7 @@ All arrays are float32. `A` of the first body has two or three dimensions; the l
 
 | body | value | communication | small case sends |
 |---|---|---|---|
-| `all_gather_body` | every device holds the whole `A`, for `dim=0`; the same for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
+| `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
 | `all_to_all_body` | rows were cut, now columns are | one all-to-all over x and no other collective | 240 bytes |

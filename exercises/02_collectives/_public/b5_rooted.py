@@ -63,7 +63,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden
     out_specs=P(),
     hints=[
         "Which collective gives all devices the same value?",
-        "If all devices but the root contribute zeros, the sum over x is what the root has.",
+        "If all devices but the root contribute zeros, the sum over x is the root's block.",
         "jax.lax.psum(jnp.where(jax.lax.axis_index('x') == root, a, 0), 'x')",
     ],
 )

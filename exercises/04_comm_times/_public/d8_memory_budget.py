@@ -19,7 +19,7 @@ seconds.
 
 | | meaning |
 |---|---|
-| `itemsize`, `weight_bytes` | bytes of one number of the cache, of one parameter |
+| `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
 | `kv_bytes_per_token` | over all layers |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
@@ -124,7 +124,7 @@ def state_per_chip(P, N, kept):
     model="all chips together; 1 GB is 10^9 bytes",
     hints=[
         "What does the cache hold for each token?",
-        "Keys and values, of the KV heads only, in each layer.",
+        "The cache holds keys and values of only the KV heads, in each layer.",
         "2 (keys and values) · L · K · 128 · 2 bytes, for each token of each sequence",
     ],
 )

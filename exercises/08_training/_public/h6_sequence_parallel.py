@@ -229,7 +229,7 @@ def train_dx(seen):
 
 @exercise.check(dropped, points=0.25, public=True)
 def drop_value(seen):
-    """drop: with every seed about rate of the numbers become 0, the others x / (1 - rate), equal on copies; no
+    """drop: for every seed a share of about `rate` becomes 0, and the others x / (1 - rate); copies stay equal; no
     communication"""
     for step in seen.steps:
         kept, left = step.out.value != 0, step.x != 0

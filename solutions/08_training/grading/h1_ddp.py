@@ -305,7 +305,7 @@ def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_dropout)
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
-    """You made a key of your own, so every step drops the same places. Use the key that the step gets."""
+    """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
 
     def fixed(key):
         return jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("dp"))

@@ -355,7 +355,7 @@ def buckets_overfull(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size)
 def buckets_of_one(tensors, cap):
-    """You sent each tensor alone, so each pays an overhead of its own. Fill the buckets."""
+    """You sent each tensor alone, so each tensor has its own overhead. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]
 
 

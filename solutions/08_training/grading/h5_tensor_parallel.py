@@ -153,7 +153,8 @@ def bias_inside_the_sum(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_forward)
 def y_left_partial(x, w1, w3, w2, b, dy):
-    """Your y is only what a device's own hidden units add to it. With check_vma=False JAX does not report this. Add the parts with an all-reduce."""
+    """Your y has only the contribution of a device's own MLP units. With check_vma=False JAX does not report this. Add
+    the parts with an all-reduce."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts + b)
 
 
@@ -166,7 +167,7 @@ def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx)
 def dx_left_partial(x, w1, w3, w2, b, dy):
-    """Your dx came back through a device's own hidden units only. All units used x: sum over tp."""
+    """Your dx came back through a device's own MLP units only. All units used x: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
@@ -224,7 +225,7 @@ def dx_summed_side_by_side(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def hidden_units_gathered(x, w1, w3, w2, b, dy):
-    """You gathered the hidden units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
+    """You gathered the MLP units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
     whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)
     gate = jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * w1.shape[1], w1.shape[1], axis=1)
     y = total(jax.nn.silu(gate) * (x @ w3) @ w2) + b
@@ -263,7 +264,7 @@ def own_key(seed):
 
 @exercise.misconception(of=init, fails=init_independent)
 def one_key_for_all_devices(seed, *, D, F):
-    """All devices used one key, so all drew the same hidden units: N copies of a small block. Fold the device's index along tp into the key."""
+    """All devices used one key, so all drew the same MLP units: N copies of a small block. Fold the device's index along tp into the key."""
     return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
 
 
@@ -288,7 +289,7 @@ def seed_ignored(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def all_units_on_each_device(seed, *, D, F):
-    """Each device drew F hidden units, N times too many in all. A device's part has F/N of them."""
+    """Each device drew F MLP units, N times too many in all. A device's part has F/N of them."""
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
     w1, w3 = (jax.random.normal(key, (D, F)) / D**0.5 for key in (k1, k3))
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
@@ -296,7 +297,8 @@ def all_units_on_each_device(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def scaled_by_measured_variance(seed, *, D, F):
-    """You measured the variance over all devices and scaled by it. You know the variance of what you draw, so send nothing."""
+    """You measured the variance over all devices and scaled by it. You know the variance of the drawn numbers, so send
+    nothing."""
     drawn, fan_in = drawn_with(jax.random.split(own_key(seed), 3), D, F), {"w1": D, "w3": D, "w2": F}
     mean = lambda w: jax.lax.pmean(jnp.mean(w**2), "tp")  # noqa: E731
     return {name: w / jnp.sqrt(mean(w) * fan_in[name]) for name, w in drawn.items()}
@@ -304,7 +306,7 @@ def scaled_by_measured_variance(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def scaled_by_own_rows(seed, *, D, F):
-    """You scaled w2 by the rows of one device. y is a sum over all F hidden units, so its variance is N times too large."""
+    """You scaled w2 by the rows of one device. y is a sum over all F MLP units, so its variance is N times too large."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=F // jax.lax.axis_size("tp"))
 
 
@@ -344,7 +346,7 @@ def gate_and_up_by_turns(F, N):
 
 @exercise.misconception(of=fused_columns, fails=fused_order)
 def places_where_they_go(F, N):
-    """You returned where each column of w13 goes. Return which column comes to each place: the inverse."""
+    """You returned the new place of each column of w13. Return the inverse: the column for each new place."""
     order = fused_columns(F, N)
     return [order.index(place) for place in range(2 * F)]
 
@@ -422,7 +424,7 @@ def gated_mlp_time_products_only(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_whole_products(chip, B, D, F, N):
-    """You gave every device the whole matmuls. A device has F/N hidden units."""
+    """You gave every device the whole matmuls. A device has F/N MLP units."""
     return time_of(chip, B, D, F * N, N)
 
 

@@ -176,7 +176,7 @@ def train_memory(seen):
 
 @exercise.check(dropped, points=0.25, public=True)
 def drop_value(seen):
-    """drop: with every seed about rate of the numbers become 0, the others x / (1 - rate), equal on copies; no
+    """drop: for every seed a share of about `rate` becomes 0, and the others x / (1 - rate); copies stay equal; no
     communication"""
     for step in seen.steps:  # the second call drops numbers that the first left, with a different seed
         kept, left = step.out.value != 0, step.x != 0
@@ -297,7 +297,7 @@ def scattered_for_each_use(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_traffic)
 def gathered_for_each_use(x, layers, dy):
-    """You gathered dy twice, for the hidden units and for w2's gradient. Do it once and use the result for both."""
+    """You gathered dy twice, for the MLP units and for w2's gradient. Do it once and use the result for both."""
     return written(x, layers, dy, due_of=gather)
 
 

@@ -623,7 +623,7 @@ def scaled_by_all_heads(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_value)
 def never_summed_over_tp(params, x, *, mesh):
-    """You kept a device's own part of the sum over heads and hidden units. With check_vma=False JAX does not report
+    """You kept a device's own part of the sum over heads and MLP units. With check_vma=False JAX does not report
     this. Add the partial sums with a psum over tp."""
 
     def local(params, x):
