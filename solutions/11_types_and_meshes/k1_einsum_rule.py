@@ -35,7 +35,7 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 | check | rule |
 |---|---|
 | `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut along any dimension |
-| `einsum_rule`: sums | partial sums, and `ValueError` if the result is no partial sum |
+| `einsum_rule`: sums | partial sums, and `ValueError` if the result has no placement |
 | `einsum_rule`: no fit | `ValueError` when parts do not fit |
 | `elementwise_rule` | the four operations |
 

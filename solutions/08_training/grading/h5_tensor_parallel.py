@@ -167,7 +167,7 @@ def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx)
 def dx_left_partial(x, w1, w3, w2, b, dy):
-    """Your dx came back through a device's own MLP units only. All units used x: sum over tp."""
+    """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
