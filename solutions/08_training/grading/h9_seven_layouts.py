@@ -414,7 +414,8 @@ def gathers_of_weights_thought_bare(act, weight, hops):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def weights_gathered_over_any_axis(act, weight, hops):
-    """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then compute the same. Gather C over it."""
+    """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then repeat the
+    computation. Gather C over it."""
     if act[1] is None and weight[1] not in (None, act[0]):
         return [("all_gather", "W", weight[1], "other layers")]
     return hides_behind(act, weight, hops)
