@@ -62,8 +62,8 @@ def schedule_1f1b(P, M):
 
 # Question in_flight_memory [MiB]
 # 12 devices run 1F1B with only 6 micro-batches of 2048 tokens. Each device sends bfloat16[2048,
-# 7168] to the next. Each device keeps the most inputs at a different moment. How many MiB is the
-# sum of these maxima over all devices?
+# 7168] to the next. Each device's number of kept inputs has its maximum at a different time. How
+# many MiB is the sum of these maxima over all devices?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: bfloat16; a device keeps one input of its stage for each micro-batch in flight; 1 MiB is

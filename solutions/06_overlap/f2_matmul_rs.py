@@ -91,7 +91,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3)
     hints=[
         "A device adds to its own block last. Which block of columns does it compute first?",
         "Start with the block of the device before you. In each of N - 1 rounds: send the sum, compute the part of the "
-        "block that is coming, and add what has arrived.",
+        "block that is coming, and add the sum that has arrived.",
         "arriving = jax.lax.ppermute(total, 'y', ring); total = arriving + t @ columns[:, (me - 1 - hop) % n]",
     ],
 )

@@ -109,8 +109,8 @@ def schedule_1f1b(P, M):
 )
 def in_flight_memory(P, M, T, D):
     """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }},
-    {{ D }}] to the next. Each device keeps the most inputs at a different moment. How many MiB is the sum of these
-    maxima over all devices?"""
+    {{ D }}] to the next. Each device's number of kept inputs has its maximum at a different time. How many MiB is the
+    sum of these maxima over all devices?"""
     return sum(min(P - s, M) for s in range(P)) * 2 * T * D
 
 
