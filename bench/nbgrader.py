@@ -239,7 +239,7 @@ def main() -> None:
         took["nbgrader autograde, ours"] = nbgrader(theirs, "autograde", args.module) / args.students
         ours = prepared(course, work, "ours", args.module, args.students)
         took[f"shardlings grade -j {args.jobs}"] = shardlings(ours, args.module, args.jobs) / args.students
-        took["the same again, nothing changed"] = shardlings(ours, args.module, args.jobs) / args.students
+        took["again, nothing changed"] = shardlings(ours, args.module, args.jobs) / args.students
         stock = took["stock nbgrader autograde"]
         print(f"{args.students} students, module {args.module} ({os.cpu_count()} cores)")
         for name, seconds in took.items():

@@ -80,12 +80,12 @@ def of_a_start(rounds: list[dict[str, list[list[float]]]]) -> Iterator[Row]:
     """Yield each command's time from its start, against the same work by hand."""
     one = [{name: times[0] for name, times in found.items()} for found in rounds]
     for name in one[0]:
-        yield name, "from its start", "s", [of[name][0] for of in one]
+        yield name, "whole command", "s", [of[name][0] for of in one]
         if one[0][name][1]:
-            yield f"{name}, CPU", "with all that it starts", "s", [of[name][1] for of in one]
+            yield f"{name}, CPU", "with its child processes", "s", [of[name][1] for of in one]
         base = "by hand" if name.startswith("check") and "help" not in name else "import jax"
         if name != base:
-            yield f"{name}, against {base}", "from its start", "x", [of[name][0] / of[base][0] for of in one]
+            yield f"{name}, against {base}", "whole command", "x", [of[name][0] / of[base][0] for of in one]
 
 
 def of_isolation(rounds: list[dict[str, Any]]) -> Iterator[Row]:
@@ -93,7 +93,7 @@ def of_isolation(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     first = rounds[0]
     for tier, parts in first["tiers"].items():
         for part in parts if tier != "none" else ():
-            what = f"{first['students']} submissions, start included" if part == "batch" else "a start alone"
+            what = f"{first['students']} submissions and start" if part == "batch" else "start only"
             more = [(one["tiers"][tier][part][0][1] / one["tiers"]["none"][part][0][1] - 1) * 100 for one in rounds]
             yield f"isolation's share, {tier}", what, "% of CPU", more
 
@@ -111,9 +111,9 @@ def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
                 for m, n in zip(fewer, more, strict=True)
             ]
             starts = [m[clock]["first"] - m["students"] * slope for m, slope in zip(fewer, slopes, strict=True)]
-            yield "steady state: one submission more", what, unit, slopes
+            yield "steady state: one more submission", what, unit, slopes
             if fewer is classes[0]:  # later classes find results in the cache, so they have no start
-                yield "start: what the smaller class took beside that", what, unit, starts
+                yield "start: the rest of the smaller class's time", what, unit, starts
         grown = [n["parent_mib"]["first"] / m["parent_mib"]["first"] for m, n in zip(fewer, more, strict=True)]
         yield "memory of the parent, against the smaller class", what, "x", grown
 
@@ -136,12 +136,12 @@ def _of_a_class(of: list[dict[str, Any]]) -> Iterator[Row]:
 def of_the_limit(limits: list[dict[str, Any]]) -> Iterator[Row]:
     """Yield the milliseconds of each part of the limit, and the distance of the command from it."""
     what = f"{limits[0]['students']} students, {limits[0]['distinct']} distinct sources"
-    yield "the limit: everything once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
+    yield "the limit: each step once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
     for part, (_, times) in limits[0]["parts"].items():
         each = [one["parts"][part][0] / one["parts"][part][1] * 1e3 for one in limits]
-        yield f"of the limit: {part}, {times} times", what, "ms each", each
+        yield f"part of the limit: {part}, {times} times", what, "ms each", each
     steady = [one["second_half"][0][1] / one["second_half"][0][0] for one in limits]
-    yield "steady state: what a class's second half adds, against the limit", what, "x", steady
+    yield "steady state: second half of a class, against the limit", what, "x", steady
     yield "grade, less an unchanged run, against the limit", what, "x", [o["grade"][0] / o["limit"][0] for o in limits]
 
 
@@ -153,11 +153,11 @@ def of_the_course(rounds: list[dict[str, Any]]) -> Iterator[Row]:
         of = [found for one in rounds for found in one["warm"][hosts]]
         yield f"a perfect submission, warm, {hosts} at a time", what, "s", [found["seconds"] for found in of]
         for role in ("parent", "trace", "run"):
-            yield f"of it: {role}, {hosts} at a time", what, "s of CPU", [found[role] for found in of]
+            yield f"part of it: {role}, {hosts} at a time", what, "s of CPU", [found[role] for found in of]
     hands = [found for one in rounds for found in one["by hand"]]
-    yield "the same by hand: all of it", what, "s of CPU", [sum(found.values()) for found in hands]
+    yield "a perfect submission by hand: all of it", what, "s of CPU", [sum(found.values()) for found in hands]
     for part in hands[0]:
-        yield f"the same by hand: {part}", what, "s of CPU", [found[part] for found in hands]
+        yield f"a perfect submission by hand: {part}", what, "s of CPU", [found[part] for found in hands]
     if all("verify" in one for one in rounds):
         yield "verify --no-store -j 2", what, "s", [one["verify"][0] for one in rounds]
         yield "verify --no-store -j 2", what, "s of CPU", [one["verify"][1] for one in rounds]

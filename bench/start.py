@@ -87,7 +87,7 @@ def sides(place: Path, isolation: str) -> dict[str, Callable[[], Took]]:
         "by hand": lambda: whole(sys.executable, "-c", BY_HAND),
         "check": lambda: whole(*grader, "check", EXERCISE, "--work", str(work)),
         "check, confined": lambda: whole(*grader, "check", EXERCISE, "--work", str(work), "--isolation", isolation),
-        "first report, solutions tried first": never,
+        "first report, after the canary": never,
         "first report": lambda: first_report(known[0], isolation),
         "check --help": lambda: whole(*grader, "check", "--help"),
         "list": lambda: whole(*grader, "list"),
