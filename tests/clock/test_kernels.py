@@ -177,6 +177,30 @@ def test_memory_is_what_lives_at_the_worst_point() -> None:
     assert memory(lambda a: lax.all_gather(a, "x", tiled=True).sum(), ((4096, 512), P("x"))) == (9, 1, 0, 8)
 
 
+@pytest.mark.parametrize(
+    ("local", "due"),
+    [
+        (lambda a, b: a @ b + b @ a, (3, 2, 1, 0)),  # the sum is made in the first matmul's place
+        (lambda a, b: a @ b + b @ a + b @ b, (3, 2, 1, 0)),
+        (lambda a, b: lax.psum(a @ b, "x"), (3, 2, 1, 0)),
+        (lambda a, b: lax.fori_loop(0, 3, lambda _, c: c + a @ b, a @ b), (3, 2, 1, 0)),
+        (lambda a, b: (lambda c: c + c.T)(a @ b), (4, 2, 1, 1)),  # other elements than those in that place
+        (lambda a, b: (a @ b) @ b, (4, 2, 1, 1)),  # a matmul reads an element more than once
+        (lambda a, b: a + b @ a, (3, 2, 1, 0)),  # arguments stay
+    ],
+)
+def test_an_operation_writes_into_an_operand_that_dies_there(local: Callable, due: tuple[int, int, int, int]) -> None:
+    assert memory(local, SQUARE, SQUARE) == due
+
+
+def test_an_operand_that_lives_on_is_not_written_over() -> None:
+    def twice(a, b):
+        c = a @ b
+        return c + b @ a, c @ c
+
+    assert memory(twice, SQUARE, SQUARE, out=(P(), P())) == (5, 2, 2, 1)
+
+
 def test_a_loop_holds_what_it_carries_once_and_what_a_round_needs() -> None:
     def local(a, b):
         return lax.fori_loop(0, 4, lambda _, a: (a @ b) @ b, a)

@@ -105,7 +105,7 @@ def ag_memory(narrow):
     rows, columns, width = sizes_of(narrow)
     n, shard = narrow.mesh["y"], rows * columns
     weights, product = columns * n * width, rows * width
-    right = 2 * (3 * shard + weights) + 4 * product  # its own shard, one at work, one that arrives
+    right = 2 * (3 * shard + weights + product)  # its own shard, one at work, one that arrives
     wrong = 2 * ((n + 3) * shard + weights)  # all shards
     expect_memory(narrow, at_most=between(right, wrong), by="clock")
 
