@@ -141,7 +141,8 @@ def made() -> dict[Path, str]:
     course = load_course(ROOT / "course.yaml")
     with Grader(course, "none") as grader:
         matmuls = collective_matmuls(course, grader)
-        texts = {ROOT / "docs" / "collective-matmul.svg": timelines_svg(matmuls)}
+        ending = {f"{heading}: {show_us(one.step)}": one for heading, one in matmuls.items()}
+        texts = {ROOT / "docs" / "collective-matmul.svg": timelines_svg(ending)}
         page = ROOT / "docs" / "clock-pictures.md"
         texts[page] = TABLE.sub(lambda _: table(matmuls), page.read_text(encoding="utf-8"))
         for name, picture in STATEMENTS.items():
@@ -162,7 +163,19 @@ def collective_matmuls(course: Course, grader: Grader) -> dict[str, Timeline]:
     calls = [exercise.timing(call, on=ON, dims=SIZES) for call in narrow]
     asks, _ = explaining.asks_of(course, exercise, calls, explaining.Wanted())
     name = "collective_matmul.py"
-    return timelines(grader, Source(name, (Chunk(name, source),)), asks, MATMULS.values())
+    found = timelines(grader, Source(name, (Chunk(name, source),)), asks, MATMULS.values())
+    return {heading: in_full(one) for heading, one in found.items()}
+
+
+def in_full(found: Timeline) -> Timeline:
+    """Return a timeline with a span for every round of its loops, so that it is drawn to scale."""
+    spans = list(found.spans)
+    for loop in found.loops:
+        second = [s for s in found.spans if s.rounds == ((2, loop.rounds),) and loop.start <= s.start < loop.end]
+        for n in range(3, loop.rounds):
+            later = (n - 2) * loop.each
+            spans += [replace(s, start=s.start + later, end=s.end + later, rounds=((n, loop.rounds),)) for s in second]
+    return replace(found, spans=tuple(sorted(spans, key=lambda s: s.start)), loops=())
 
 
 def timeline_of(course: Course, grader: Grader, name: str, program: Shown, picture: Picture) -> Timeline:

@@ -160,6 +160,15 @@ def test_what_the_compiler_has_to_move_first_has_no_time() -> None:
     assert timeline(read_global(twice, [((512, 512), P("x"))], mesh()), ring_of(8, hbm=HBM)).step > 0
 
 
+def test_a_matmul_is_not_named_after_index_arithmetic() -> None:
+    def local(a, w):
+        block = (lax.axis_index("x") - 3) % 8
+        return 1 + a @ lax.dynamic_index_in_dim(w.reshape(8, -1, w.shape[1]), block, keepdims=False)
+
+    program = read(local, [((512, 64), P()), SQUARE], P(), mesh={"x": 8})
+    assert [s.what for s in timeline(program, "v5e:2x4").spans] == ["dot_general + dynamic_slice + add"]
+
+
 # -- memory ------------------------------------------------------------------------------------
 
 MIB = 1 << 20
