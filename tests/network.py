@@ -16,6 +16,9 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from scipy.optimize import linprog
+
 Node = int
 Wire = Hashable
 Chunk = tuple[int, int]
@@ -208,12 +211,15 @@ def _walk(n: int, a: Node, b: Node, up: bool) -> list[Wire]:
     return [("+" if up else "-", (a + (k if up else -k)) % n) for k in range(count)]
 
 
-def torus_all_to_all(network: Network, sizes: Sequence[int], array_bytes: float, how: str = "ring") -> None:
-    """On a mesh of axes that are all rings or all lines: along the first axis, then along the second, and so on."""
+def torus_all_to_all(
+    network: Network, sizes: Sequence[int], array_bytes: float, how: str | Sequence[str] = "ring"
+) -> None:
+    """On a mesh of rings and lines: along the first axis, then along the second, and so on."""
+    hows = [how] * len(sizes) if isinstance(how, str) else how
     nodes = list(itertools.product(*map(range, sizes)))
     routes = []
     for a, b in itertools.permutations(nodes, 2):
-        ways = [list(_axis_ways(how, n, i, j)) for n, i, j in zip(sizes, a, b, strict=True)]
+        ways = [list(_axis_ways(h, n, i, j)) for h, n, i, j in zip(hows, sizes, a, b, strict=True)]
         for part in (0, 1):
             # on axis k a chunk has arrived on the axes before it and not yet left on those after it
             routes.append([(k, b[:k], a[k + 1 :], w) for k, way in enumerate(ways) for w in way[part]])
@@ -356,6 +362,21 @@ def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[
             part = before
         loads.append(busy)
     return loads
+
+
+def even(axes: Sequence[Axis]) -> tuple[list[tuple[int, ...]], list[float], float]:
+    """All orders of the axes, the part of the array for each, and the load of the busiest axis.
+
+    A linear program finds the parts that make the axes as equally busy as they can be.
+    """
+    orders = list(itertools.permutations(range(len(axes))))
+    loads, count = np.array(busiest(axes, orders)), len(axes)
+    found = linprog(
+        c=[*[0] * len(orders), 1], A_ub=np.c_[loads.T, -np.ones(count)], b_ub=np.zeros(count),
+        A_eq=[[*[1] * len(orders), 0]], b_eq=[1],
+    )  # fmt: skip
+    assert found.success
+    return orders, list(found.x[:-1]), found.fun
 
 
 def backwards(steps: Sequence[Sequence[Move]], nodes: Iterable[Point], pieces: int) -> None:

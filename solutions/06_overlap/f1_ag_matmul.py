@@ -31,7 +31,7 @@ All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3, 900 bytes |
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each has a matmul beside it | the matmul does not need the hop | |
-| in time, on eight v5e chips | 90 % of what overlap can gain; step ≤ 1.2 · matmuls | |
+| in time, on eight v5e chips | 80 % of what overlap can gain; step ≤ 1.2 · matmuls | |
 | at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from grader.clock import Placement, Untimed, placed
 from grader.clock.collectives import duration, gather_seconds, moves
@@ -101,18 +99,6 @@ GRIDS = [
 LARGE = [(RING4, RING4, RING8), (LINE8, RING16)]
 
 
-def shares(axes: tuple[network.Axis, ...]) -> tuple[list[tuple[int, ...]], np.ndarray, float]:
-    """All orders of the axes, the part of the array for each, and the busiest axis: as even as a linear program can."""
-    orders = list(itertools.permutations(range(len(axes))))
-    loads, count = np.array(network.busiest(axes, orders)), len(axes)
-    found = linprog(
-        c=[*[0] * len(orders), 1], A_ub=np.c_[loads.T, -np.ones(count)], b_ub=np.zeros(count),
-        A_eq=[[*[1] * len(orders), 0]], b_eq=[1],
-    )  # fmt: skip
-    assert found.success
-    return orders, found.x[:-1], found.fun
-
-
 def torus(axes: tuple[network.Axis, ...]) -> list[Side]:
     row = chip().chip
     return [Side(a.size, a.ring, replace(row, ici=a.wires * row.ici)) for a in axes]
@@ -124,7 +110,7 @@ def named(axes: tuple[network.Axis, ...]) -> str:
 
 @pytest.mark.parametrize("axes", [*GRIDS, *LARGE], ids=named)
 def test_no_mixture_of_orders_beats_the_bound_and_one_reaches_it(axes: tuple[network.Axis, ...]) -> None:
-    assert gather_seconds(V, torus(axes)) == pytest.approx(shares(axes)[2] * V / 5e10)
+    assert gather_seconds(V, torus(axes)) == pytest.approx(network.even(axes)[2] * V / 5e10)
 
 
 @pytest.mark.parametrize(("axes", "pieces", "more"), [*((g, 24, 1.04) for g in GRIDS), *((g, 8, 1.2) for g in LARGE)])
@@ -133,8 +119,8 @@ def test_a_network_that_moves_parts_along_the_axes_in_all_orders_takes_hardly_lo
 ) -> None:
     """It fills and drains: with 24 pieces a shard that costs up to 4 % on 32 nodes."""
     nodes = list(itertools.product(*(range(a.size) for a in axes)))
-    orders, parts, _ = shares(axes)
-    steps = network.torus_all_gather(axes, network.mixed(orders, list(parts), pieces))
+    orders, parts, _ = network.even(axes)
+    steps = network.torus_all_gather(axes, network.mixed(orders, parts, pieces))
     takes = len(steps) * V / (len(nodes) * pieces) / 5e10
     assert 1 <= takes / gather_seconds(V, torus(axes)) * (1 + 1e-9) <= more
     if len(nodes) <= 32:

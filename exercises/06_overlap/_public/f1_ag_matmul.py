@@ -32,7 +32,7 @@ All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3, 900 bytes |
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each has a matmul beside it | the matmul does not need the hop | |
-| in time, on eight v5e chips | 90 % of what overlap can gain; step ≤ 1.2 · matmuls | |
+| in time, on eight v5e chips | 80 % of what overlap can gain; step ≤ 1.2 · matmuls | |
 | at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
@@ -256,8 +256,8 @@ def ag_order(seen):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_order)
 def ag_hidden(seen):
-    """ag_matmul in time: overlap gains nine tenths of what it can, and the step takes hardly longer than the matmuls"""
+    """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
-    expect_overlap(seen, "permute", at_least=0.9, work=products)
+    expect_overlap(seen, "permute", at_least=0.8, work=products)
     expect_step_time(seen, at_most=between(products, 6 * products, at=1.2 * products))

@@ -92,10 +92,10 @@ def ag_order(seen):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_order)
 def ag_hidden(seen):
-    """ag_matmul in time: overlap gains nine tenths of what it can, and the step takes hardly longer than the matmuls"""
+    """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
-    expect_overlap(seen, "permute", at_least=0.9, work=products)
+    expect_overlap(seen, "permute", at_least=0.8, work=products)
     expect_step_time(seen, at_most=between(products, 6 * products, at=1.2 * products))  # 6: at the highest precision
 
 
