@@ -486,6 +486,7 @@ def error_text(errors: Mapping[str, Sequence[float]]) -> str:
     parts = [
         f"{len(found)} rows of {what}: {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
         for what, found in errors.items()
+        if found
     ]
     return f"{'; '.join(parts)}."
 
