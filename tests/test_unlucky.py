@@ -415,19 +415,22 @@ def workers_in(small: Course) -> Iterator[Callable[[str], Workers]]:
         workers.close()
 
 
-def processes(worker: Worker) -> list[int]:
-    """The worker itself and what it forked, parents first; neither a launcher nor bubblewrap."""
+def processes(worker: Worker, stop: bool = False) -> list[int]:
+    """The worker itself and what it forked, parents first; neither a launcher nor bubblewrap.
+
+    ``stop``: stop each before its children are listed, so that no process that is just forked is missed.
+    """
     assert worker.process is not None
     found, todo = [], [worker.process.pid]
     while todo:
         pid = todo.pop(0)
-        todo += children(pid)
-        try:
+        with contextlib.suppress(OSError):  # a process that has ended
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if len(words) > 4 and words[4].endswith(b"/start.py"):
-            found.append(pid)
+            if len(words) > 4 and words[4].endswith(b"/start.py"):
+                found.append(pid)
+                if stop:
+                    os.kill(pid, signal.SIGSTOP)
+        todo += children(pid)
     return found
 
 
@@ -449,16 +452,20 @@ def kill_while_busy(
 
     def kill(forks: int) -> None:
         until = time.monotonic() + 20
-        while len(found := processes(worker)) < 1 + forks and time.monotonic() < until:
+        while len(processes(worker)) < 1 + forks and time.monotonic() < until:
             time.sleep(0.005)
         while sign and not sign.exists() and time.monotonic() < until:
             time.sleep(0.005)
         if sign:
             sign.unlink()
-        for pid in found[of]:
+        stopped = processes(worker, stop=True)
+        for pid in stopped[of]:
             with contextlib.suppress(ProcessLookupError):  # it went with the one before
                 os.kill(pid, signum)
             killed.append(pid)
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def write_and_kill(data: bytes) -> None:
         write(data)

@@ -76,15 +76,21 @@ def compare_all(
 def read_all(
     course: Course, students: Sequence[tuple[str, Place]], parsers: Parsers, *, quiet: bool
 ) -> list[Submission]:
-    """Return the readable submissions."""
-    submissions = []
+    """Return the readable submissions. Students of whom no file was compared are named, each with a reason."""
+    submissions, unread = [], []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:
             try:
-                submissions.append(read(place, student, course.module_of, course.handed_out, parsers))
+                found = read(place, student, course.module_of, course.handed_out, parsers)
             except Unreadable as error:
                 tell("note", f"{student} is left out: {error}")
+            else:
+                submissions.append(found)
+                if found.notes and not found.sources:
+                    unread.append(f"{student} ({found.notes[0]})")
             step(student)
+    if unread:
+        tell("note", f"{counted(len(unread), 'student')} left out, as no file could be read: {a_few(unread)}")
     return submissions
 
 

@@ -67,6 +67,15 @@ def test_work_is_read_and_never_run(small: Path) -> None:
     assert not (small / "ran").exists()
 
 
+def test_a_student_of_whom_no_file_could_be_read_is_named(small: Path) -> None:
+    hand_in(small, a=honest(1), b=honest(2))
+    (small / "in" / "rich").mkdir()
+    (small / "in" / "rich" / "03_matmuls.ipynb").write_text("{")
+    done = run(small)
+    assert done.exit_code == 0
+    assert "1 student left out, as no file could be read: rich (03_matmuls.ipynb is not a notebook" in done.stderr
+
+
 @pytest.mark.parametrize("students", [0, 1])
 def test_a_class_of_nobody_or_one_has_no_pairs(small: Path, students: int) -> None:
     (small / "in").mkdir()
