@@ -90,8 +90,8 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
         return
     if line is not None:
         for one in counted(line):
-            each = f"{show_time(one.share.hidden)} of their time overlaps with kernels, {show_time(one.share.exposed)} is exposed"
-            yield "talks", f"{one.hidden} of {plural(one.kind, one.runs)} at least {HIDDEN:.0%} hidden; {each}"
+            each = f"{show_time(one.share.hidden)} under kernels, {show_time(one.share.exposed)} exposed"
+            yield "talks", f"{one.hidden} of {plural(one.kind, one.runs)} {HIDDEN:.0%} hidden; {each}"
         if joined := sum(bool(i.joined) for i in schedule.walk()):
             what = "a product waits" if joined == 1 else f"{joined} products wait"
             yield (

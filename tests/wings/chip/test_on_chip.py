@@ -57,10 +57,7 @@ def test_hidden_runs_are_counted_by_kind() -> None:
 
 def test_facts_say_what_is_hidden_what_are_products_and_what_is_held() -> None:
     found = dict(facts(on_chip(schedule())))
-    assert (
-        found["talks"]
-        == "2 of 2 permutes at least 90% hidden; 200 us of their time overlaps with kernels, 0 ps is exposed"
-    )
+    assert found["talks"] == "2 of 2 permutes 90% hidden; 200 us under kernels, 0 ps exposed"
     assert found["core"] == "300 us of 300 us are matrix products; other kernels 0 ps, waiting 0 ps"
     assert found["memory"] == "10 MiB of 16 GB (0.1%): 10 MiB arguments, 0 B results, 0 B temporaries"
     assert found["by"] == "libtpu 1"
