@@ -214,7 +214,7 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
     first = next(iter(shown.values()))
     form = "which form a ring" if len(first.shape) == 2 else "an axis of the mesh along each"
     where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, {form}"
-    text = f"**In time**, as the course's clock lays it out: {picture.of} on {where}; {named}, times are in us."
+    text = f"**In time**, as the course's clock lays it out with profile *{first.profile}*: {picture.of} on {where}; {named}, times are in us."
     lines = [textwrap.fill(text, 118, break_on_hyphens=False), "", "```"]
     for (heading, timeline), drawn in zip(shown.items(), draw_timelines(list(shown.values()), WIDTH), strict=True):
         kind, share = max(timeline.shares().items(), key=lambda item: item[1].total)

@@ -42,8 +42,8 @@ matmuls [5, 15] · [15, 21].
 
 ## Going further
 
-**In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
-ring; `D` is a product and `P` is a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e
+chips, which form a ring; `D` is a product and `P` is a hop, times are in us.
 
 ```
 right: 9,069.576 us, 7 permutes, 100% of their time hidden

@@ -41,9 +41,9 @@ NaN is NaN.
 
 ## Going further
 
-**In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
-float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
-of the core, `P` a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*, ticks written out one after the other: P = 4, M =
+5, two layers of float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product,
+`k` other work of the core, `P` a hop, times are in us.
 
 ```
 24,302.753 us, 7 permutes, 0% of their time hidden

@@ -46,8 +46,8 @@ matmuls [5, 21] · [21, 15].
 
 ## Going further
 
-**In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e
+chips, which form a ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
 
 ```
 right: 12,021.875 us, 7 permutes, 100% of their time hidden
