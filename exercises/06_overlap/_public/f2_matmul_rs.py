@@ -242,5 +242,5 @@ def rs_hidden(seen):
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
     right, wrong = 1.07 * products, 6 * products
-    expect_overlap(seen, "permute", at_least=0.75, work=right)
     expect_step_time(seen, at_most=between(right, wrong, at=1.35 * products))
+    expect_overlap(seen, "permute", at_least=0.75, work=right)
