@@ -141,7 +141,8 @@ def made() -> dict[Path, str]:
     course = load_course(ROOT / "course.yaml")
     with Grader(course, "none") as grader:
         matmuls = collective_matmuls(course, grader)
-        texts = {ROOT / "docs" / "collective-matmul.svg": timelines_svg(matmuls)}
+        ending = {f"{heading}: {show_us(one.step)}": one for heading, one in matmuls.items()}
+        texts = {ROOT / "docs" / "collective-matmul.svg": timelines_svg(ending)}
         page = ROOT / "docs" / "clock-pictures.md"
         texts[page] = TABLE.sub(lambda _: table(matmuls), page.read_text(encoding="utf-8"))
         for name, picture in STATEMENTS.items():
@@ -162,7 +163,19 @@ def collective_matmuls(course: Course, grader: Grader) -> dict[str, Timeline]:
     calls = [exercise.timing(call, on=ON, dims=SIZES) for call in narrow]
     asks, _ = explaining.asks_of(course, exercise, calls, explaining.Wanted())
     name = "collective_matmul.py"
-    return timelines(grader, Source(name, (Chunk(name, source),)), asks, MATMULS.values())
+    found = timelines(grader, Source(name, (Chunk(name, source),)), asks, MATMULS.values())
+    return {heading: in_full(one) for heading, one in found.items()}
+
+
+def in_full(found: Timeline) -> Timeline:
+    """Return a timeline with a span for every round of its loops, so that it is drawn to scale."""
+    spans = list(found.spans)
+    for loop in found.loops:
+        second = [s for s in found.spans if s.rounds == ((2, loop.rounds),) and loop.start <= s.start < loop.end]
+        for n in range(3, loop.rounds):
+            later = (n - 2) * loop.each
+            spans += [replace(s, start=s.start + later, end=s.end + later, rounds=((n, loop.rounds),)) for s in second]
+    return replace(found, spans=tuple(sorted(spans, key=lambda s: s.start)), loops=())
 
 
 def timeline_of(course: Course, grader: Grader, name: str, program: Shown, picture: Picture) -> Timeline:
@@ -201,7 +214,7 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
     first = next(iter(shown.values()))
     form = "which form a ring" if len(first.shape) == 2 else "an axis of the mesh along each"
     where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, {form}"
-    text = f"**In time**, as the course's clock lays it out: {picture.of} on {where}; {named}, times are in us."
+    text = f"**In time**, as the course's clock lays it out with profile *{first.profile}*: {picture.of} on {where}; {named}, times are in us."
     lines = [textwrap.fill(text, 118, break_on_hyphens=False), "", "```"]
     for (heading, timeline), drawn in zip(shown.items(), draw_timelines(list(shown.values()), WIDTH), strict=True):
         kind, share = max(timeline.shares().items(), key=lambda item: item[1].total)

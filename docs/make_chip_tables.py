@@ -5,10 +5,10 @@
                                               # (half an hour)
     python docs/make_chip_tables.py tables    # the tables alone, from what is shipped in solutions/compiled.json.xz
 
-Four tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
+Five tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
 alternative and misconception of module 06; which collectives the compiler of a CPU and that of a TPU put into the course's references;
 the clock's time and the compiler's for every reference of modules 03, 05, 06 and 08. The last has a column for times measured on
-chips, from docs/measured.json where there is one, which docs/measure_chips.py writes.
+chips, from docs/measured.json where there is one, which docs/measure_chips.py writes. The fifth compares memory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import lzma
 import math
 import re
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from grader.batch import explaining
 from grader.batch.findings import collective_of
 from grader.batch.grade import Grader
 from grader.batch.running import collect
-from grader.clock import Slice, Timeline, placed, replayed
+from grader.clock import Slice, Timeline, live_memory, placed, replayed
 from grader.common.files import write_atomic
 from grader.common.observation import Collective, Fault, Observation
 from grader.course.loading import Course, load_course
@@ -419,6 +420,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
         "| task | slice | clock | compiler | | matmuls | other kernels | waiting | measured |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
+    errors: dict[str, list[float]] = {"bfloat16 matmuls": [], "float32 matmuls or none": []}
     for asked in references(course):
         (answer,) = compiled.of([asked])
         about, line, clock = timelines(answer, asked.on)
@@ -433,18 +435,67 @@ def clock_table(course: Course, compiled: Compiled) -> str:
             _both(clock.idle, line.idle),
         ]  # fmt: skip
         took = measured.get(asked.name)
+        what = "bfloat16 matmuls" if asked.name.startswith(BFLOAT16) else "float32 matmuls or none"
+        errors[what].append((line.step - clock.step) / clock.step)
         rows.append(
             f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
             f"| {' | '.join(parts)} | {show_time(round(took['seconds'] * 1e12)) if took else '-'} |"
         )
-    return "\n".join([*rows, ""])
+    return "\n".join([*rows, "", error_text(errors), ""])
+
+
+BFLOAT16 = (
+    "f1_",
+    "f2_",
+    "h2_",
+)  # references whose matmuls are bfloat16 at these sizes; those of the others are float32
+
+
+def memory_table(course: Course, compiled: Compiled) -> str:
+    """What a device holds by liveness and by the compiler, for references of modules 05 to 08 on v5e."""
+    rows = ["| task | by program | by clock | compiler | by clock / compiler |", "|---|---|---|---|---|"]
+    program, clock = [], []
+    for asked in references(course):
+        (answer,) = compiled.of([asked])
+        seen = answer.finding
+        if asked.on != SLICES[0] or asked.name.startswith("c") or not isinstance(seen, Observation):
+            continue
+        _, _, line = timelines(answer, asked.on)
+        schedule, operations = seen.compiled, seen.operations
+        if line is None or operations is None or not isinstance(schedule, Schedule):
+            continue
+        ours, held = live_memory(operations).peak, schedule.held
+        program.append(ours / held - 1)
+        clock.append(line.memory.peak / held - 1)
+        keyword = ", ".join(f"{k} {v}" for k, v in asked.ask.static.items() if not isinstance(v, list))
+        title = f"{asked.ask.exercise.split('_')[0].upper()} {asked.ask.task}" + (f" ({keyword})" if keyword else "")
+        sizes = (show_bytes(n) for n in (ours, line.memory.peak, held))
+        rows.append(f"| {title} | {' | '.join(sizes)} | {clock[-1]:+.0%} |")
+    text = f"The median error is {_typical(program)} in the program's order and {_typical(clock)} in the clock's."
+    return "\n".join([*rows, "", text, ""])
+
+
+def _typical(errors: Sequence[float]) -> str:
+    return f"{statistics.median(map(abs, errors)):.0%}"
+
+
+def error_text(errors: Mapping[str, Sequence[float]]) -> str:
+    """How far the steps are apart, by what the matmuls are made of: the range and the median of the differences."""
+    parts = [
+        f"{len(found)} rows of {what}: {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
+        for what, found in errors.items()
+        if found
+    ]
+    return f"{'; '.join(parts)}."
 
 
 def _both(clock: int, compiler: int) -> str:
     return f"{show_time(clock)} / {show_time(compiler)}" if clock or compiler else "-"
 
 
-TABLES = {"overlap": overlap_table, "hidden": hidden_table, "added": added_table, "clock": clock_table}
+TABLES = {
+    "overlap": overlap_table, "hidden": hidden_table, "added": added_table, "clock": clock_table, "memory": memory_table,
+}  # fmt: skip
 
 
 def made(tables: Mapping[str, str], page: str) -> str:

@@ -10,10 +10,14 @@ contribution exactly once. An all-to-all is routed greedily, one chunk per wire 
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linprog
 
 Node = int
 Wire = Hashable
@@ -207,12 +211,15 @@ def _walk(n: int, a: Node, b: Node, up: bool) -> list[Wire]:
     return [("+" if up else "-", (a + (k if up else -k)) % n) for k in range(count)]
 
 
-def torus_all_to_all(network: Network, sizes: Sequence[int], array_bytes: float, how: str = "ring") -> None:
-    """Run an all-to-all on a mesh of only rings or only lines: along one axis after the other."""
+def torus_all_to_all(
+    network: Network, sizes: Sequence[int], array_bytes: float, how: str | Sequence[str] = "ring"
+) -> None:
+    """Run an all-to-all on a mesh of rings and lines: along one axis after the other."""
+    hows = [how] * len(sizes) if isinstance(how, str) else how
     nodes = list(itertools.product(*map(range, sizes)))
     routes = []
     for a, b in itertools.permutations(nodes, 2):
-        ways = [list(_axis_ways(how, n, i, j)) for n, i, j in zip(sizes, a, b, strict=True)]
+        ways = [list(_axis_ways(h, n, i, j)) for h, n, i, j in zip(hows, sizes, a, b, strict=True)]
         for part in (0, 1):
             # on axis k, a chunk has moved along earlier axes, but not along later ones
             routes.append([(k, b[:k], a[k + 1 :], w) for k, way in enumerate(ways) for w in way[part]])
@@ -241,3 +248,144 @@ def greedy(network: Network, routes: Iterable[list[Wire]], size: float) -> None:
             if route:
                 waiting.setdefault(route[0], []).append(route)
         network.step(((wire,), size) for wire, _ in moved)
+
+
+# -- gathers over several axes -----------------------------------------------------------------
+
+Point = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a grid: nodes along it, a ring or a line, and how many pieces each of its wires carries in a step."""
+
+    size: int
+    ring: bool
+    wires: int = 1
+
+    def reach(self, at: int, way: int, piece: int) -> int:
+        """How far a piece goes this way; on an even ring every second piece takes the longer half backwards."""
+        if not self.ring:
+            return at if way < 0 else self.size - 1 - at
+        return self.size // 2 if (way > 0) == (piece % 2 == 0) else (self.size - 1) // 2
+
+
+@dataclass(frozen=True)
+class Move:
+    """One piece over one wire. ``left``: how far it, or what follows from it, still has to go."""
+
+    source: Point
+    target: Point
+    piece: tuple[Point, int]
+    stage: int  # the position of the wire's axis in the piece's order
+    way: int
+    togo: int  # hops left on this axis, after this one
+    left: int
+
+
+Waiting = dict[tuple[Point, Point, int], list[tuple[int, tuple[Point, int], Move]]]
+"""What waits for each wire, most ahead first. On a ring of two, two wires join the nodes: one for each way."""
+
+
+def torus_all_gather(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[Move]]:
+    """Every node's shard, cut into a piece for each order, reaches every node: greedily, store and forward.
+
+    A piece goes along the first axis of its order; each node that it reaches sends it along the second; and so on.
+    Returns the steps. In each, a wire carries as many pieces as it can, of those waiting the ones with most ahead of
+    them.
+    """
+    nodes = list(itertools.product(*(range(a.size) for a in axes)))
+    held = {node: {(node, p) for p in range(len(orders))} for node in nodes}
+    waiting: Waiting = {}
+    for node in nodes:
+        for p in range(len(orders)):
+            _queue(waiting, axes, orders[p], node, (node, p), 0)
+    steps = []
+    while waiting:
+        step = []
+        for wire, queue in list(waiting.items()):
+            first = queue[0][-1]
+            for _ in range(min(axes[orders[first.piece[1]][first.stage]].wires, len(queue))):
+                step.append(heapq.heappop(queue)[-1])
+            if not queue:
+                del waiting[wire]
+        for m in step:
+            assert m.piece in held[m.source] and m.piece not in held[m.target]
+            held[m.target].add(m.piece)
+            order = orders[m.piece[1]]
+            if m.togo:
+                _push(waiting, axes, order, m.target, m.piece, m.stage, m.way, m.togo)
+            _queue(waiting, axes, order, m.target, m.piece, m.stage + 1)
+        steps.append(step)
+    assert all(len(pieces) == len(nodes) * len(orders) for pieces in held.values())
+    return steps
+
+
+def _queue(
+    waiting: Waiting, axes: Sequence[Axis], order: Sequence[int], node: Point, piece: tuple[Point, int], stage: int
+) -> None:
+    """A piece sets out along all axes of its order from this stage on, both ways."""
+    for k in range(stage, len(order)):
+        for way in (1, -1):
+            if reach := axes[order[k]].reach(node[order[k]], way, piece[1]):
+                _push(waiting, axes, order, node, piece, k, way, reach)
+
+
+def _push(
+    waiting: Waiting, axes: Sequence[Axis], order: Sequence[int], node: Point, piece: tuple[Point, int],
+    stage: int, way: int, reach: int,
+) -> None:  # fmt: skip
+    axis = order[stage]
+    target = (*node[:axis], (node[axis] + way) % axes[axis].size, *node[axis + 1 :])
+    left = reach + sum(axes[k].size for k in order[stage + 1 :])
+    move = Move(node, target, piece, stage, way, reach - 1, left)
+    heapq.heappush(waiting.setdefault((node, target, way), []), (-left, piece, move))
+
+
+def mixed(orders: Sequence[Sequence[int]], shares: Sequence[float], pieces: int) -> list[Sequence[int]]:
+    """The order of each piece of a shard: as many pieces for each order as its share says."""
+    given = [0] * len(orders)
+    for k in range(1, pieces + 1):
+        behind = max(range(len(orders)), key=lambda i: shares[i] * k - given[i])
+        given[behind] += 1
+    return [order for order, count in zip(orders, given, strict=True) for _ in range(count)]
+
+
+def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[float]]:
+    """For each order, the part of the array that each axis carries, over the pieces that its wires carry in a step."""
+    loads = []
+    for order in orders:
+        busy, part = [0.0] * len(axes), 1.0
+        for k in reversed(order):  # the last axis brings the whole array together, the one before it a part
+            axis, before = axes[k], part / axes[k].size
+            busy[k] = (part - before) / (axis.wires * (2 if axis.ring else 1))
+            part = before
+        loads.append(busy)
+    return loads
+
+
+def even(axes: Sequence[Axis]) -> tuple[list[tuple[int, ...]], list[float], float]:
+    """All orders of the axes, the part of the array for each, and the load of the busiest axis.
+
+    A linear program finds the parts that make the axes as equally busy as they can be.
+    """
+    orders = list(itertools.permutations(range(len(axes))))
+    loads, count = np.array(busiest(axes, orders)), len(axes)
+    found = linprog(
+        c=[*[0] * len(orders), 1], A_ub=np.c_[loads.T, -np.ones(count)], b_ub=np.zeros(count),
+        A_eq=[[*[1] * len(orders), 0]], b_eq=[1],
+    )  # fmt: skip
+    assert found.success
+    return orders, list(found.x[:-1]), found.fun
+
+
+def backwards(steps: Sequence[Sequence[Move]], nodes: Iterable[Point], pieces: int) -> None:
+    """The same steps backwards with partial sums, a reduce-scatter: each node ends with its pieces, once from every node."""
+    nodes = list(nodes)
+    partial = {at: {(owner, p): Counter([at]) for owner in nodes for p in range(pieces)} for at in nodes}
+    for step in reversed(steps):
+        arriving = [(m, partial[m.target].pop(m.piece)) for m in step]  # a partial sum is sent once
+        for m, terms in arriving:
+            partial[m.source][m.piece].update(terms)
+    once = Counter(nodes)
+    assert all(partial[at] == {(at, p): once for p in range(pieces)} for at in nodes)

@@ -32,7 +32,8 @@ def timeline(*spans: Span, step: float | None = None, loops: tuple[Loop, ...] = 
         "products": products,
     }
     memory = LiveMemory(3 << 20, 1 << 20, 1 << 20, 1 << 20, "dot_general, line 14", 14)
-    return Timeline(step=last, busy=busy, spans=spans, loops=loops, collectives=found, memory=memory, **about | more)  # type: ignore[arg-type]
+    given = {"collectives": found, **about, **more}
+    return Timeline(step=last, busy=busy, spans=spans, loops=loops, memory=memory, **given)  # type: ignore[arg-type]
 
 
 def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:

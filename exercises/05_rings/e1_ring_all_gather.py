@@ -78,8 +78,8 @@ ring_gather_one_way_time = None  # TODO: your answer
 #
 # The shard that arrives in hop t comes from t places *before* you. That tells you its slot.
 #
-# **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-# the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+# ring; `k` is work of the core and `P` is a hop, times are in us.
 #
 # ```
 # one way: 333.896 us, 7 permutes, 23% of their time overlapped

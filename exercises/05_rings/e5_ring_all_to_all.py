@@ -83,8 +83,8 @@ ring_trade_time = None  # TODO: your answer
 # **Both ways round.** If each chunk takes its shorter side, it is only about N²/4 chunk-hops, spread over twice the
 # wires. That takes a quarter of the all-gather's time.
 #
-# **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-# the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+# ring; `k` is work of the core and `P` is a hop, times are in us.
 #
 # ```
 # from hops: 185.419 us, 7 permutes, 4% of their time overlapped

@@ -32,7 +32,7 @@ All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
-| in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.35 · matmuls | |
+| in time, on eight v5e chips | 75 % of what overlap can gain; step ≤ 1.35 · matmuls | |
 | never the partial sums of all N blocks at once | | |
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
@@ -99,8 +99,8 @@ matmul_rs_time_saved = None  # TODO: your answer
 
 # ## Going further
 #
-# **In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
-# ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
+# **In time**, as the course's clock lays it out with profile *ideal*: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e
+# chips, which form a ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 #
 # ```
 # right: 12,021.875 us, 7 permutes, 100% of their time overlapped

@@ -106,9 +106,9 @@ bare_time = None  # TODO: your answer
 # therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass takes
 # a shorter time T < s/w, the first bucket starts after T/n. If T is much longer, only the last bucket is exposed.
 #
-# **In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
-# 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core and `R` is an all-reduce, times are
-# in us.
+# **In time**, as the course's clock lays it out with profile *ideal*: four layers in bfloat16, 4096 rows on each
+# device, the first plan on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core and `R` is
+# an all-reduce, times are in us.
 #
 # ```
 # bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time overlapped

@@ -58,6 +58,9 @@ def check_work(
     with own_grader(found, tier, *beside) as grader, busy(doing, quiet=as_json):
         grade = partial(graded_if_begun, grader) if in_short else grader.grade
         graded = grade(submission, chosen, public=not found.solved)
+    if beside.compiler is not None:
+        by = ", ".join(f"{name} {number}" for name, number in beside.compiler.versions.items())
+        tell("note", f"{by} compiled the programs for {beside.compiler.on}; its order decides what overlaps")
     if in_short:
         print_in_short(found, graded)
     elif as_json:

@@ -125,7 +125,11 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
     parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
-    parts += [f"{under / every:.0%} of {kind} overlapped" for kind, (under, every) in known.hidden.items() if every]
+    parts += [
+        f"{under / every:.0%} of {kind} overlapped in its order"
+        for kind, (under, every) in known.hidden.items()
+        if every
+    ]
     return f"{show_time(known.step)} by the compiler of {on}{clock}: {', '.join(parts)} ({known.by})"
 
 

@@ -87,11 +87,12 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Name a unit: a collective and its axes, or a kernel's main operation and a few of those fused into it."""
+    """Name a unit: a collective and its axes, or a kernel's main operation and a few of the arrays' fused into it."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"
-    names = dict.fromkeys([unit.root.name, *(body.fused.ops[j].name for j in unit.inside)])
+    inside = (body.fused.ops[j] for j in unit.inside if any(map(body.fused.size, body.fused.ops[j].results)))
+    names = dict.fromkeys([unit.root.name, *(op.name for op in inside)])
     chosen = [name for n, name in enumerate(names) if not n or name not in PLAIN]
     return " + ".join(chosen[:SHOWN_NAMES]) + (" + ..." if len(chosen) > SHOWN_NAMES else "")
 

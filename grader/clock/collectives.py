@@ -1,7 +1,7 @@
 """Times of collectives on a slice, and the links that they use.
 
-Bandwidth and hops each give a lower bound on the time; the larger one is the time. Rings, lines and equal axes use the
-"exact" formulas of ``grader.hardware.times``. A permute is routed, pair by pair.
+Bandwidth and hops each give a lower bound on the time; the larger one is the time. Rings, lines and equal axes have the
+"exact" times of ``grader.hardware.times``. A permute is routed, pair by pair.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from grader.clock.placement import Placement, Way, picoseconds
-from grader.hardware import all_gather_time, all_reduce_time, all_to_all_time, hops, reduce_scatter_time
+from grader.clock.placement import Placement, Side, Way, picoseconds
+from grader.hardware import all_to_all_time, hops
 from grader.wire.operations import Communication
 
 ASYNCHRONOUS: dict[str, frozenset[str]] = {
@@ -59,49 +59,56 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
             f"the groups of this {about.kind} are only some of the devices along {axes}, so it has no time here"
         )
     lanes = tuple(f"{axis}{sign}" for axis in about.axes for sign in "+-")
-    torus = [axis for name in about.axes for axis in place.ways[name].torus]
+    torus = [side for name in about.axes for side in place.ways[name].torus]
+    far = sum(hops(side.size, "ring" if side.ring else "line") for side in torus)
+    seconds, times = _seconds(about, torus), 2 if about.kind == "all_reduce" else 1
+    return max(picoseconds(times * seconds), picoseconds(times * far * place.hop)), lanes
+
+
+def _seconds(about: Communication, torus: Sequence[Side]) -> float:
+    """Return seconds of a collective, bandwidth only; of an all-reduce, seconds of each of its halves."""
+    members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
-        return _all_to_all(about, members, torus, place), lanes
-    ways = list(_ways(torus, members))
-    return min(_over(about, members, topology, axes, far, place) for topology, axes, far in ways), lanes
+        return all_to_all_seconds(about.bytes * members, torus)
+    if about.kind == "broadcast":
+        return max(about.bytes / capacity for _, capacity in _corners(torus))
+    return gather_seconds(about.bytes * (members if about.kind == "all_gather" else 1), torus)
 
 
-def _ways(torus: list[tuple[int, bool]], members: int) -> Iterator[tuple[str, int, int]]:
-    """Yield how a group can be served: the topology, the number of axes at once, the hops of the longest route."""
-    if len(torus) == 1:
-        topology = "ring" if torus[0][1] else "line"
-        yield topology, 1, hops(members, topology)
-        return
-    yield "ring", 1, hops(members, "ring")  # along a cycle through all chips
-    if len(set(torus)) == 1:  # equal axes: the array in as many parts, each with another order of the axes
-        topology = "ring" if torus[0][1] else "line"
-        yield topology, len(torus), hops([n for n, _ in torus], topology)
+def gather_seconds(array: float, torus: Sequence[Side]) -> float:
+    """Return seconds to gather an array over a grid, or to reduce-scatter it: what any method needs at least.
+
+    Every corner of the grid must receive the part of the array that is outside. This bound is reached: parts of the
+    array take the axes in different orders. A part needs its first axis for little data, and its last for nearly all.
+    ``tests/network.py`` moves such parts.
+    """
+    return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 
 
-def _over(about: Communication, members: int, topology: str, axes: int, far: int, place: Placement) -> int:
-    chip, size, how = place.links(about.axes), about.bytes, {"topology": topology, "model": "exact", "axes": axes}
-    if about.kind == "all_gather":
-        seconds, times = all_gather_time(size * members, members, chip, **how), 1
-    elif about.kind == "reduce_scatter":
-        seconds, times = reduce_scatter_time(size, members, chip, **how), 1
-    elif about.kind == "all_reduce":
-        seconds, times = all_reduce_time(size, members, chip, **how), 2
-    else:  # a broadcast: half of the array goes round each way
-        seconds, times = size / (chip.ici * axes * (2 if topology == "ring" else 1)), 1
-    return max(picoseconds(seconds), picoseconds(times * far * place.hop))
+def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
+    """Yield for every corner of the grid its part of the devices, 1/n, and the bytes per second into it.
+
+    A corner has one position on some of the axes, the first of a line's, and all positions on the others.
+    """
+    total = math.prod(side.size for side in torus)
+    for count in range(1, len(torus) + 1):
+        for cut in itertools.combinations(torus, count):
+            n = math.prod(side.size for side in cut)
+            yield n, total // n * sum(side.rate for side in cut)
 
 
-def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]], place: Placement) -> int:
-    """Return the time if every chunk goes along the first axis, then the next. It is the busiest axis's time.
+def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
+    """Return seconds of an all-to-all if every chunk goes along the first axis, then the next: the busiest axis's.
 
     An axis of n devices out of N carries an all-to-all of its n devices of n/N of the array.
     """
-    chip, size, busiest, far = place.links(about.axes), about.bytes * members, 0.0, 0
-    for n, ring in torus:
-        topology = "ring" if ring else "line"
-        busiest = max(busiest, all_to_all_time(size * n / members, n, chip, topology=topology, model="exact"))
-        far += hops(n, topology)
-    return max(picoseconds(busiest), picoseconds(far * place.hop))
+    total = math.prod(side.size for side in torus)
+    return max(
+        all_to_all_time(
+            array * side.size / total, side.size, side.chip, topology="ring" if side.ring else "line", model="exact"
+        )
+        for side in torus
+    )
 
 
 def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:

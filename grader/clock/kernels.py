@@ -25,6 +25,12 @@ BLOCKS = {"while", "case", "if"}
 ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group", "propagation_barrier"}
 TAKES_PART = {"slice", "dynamic_slice"}
 NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse"}  # never fused at the end of a matmul
+ELEMENTWISE = {
+    "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "convert", "cosine", "divide", "exponential",
+    "exponential_minus_one", "floor", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate",
+    "not", "or", "power", "remainder", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor",
+}  # fmt: skip
+"""Each element of the result needs only the same elements of the operands."""
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
 """Most operands of operations fused into one. Each may join all its users, so work grows with the product."""

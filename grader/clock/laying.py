@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grader.clock.collectives import ASYNCHRONOUS, Untimed, duration
-from grader.clock.kernels import Fused, Unit
+from grader.clock.kernels import ELEMENTWISE, Fused, Unit
 from grader.clock.memory import worst
 from grader.clock.order import Busy, Laid, Piece, lay
 from grader.clock.placement import Placement, picoseconds
@@ -16,12 +16,7 @@ from grader.wire.operations import Body, Communication, Operation, Operations
 
 EIGHT_BITS = {"int8", "uint8", "int4", "uint4"}
 # Outside shard_map these move nothing between devices.
-ELEMENT_BY_ELEMENT = {
-    "abs", "add", "and", "broadcast_in_dim", "clamp", "compare", "constant", "convert", "cosine", "divide",
-    "exponential", "exponential_minus_one", "floor", "iota", "log", "log_plus_one", "logistic", "maximum",
-    "minimum", "multiply", "negate", "not", "or", "power", "reshape", "rsqrt", "select", "sign", "sine", "sqrt",
-    "subtract", "tanh", "xor",
-}  # fmt: skip
+ELEMENT_BY_ELEMENT = ELEMENTWISE | {"broadcast_in_dim", "constant", "iota", "reshape"}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of its last use.
 
 Operations inside a kernel need no memory. If an operation overwrites a value that is not needed any more, the old and
-the new value share a buffer, as do a loop's inputs and results. An array that a loop only reads stays in place.
+the new value share a buffer, as do a loop's inputs and results. An elementwise operation, also one at the end of a
+matmul, and an all-reduce overwrite an operand of the result's size. An array that a loop only reads stays in place.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grader.clock.kernels import Fused, Unit, takes
+from grader.clock.kernels import ELEMENTWISE, Fused, Unit, takes
 from grader.clock.timeline import LiveMemory
 from grader.wire.operations import Body, Operation, Operations
 
@@ -129,7 +130,39 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
         return {v: o for v, o in read.items() if v in _only_read(op) or (o in free and v in last)}
     if unit.dies:
         return dict(zip(op.results, operands, strict=False))
-    return {}
+    return _overwritten(fused, unit)
+
+
+def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
+    """Return, for a unit's results, operands of the same size that die there and are read element by element."""
+    if unit.kind not in ("product", "kernel") and not _is_all_reduce(unit):
+        return {}
+    found: dict[int, int] = {}
+    for v in unit.makes:
+        for o in unit.reads:
+            free = o not in found.values() and fused.may_write(o, unit.at)
+            if free and fused.size(o) == fused.size(v) and _element_by_element(fused, unit, o):
+                found[v] = o
+                break
+    return found
+
+
+def _is_all_reduce(unit: Unit) -> bool:
+    about = unit.root.communication
+    return about is not None and about.kind == "all_reduce"
+
+
+def _element_by_element(fused: Fused, unit: Unit, value: int) -> bool:
+    """Return True if each element of the unit's results needs only the same element of a value."""
+    derived = {value}
+    for i in unit.inside:
+        op = fused.ops[i]
+        if derived.isdisjoint(map(fused.of, op.operands)):
+            continue
+        if op.name not in ELEMENTWISE and op.communication is None:
+            return False
+        derived |= set(op.results)
+    return True
 
 
 def _only_read(op: Operation) -> set[int]:

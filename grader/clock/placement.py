@@ -73,6 +73,20 @@ class Slice:
 
 
 @dataclass(frozen=True)
+class Side:
+    """One axis of a slice: its number of devices, whether it wraps around, and the row with its links."""
+
+    size: int
+    ring: bool
+    chip: Chip
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second into one device over its links of this axis; the device at a line's end has one link."""
+        return self.chip.ici * (2 if self.ring else 1)
+
+
+@dataclass(frozen=True)
 class Way:
     """A mesh axis and the links that join its devices to a ring (``ring``) or a line.
 
@@ -82,7 +96,7 @@ class Way:
 
     size: int
     ring: bool
-    torus: tuple[tuple[int, bool], ...]  # size of each axis of the slice, and whether it wraps around
+    torus: tuple[Side, ...]  # the axes of the slice under it
     chip: Chip  # its links connect the devices
 
 
@@ -107,9 +121,9 @@ class Placement:
 
     def _way(self, places: tuple[int, ...]) -> Way:
         on = self.slice
-        torus = tuple((on.sides[i], on.wraps(i)) for i in places)
-        ring = len(torus) > 1 or all(ring for _, ring in torus)
-        return Way(math.prod(n for n, _ in torus), ring, torus, on.links(places))
+        torus = tuple(Side(on.sides[i], on.wraps(i), on.links([i])) for i in places)
+        ring = len(torus) > 1 or all(side.ring for side in torus)
+        return Way(math.prod(side.size for side in torus), ring, torus, on.links(places))
 
     def links(self, axes: Sequence[str]) -> Chip:
         """Return the row with the slowest links under these mesh axes."""

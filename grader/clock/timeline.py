@@ -176,6 +176,31 @@ class Timeline:
             found[c.kind] = Share(before.hidden + c.hidden, before.exposed + c.exposed)
         return found
 
+    def talking(self, kind: str) -> int:
+        """Return the picoseconds for which the collectives of a kind occupy their busiest link."""
+        links = {(span.number, span.lane) for span in self.spans if span.kind == kind and span.lane != COMPUTE}
+        takes = {c.number: c.runs * c.each for c in self.collectives}
+        busy: dict[str, int] = {}
+        for number, lane in links:
+            busy[lane] = busy.get(lane, 0) + takes[number]
+        return max(busy.values(), default=0)
+
+    def gained(self, kind: str, work: int) -> float:
+        """Return what the step gains by running collectives of a kind beside work, of what could be gained, 0 to 1.
+
+        A step that waits takes the time of the work and of the busiest link together. The best one takes the longer
+        of the two. Exposed time of other kinds does not count. So only the step's length matters: work that the author
+        does not name lengthens it, even if collectives overlap with it.
+
+        Args:
+            work: picoseconds of the kernels that any right program needs.
+        """
+        talks = self.talking(kind)
+        others = sum(share.exposed for other, share in self.shares().items() if other != kind)
+        could = min(work, talks)
+        gain = work + talks - (self.step - others)
+        return min(1.0, max(0.0, gain / could)) if could else 0.0
+
     def on_path(self, span: Span) -> bool:
         """Return True if a span is on the critical path."""
         return span.number in self.critical

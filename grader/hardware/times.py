@@ -52,8 +52,8 @@ def all_gather_time(
     Args:
         bytes: V, the full logical array over this axis group.
         n: devices in the group, over all its axes.
-        axes: mesh axes used at once; each adds its links (V/(axes·W)). For axes of equal size, rotating the order of
-            the axes achieves "exact"; for unequal ones it is a lower bound.
+        axes: mesh axes used at once; each adds its links (V/(axes·W)). Parts of the array take the axes in different
+            orders, so that all links are equally busy. That reaches "exact" for unequal axes, too.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """

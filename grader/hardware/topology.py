@@ -23,6 +23,10 @@ SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2
 """Slices of a 3D torus smaller than a cube, shortest side first. Source: Cloud TPU documentation, 'TPU v4', 'v5p'."""
 
 
+LARGEST_SLICES: dict[str, tuple[int, ...]] = {"v5p": (16, 16, 24)}
+"""The largest slice of a pod, where it is not the whole pod. Source: Cloud TPU documentation, 'TPU v5p'."""
+
+
 def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None) -> bool:
     """Return True if an axis of this size has wraparound links: a ring, not a line.
 
@@ -61,16 +65,22 @@ def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
     return len(real) == 1 and wraps(chip, real[0], slice_shape)
 
 
+def largest_slice(chip: str | Chip) -> tuple[int, ...]:
+    """Return chips along each axis of the largest slice that can be had."""
+    row = tpu(chip)
+    return LARGEST_SLICES.get(row.name, row.pod)
+
+
 @functools.cache
 def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
     """Return every available slice as the number of chips along each axis, sorted.
 
-    On a 3D torus: one of ``SMALL_SLICES``, or as many full cubes along each axis as fit into a pod.
+    On a 3D torus: one of ``SMALL_SLICES``, or as many full cubes along each axis as fit into the largest slice.
     """
     row = tpu(chip)
     if row.wrap_cube is None:
         return frozenset(s for s in FLAT_SLICES if s[-1] <= max(row.pod))
-    sides = [range(row.wrap_cube, n + 1, row.wrap_cube) for n in sorted(row.pod)]
+    sides = [range(row.wrap_cube, n + 1, row.wrap_cube) for n in sorted(largest_slice(row))]
     return frozenset({*SMALL_SLICES, *(tuple(sorted(s)) for s in itertools.product(*sides))})
 
 

@@ -83,7 +83,9 @@ def live_text(live: LiveMemory) -> str:
     """Return a text about the memory that a device holds at the worst point, in program order."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
-    return f"{show_bytes(live.peak)} on a device at once, by liveness: {held}" + (f", at {live.at}" if live.at else "")
+    return f"{show_bytes(live.peak)} on a device, by liveness in program order: {held}" + (
+        f", at {live.at}" if live.at else ""
+    )
 
 
 def array_text(placed: Placed) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -43,7 +43,7 @@ def print_timeline(timeline: Timeline, console: Console) -> None:
     paper.line(paper.text(f"in time on {where_text(timeline)}", "bold"))
     columns = max(LEAST, min(MOST, console.width - _margin(timeline)))
     _print_cells(drawn_lanes(timeline, scaled(timeline, columns, GAP), ascii_only=paper.ascii), console)
-    for line in [legend(timeline), *totals(timeline)]:
+    for line in [legend([timeline]), *totals(timeline)]:
         paper.line(paper.text(line), indent=2)
 
 
@@ -74,9 +74,9 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
     return [["".join(c for c, _ in cells).rstrip() for cells in lanes] for lanes in drawn]
 
 
-def legend(timeline: Timeline) -> str:
+def legend(timelines: Iterable[Timeline]) -> str:
     """Return a legend: ``D matmul, P permute; numbers beside them are lines, times are in us``."""
-    names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds([timeline]))
+    names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds(timelines))
     return f"{names}; numbers beside them are lines, times are in us"
 
 

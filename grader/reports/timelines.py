@@ -204,7 +204,8 @@ def totals(timeline: Timeline) -> list[str]:
     )
     return [
         *lines,
-        f"memory by liveness: {show_bytes(m.peak)} at the worst point ({held})" + (f", {m.at}" if m.at else ""),
+        f"memory by liveness in the order drawn: {show_bytes(m.peak)} at the worst point ({held})"
+        + (f", {m.at}" if m.at else ""),
     ]
 
 

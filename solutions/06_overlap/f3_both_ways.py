@@ -45,8 +45,8 @@ bytes: 540 bytes each way, 1080 in all.
 In `both_ways_matmul_rs` the halves of each sum travel in opposite directions. If all sums go one way round, the step
 takes 1.6 times as long as its matmuls.
 
-**In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
-ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 32768] · [32768, 40960] on 2x4 v5e
+chips, which form a ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 
 ```
 one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped

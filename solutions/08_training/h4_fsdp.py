@@ -39,9 +39,9 @@ three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 ·
 
 ## Going further
 
-**In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
-which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
-times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: four layers of float32[4096, 4096] and 16,384
+rows on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R`
+is an all-reduce, times are in us.
 
 ```
 ahead: 3,027.999 us, 4 all-gathers, 42% of their time overlapped

@@ -42,7 +42,7 @@ is NaN.
 
 ## Going further
 
-**In time**, as the course's clock lays it out, ticks unrolled: P = 4, M = 5, two layers of float32[4096,
+**In time**, as the course's clock lays it out with profile *ideal*, ticks unrolled: P = 4, M = 5, two layers of float32[4096,
 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a matmul, `k` other work of the
 core, `P` a hop, times are in us.
 

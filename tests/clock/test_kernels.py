@@ -160,6 +160,15 @@ def test_what_the_compiler_has_to_move_first_has_no_time() -> None:
     assert timeline(read_global(twice, [((512, 512), P("x"))], mesh()), ring_of(8, hbm=HBM)).step > 0
 
 
+def test_a_matmul_is_not_named_after_index_arithmetic() -> None:
+    def local(a, w):
+        block = (lax.axis_index("x") - 3) % 8
+        return 1 + a @ lax.dynamic_index_in_dim(w.reshape(8, -1, w.shape[1]), block, keepdims=False)
+
+    program = read(local, [((512, 64), P()), SQUARE], P(), mesh={"x": 8})
+    assert [s.what for s in timeline(program, "v5e:2x4").spans] == ["dot_general + dynamic_slice + add"]
+
+
 # -- memory ------------------------------------------------------------------------------------
 
 MIB = 1 << 20
@@ -175,6 +184,30 @@ def test_memory_is_what_lives_at_the_worst_point() -> None:
     assert memory(lambda a, b: (a @ b) @ b, SQUARE, SQUARE) == (4, 2, 1, 1)
     assert memory(lambda a, b: a[:1] @ b, SQUARE, SQUARE)[0] == 2
     assert memory(lambda a: lax.all_gather(a, "x", tiled=True).sum(), ((4096, 512), P("x"))) == (9, 1, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("local", "due"),
+    [
+        (lambda a, b: a @ b + b @ a, (3, 2, 1, 0)),  # the sum is made in the first matmul's place
+        (lambda a, b: a @ b + b @ a + b @ b, (3, 2, 1, 0)),
+        (lambda a, b: lax.psum(a @ b, "x"), (3, 2, 1, 0)),
+        (lambda a, b: lax.fori_loop(0, 3, lambda _, c: c + a @ b, a @ b), (3, 2, 1, 0)),
+        (lambda a, b: (lambda c: c + c.T)(a @ b), (4, 2, 1, 1)),  # other elements than those in that place
+        (lambda a, b: (a @ b) @ b, (4, 2, 1, 1)),  # a matmul reads an element more than once
+        (lambda a, b: a + b @ a, (3, 2, 1, 0)),  # arguments stay
+    ],
+)
+def test_an_operation_writes_into_an_operand_that_dies_there(local: Callable, due: tuple[int, int, int, int]) -> None:
+    assert memory(local, SQUARE, SQUARE) == due
+
+
+def test_an_operand_that_lives_on_is_not_written_over() -> None:
+    def twice(a, b):
+        c = a @ b
+        return c + b @ a, c @ c
+
+    assert memory(twice, SQUARE, SQUARE, out=(P(), P())) == (5, 2, 2, 1)
 
 
 def test_a_loop_holds_what_it_carries_once_and_what_a_round_needs() -> None:

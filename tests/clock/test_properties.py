@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.clock import COMPUTE, Placement, Timeline, timeline
+from grader.clock import COMPUTE, CollectiveTime, Placement, Span, Timeline, timeline
 from grader.clock.order import Busy, Laid, Piece, lay
 from grader.wire.operations import Body, Operation, Operations, to_json
 from tests.clock.programs import chip, placed, read, ring_of
 from tests.clock.test_closed_forms import FORMS, LAYERS, RING, fsdp, gather_first, late_unrolled_by_four, matmul, ring
+from tests.timelines import timeline as timeline_of
 
 ROOT = Path(__file__).parents[2]
 N = 4
@@ -278,6 +279,41 @@ def test_of_four_rings_the_right_one_is_the_fastest() -> None:
 def test_what_is_hidden_of_a_ring_that_hops_bound() -> None:
     found: Timeline = timeline(matmul(ring, "A"), RING)
     assert found.shares()["permute"].part == pytest.approx(5.36870912 / 41.94304, rel=1e-5)
+
+
+@MANY
+@given(pieces(), pieces(), st.integers(0, 400))
+def test_the_shorter_of_two_steps_with_the_same_collectives_never_gains_less(
+    kernels: list[Piece], others: list[Piece], work: int
+) -> None:
+    """Whatever their kernels are, and whatever waits for what."""
+    talks = [p for p in kernels if p.talks]
+    found = []
+    for computes in (kernels, others):
+        of = [Piece(p.duration, p.resources, frozenset(), True) for p in talks]
+        of += [Piece(p.duration, p.resources, frozenset(range(len(of))), False) for p in computes if not p.talks]
+        found.append(made_of(of))
+    found.append(made_of([Piece(p.duration, p.resources, frozenset(range(i)), p.talks) for i, p in enumerate(kernels)]))
+    for one, other in itertools.permutations(found, 2):
+        if one.step <= other.step:
+            assert one.gained("permute", work) >= other.gained("permute", work)
+        assert 0 <= one.gained("permute", work) <= 1
+
+
+def made_of(pieces: list[Piece]) -> Timeline:
+    """A timeline of pieces, whose collectives are permutes."""
+    laid = lay(pieces, COMPUTE)
+    spans, collectives, kernels = [], [], []
+    for i, (piece, start) in enumerate(zip(pieces, laid.start, strict=True)):
+        kind = "permute" if piece.talks else "kernel"
+        spans += [Span(lane, kind, kind, start, start + piece.duration, i) for lane in piece.resources]
+        kernels += [] if piece.talks else [(start, start + piece.duration)]
+    busy = Busy(kernels)
+    for span in {s.number: s for s in spans if s.kind == "permute"}.values():
+        under = busy.overlap(span.start, span.end)
+        times = span.duration, under, span.duration - under
+        collectives.append(CollectiveTime(span.number, "permute", ("x",), 8, 1, *times))
+    return timeline_of(*spans, step=laid.length / 1e6, collectives=tuple(collectives))
 
 
 def test_the_chips_own_profile_hides_less() -> None:

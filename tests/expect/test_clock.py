@@ -60,39 +60,63 @@ def local_ring(a, w):
 
 def test_a_ring_hides_its_hops_where_there_is_work_to_hide_them_under() -> None:
     for rows in (256, 2048):
-        expect_overlap(seen(matmul(local_ring, rows)), "permute", at_least=0.9)
+        right = seen(matmul(local_ring, rows))
+        expect_overlap(right, "permute", at_least=0.9, work=right.timeline.busy / 1e12)
 
 
-def test_a_ring_that_hops_bound_is_told_what_they_and_the_work_take() -> None:
+def test_a_ring_that_hops_bound_gains_what_it_can() -> None:
+    """The matmuls take a fifteenth of the hops, and all of them overlap."""
     bound = seen(matmul(local_ring, 2048, columns=256))
-    part = bound.timeline.shares()["permute"].part
-    assert 0.06 < part < 0.07
-    expect_overlap(bound, "permute", at_least=0.06)
-    reason = told(expect_overlap, bound, "permute", at_least=0.95).reason
-    assert reason.startswith("all permute runs take 2.6098 ms and all kernels take ")
-    assert reason.endswith(": there is too little work to hide them under; 95% of their time is due")
+    assert 0.06 < bound.timeline.shares()["permute"].part < 0.07
+    expect_overlap(bound, "permute", at_least=0.7, work=bound.timeline.busy / 1e12)
 
 
-def test_who_shrinks_the_products_has_nothing_to_hide_hops_under() -> None:
-    """Though each hop runs beside a product, as it should."""
+def exchanged(a, w):
+    """A halo of one row from each side, then the mean of three rows: one pass over the array, which waits for it."""
+    del w
+    above, below = _halos(a)
+    return (_shifted(a, above, below) + a)[None]
 
-    def tiny(a, w):
-        return local_ring(a[:1, :1], w[:1, :1]) + local_ring_of_hops(a)
 
-    def local_ring_of_hops(a):
-        for _ in range(N - 1):
-            a = lax.ppermute(a, "x", [(i, (i + 1) % N) for i in range(N)])
-        return a[0, 0]
+def split(a, w):
+    """The rows inside do not wait, and are written and read once more: slower, though the halo overlaps with a kernel."""
+    del w
+    above, below = _halos(a)
+    inside, a = lax.optimization_barrier((a[:-2] + a[1:-1] + a[2:], a))
+    return jnp.concatenate([a[:1] + above + a[1:2], inside, a[-1:] + below + a[-2:-1]])[None]
 
-    failure = told(expect_overlap, seen(matmul(tiny, 2048)), "permute", at_least=0.05)
-    assert "matrix products " in failure.reason and "there is too little work to hide them under" in failure.reason
-    assert failure.expected == 0.05 and failure.actual < 0.01
+
+def _halos(a):
+    return (lax.ppermute(row, "x", [(i, (i + s) % N) for i in range(N)]) for row, s in ((a[-1:], 1), (a[:1], -1)))
+
+
+def _shifted(a, above, below):
+    return jnp.concatenate([above, a[:-1]]) + jnp.concatenate([a[1:], below])
+
+
+def test_a_slower_halo_exchange_never_scores_higher() -> None:
+    fast, slow = (seen(matmul(local, 8192)).timeline for local in (exchanged, split))
+    assert fast.step < slow.step and fast.talking("permute") == slow.talking("permute")
+    assert fast.shares()["permute"].part < slow.shares()["permute"].part == 1
+    for work in (fast.busy, fast.step, slow.busy):
+        assert fast.gained("permute", work) >= slow.gained("permute", work)
+    assert slow.gained("permute", fast.busy) == 0
+
+
+def test_without_matmuls_there_is_no_work_unless_it_is_named() -> None:
+    halo = seen(matmul(exchanged, 2048))
+    reason = told(expect_overlap, halo, "permute", at_least=0.05).reason
+    assert reason.endswith("; the program has no matmuls that permutes could overlap with")
+    assert "so it gains 0% of the difference" in told(expect_overlap, halo, "permute", work=1e-6).reason
 
 
 @pytest.mark.parametrize("local", [permute_waits, late_in_loop])
 def test_a_permute_that_waits_is_bare(local: Callable) -> None:
     failure = told(expect_overlap, seen(matmul(local, 2048)), "permute", at_least=0.5)
-    assert "permute over x takes 372.83 us" in failure.reason and "0% of all permute time lies under" in failure.reason
+    assert (
+        "permute over x takes 372.83 us" in failure.reason
+        and "so it gains 0% of the difference, 50% is due" in failure.reason
+    )
     assert failure.where.startswith("line ") and failure.where in failure.reason and "\n" not in failure.reason
 
 
@@ -132,7 +156,7 @@ def test_a_slice_may_be_named_and_must_be_somewhere() -> None:
     program = matmul(local_ring, 256)
     ordinary = seen(program, None)
     assert ordinary.clock(on="v5e:2x4").step == seen(program).timeline.step
-    expect_overlap(ordinary, "permute", on="v5e:2x4")
+    expect_overlap(ordinary, "permute", at_least=0.8, on="v5e:2x4")
     with pytest.raises(ValueError, match="name the slice, on="):
         ordinary.clock()
     with pytest.raises(ValueError, match="there is no program to lay out in time"):

@@ -44,8 +44,8 @@ one-way bandwidth of a link. `{U_X}`: partial sums over x.
 Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. If you start one
 place too early, the sums are right and on the wrong devices.
 
-**In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
-is work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
+which form a ring; `k` is work of the core and `P` is a hop, times are in us.
 
 ```
 one way: 385.046 us, 7 permutes, 0% of their time overlapped

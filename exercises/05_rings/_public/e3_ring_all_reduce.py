@@ -46,8 +46,8 @@ in all. The four devices together send 138,240 bytes.
 3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes
 approach 2·V, but the bytes of whole arrays grow without limit. No ring needs less than 2·(N − 1)·V/N.
 
-**In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
-is work of the core and `P` is a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: blocks of float32[8192, 512] on 2x4 v5e chips,
+which form a ring; `k` is work of the core and `P` is a hop, times are in us.
 
 ```
 one way: 718.942 us, 14 permutes, 11% of their time overlapped

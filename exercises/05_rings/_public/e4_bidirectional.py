@@ -44,8 +44,8 @@ of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 counts. Another scheme halves each shard and sends one half all the way round in each direction. It sends equally many
 bytes, but in N − 1 rounds.
 
-**In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
-the core and `P` is a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: float32[8192, 512] on 2x4 v5e chips, which form a
+ring; `k` is work of the core and `P` is a hop, times are in us.
 
 ```
 one way (E1): 333.896 us, 7 permutes, 23% of their time overlapped

@@ -32,7 +32,7 @@ All are float32, or all bfloat16; `C` has the dtype of `A` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | (N − 1)·V/N bytes | 3, 900 bytes |
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each has a matmul beside it | the matmul does not need the hop | |
-| in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.2 · matmuls | |
+| in time, on eight v5e chips | 80 % of what overlap can gain; step ≤ 1.2 · matmuls | |
 | at most four shards of `A` at once, beside `W` and `C` | if F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
@@ -43,8 +43,8 @@ matmuls [5, 15] · [15, 21].
 
 ## Going further
 
-**In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
-ring; `D` is a matmul and `P` is a hop, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e
+chips, which form a ring; `D` is a matmul and `P` is a hop, times are in us.
 
 ```
 right: 9,069.576 us, 7 permutes, 100% of their time overlapped
@@ -68,14 +68,31 @@ that it sends. The third is a `fori_loop`: receive, then multiply.
 
 **Loops.** JAX unrolls a Python loop. There the order of lines means nothing: each operation that does not need a hop
 can run beside it, so "receive, then multiply" gives the first picture. A round of `fori_loop` or `scan` ends when all
-operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu
+operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too with its default
+options (libtpu
 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. A loop
 that receives, then multiplies gives right values and traffic, but all its hops are exposed. `unroll=True` unrolls it.
+Options can change this: with `xla_tpu_enable_ici_ag_pipelining=true` the v5e compiler gathers the next layer of an FSDP
+loop beside this round's matmul.
 
 **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
 long as a matmul, gathering first is faster, and the ring only saves memory. F3 uses both directions.
 
-**In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum" and can write such rings itself. An
+**What v5e does with `a @ w`.** Gathering first is not it. Under `jit`, with these sizes and shardings and no options, the
+compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
+
+```
+                    on the core                on the wires
+before the loop     nothing                    one hop one way
+round 1             2 shards, 2,860 us         a hop each way
+                    2 shards, 3,213 us         a hop each way
+round 2             as round 1                 as round 1
+```
+
+These are the compiler's own cycles at 1.5 GHz: 12,146 us of matmuls. For the ring that you write here they are
+9,605 us (`shardlings chip f1 --on v5e:2x4 --solution`).
+
+**In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum". An
 exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
@@ -241,8 +258,8 @@ def ag_order(seen):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_order)
 def ag_hidden(seen):
-    """ag_matmul in time: nine tenths of the hops are overlapped, and the step takes hardly longer than the matmuls"""
-    expect_overlap(seen, "permute", at_least=0.9)
+    """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
     expect_step_time(seen, at_most=between(products, 6 * products, at=1.2 * products))
+    expect_overlap(seen, "permute", at_least=0.8, work=products)

@@ -50,9 +50,9 @@ Allowed: permutes in place of a collective.
 
 ## Going further
 
-**In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
-chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S` is a
-reduce-scatter, times are in us.
+**In time**, as the course's clock lays it out with profile *ideal*: three layers of float32[16384, 16384] and 32,768
+rows on 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S`
+is a reduce-scatter, times are in us.
 
 ```
 scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time overlapped

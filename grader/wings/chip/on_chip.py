@@ -16,6 +16,7 @@ from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
 
 HIDDEN = 0.9  # fraction of a collective's time under kernels from which on it counts as overlapped
+FACTOR = 10  # a time that is more than this many times another is no percentage of it
 STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25  # relative differences that are reported
 
 
@@ -90,7 +91,7 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
     if line is not None:
         for one in counted(line):
             each = f"{show_time(one.share.hidden)} under kernels, {show_time(one.share.exposed)} exposed"
-            yield "talks", f"{one.hidden} of {plural(one.kind, one.runs)} hidden: {each}"
+            yield "talks", f"{one.hidden} of {plural(one.kind, one.runs)} {HIDDEN:.0%} hidden; {each}"
         if joined := sum(bool(i.joined) for i in schedule.walk()):
             what = "a product waits" if joined == 1 else f"{joined} products wait"
             yield (
@@ -167,7 +168,7 @@ def _apart(compiled: int, ours: int) -> float:
 
 
 def _both(compiled: int, ours: int) -> str:
-    by = f" ({(compiled - ours) / ours:+.0%})" if ours else ""
+    by = f" ({(compiled - ours) / ours:+.0%})" if ours and compiled <= FACTOR * ours else ""
     return f"{show_time(compiled)} by the compiler's cycles, {show_time(ours)} by the clock{by}"
 
 

@@ -25,8 +25,7 @@ def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> Non
     lines = about.lines
     if drawn and lines:
         print_lanes(lines, console)
-        longest = max(lines.values(), key=lambda t: len(t.spans))
-        paper.line(paper.text(legend(longest)), indent=2)
+        paper.line(paper.text(legend(lines.values())), indent=2)
     if about.untimed:
         paper.line(paper.text(f"the clock does not lay it out: {about.untimed}", "yellow"), indent=2)
     apart = differences(about)

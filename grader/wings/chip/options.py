@@ -7,7 +7,7 @@ import math
 from grader.cli.machine import MachineCheck
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.hardware import CHIPS, SMALL_SLICES, slices
+from grader.hardware import CHIPS, SMALL_SLICES, largest_slice, slices
 from grader.hardware.cores import CORES
 from grader.wings.chip.compiling import NoCompiler, TpuCompiler, compiler_problem, compiler_version, slice_of
 
@@ -42,7 +42,7 @@ def shown_slices(chip: str) -> str:
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))
-    pod = "x".join(map(str, row.pod))
+    largest = "x".join(map(str, largest_slice(row)))
     return f"{chip}:{listed}" + (
-        f" and of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {pod}" if row.wrap_cube else ""
+        f" and of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {largest}" if row.wrap_cube else ""
     )

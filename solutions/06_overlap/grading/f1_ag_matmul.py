@@ -92,11 +92,11 @@ def ag_order(seen):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_order)
 def ag_hidden(seen):
-    """ag_matmul in time: nine tenths of the hops are overlapped, and the step takes hardly longer than the matmuls"""
-    expect_overlap(seen, "permute", at_least=0.9)
+    """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
     expect_step_time(seen, at_most=between(products, 6 * products, at=1.2 * products))  # 6: at the highest precision
+    expect_overlap(seen, "permute", at_least=0.8, work=products)
 
 
 @exercise.check(narrow, points=0.5, after=ag_same)
@@ -105,7 +105,7 @@ def ag_memory(narrow):
     rows, columns, width = sizes_of(narrow)
     n, shard = narrow.mesh["y"], rows * columns
     weights, product = columns * n * width, rows * width
-    right = 2 * (3 * shard + weights) + 4 * product  # its own shard, one at work, one that arrives
+    right = 2 * (3 * shard + weights + product)  # its own shard, one at work, one that arrives
     wrong = 2 * ((n + 3) * shard + weights)  # all shards
     expect_memory(narrow, at_most=between(right, wrong), by="clock")
 

@@ -89,12 +89,12 @@ def rs_order(seen):
 
 @exercise.check(wide, points=0.5, public=True, after=rs_order)
 def rs_hidden(seen):
-    """matmul_rs in time: nine tenths of the hops are overlapped, and the step takes hardly longer than the matmuls"""
-    expect_overlap(seen, "permute", at_least=0.9)
+    """matmul_rs in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
     right, wrong = 1.07 * products, 6 * products  # right: the core also adds sums; wrong: the highest precision
     expect_step_time(seen, at_most=between(right, wrong, at=1.35 * products))
+    expect_overlap(seen, "permute", at_least=0.75, work=right)
 
 
 @exercise.check(narrow, points=0.5, after=rs_same)

@@ -181,12 +181,11 @@ def bucketed_overlap(small, large):
         if sent < 2 * sum(size):
             raise Failure(f"{sent} bytes are all-reduced, the gradients have {2 * sum(size)}")
     last = sum(size[i] for i in large.plan[-1])
-    expect_overlap(large, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
-    # Useless work would overlap a bucket too, but it takes time.
-    right = matmul_time((6 * sum(size) - 2 * size[0]) * rows, "v5e") + all_reduce_time(
-        2 * last, large.mesh["dp"], "v5e"
-    )
+    matmuls = matmul_time((6 * sum(size) - 2 * size[0]) * rows, "v5e")
+    right = matmuls + all_reduce_time(2 * last, large.mesh["dp"], "v5e")
     expect_step_time(large, at_most=between(right, 1.6 * right, at=1.2 * right))
+    # 1.05: tanh and its gradient. The last bucket overlaps with nothing, and copies cost some of the gain.
+    expect_overlap(large, "all_reduce", at_least=0.7 * (1 - last / sum(size)), work=1.05 * matmuls)
 
 
 # -- right in other ways -----------------------------------------------------------------------

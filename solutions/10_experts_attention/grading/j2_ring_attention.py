@@ -134,9 +134,10 @@ def ring_sent(seen):
 def ring_held(seen):
     """ring_attn forward: a device holds no more than one round needs"""
     block, scores, rows = block_of(seen)
-    round_needs = 3 * block + 3 * scores + 12 * rows * seen.dims["H"]
+    round_needs = 3 * block + 2 * scores + 12 * rows * seen.dims["H"]
     everything = 2 * seen.mesh["cp"] * block  # K and V of all devices
-    budget = between(4 * round_needs, 4 * (everything + block + 3 * scores + 12 * rows * seen.dims["H"]))
+    wrong = everything + block + 2 * scores + 12 * rows * seen.dims["H"]
+    budget = between(4 * round_needs, 4 * wrong, at=1.95 * 4 * round_needs)  # two more blocks on the way pass
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 

@@ -57,7 +57,7 @@ def test_hidden_runs_are_counted_by_kind() -> None:
 
 def test_facts_say_what_is_hidden_what_are_products_and_what_is_held() -> None:
     found = dict(facts(on_chip(schedule())))
-    assert found["talks"] == "2 of 2 permutes hidden: 200 us under kernels, 0 ps exposed"
+    assert found["talks"] == "2 of 2 permutes 90% hidden; 200 us under kernels, 0 ps exposed"
     assert found["core"] == "300 us of 300 us are matrix products; other kernels 0 ps, waiting 0 ps"
     assert found["memory"] == "10 MiB of 16 GB (0.1%): 10 MiB arguments, 0 B results, 0 B temporaries"
     assert found["by"] == "libtpu 1"
@@ -89,6 +89,16 @@ def test_two_that_agree_differ_in_nothing() -> None:
 )
 def test_what_differs_is_told_with_both_numbers(compiled: Schedule, told: str) -> None:
     assert told in differences(on_chip(compiled, schedule()))
+
+
+def test_a_time_next_to_nothing_has_no_percentage() -> None:
+    told = "\n".join(differences(on_chip(schedule(cycles=150_000), schedule(cycles=1_500))))
+    assert "of it matrix products: 300 us by the compiler's cycles, 3 us by the clock\n" in told + "\n"
+
+
+def test_the_legend_explains_the_letters_of_both_pictures() -> None:
+    text = printed(on_chip(schedule(kind="all_gather"), schedule()), 200)
+    assert "D matrix product, P permute, G all_gather; numbers beside them are lines" in text
 
 
 def test_small_differences_are_not_told() -> None:

@@ -95,8 +95,9 @@ def ring(seen):
 
 @exercise.check(paper, points=1, public=True, after=traffic)
 def hidden(seen):
-    """nine tenths of the hops lie under products"""
-    expect_overlap(seen, "permute", at_least=0.9)
+    """overlap gains eight tenths of what it can"""
+    flops = 2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"]
+    expect_overlap(seen, "permute", at_least=0.8, work=1.1 * flops / CHIPS["v5e"].bf16)
 
 
 @exercise.check(paper, points=1, after=traffic)

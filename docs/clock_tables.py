@@ -1,0 +1,145 @@
+"""The tables of docs/clock-tables.md and its picture, made by the clock: python docs/clock_tables.py
+
+Closed forms; collectives over one to three axes, by the course, by the clock and by a network that moves chunks; published
+times. ``tests/clock/test_clock_tables.py`` proves that the page is as this would write it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+from grader.clock import timeline  # noqa: E402
+from grader.clock.collectives import all_to_all_seconds, gather_seconds  # noqa: E402
+from grader.clock.placement import Side  # noqa: E402
+from grader.common.files import write_atomic  # noqa: E402
+from grader.hardware import all_gather_time, all_to_all_time, lookup  # noqa: E402
+from grader.hardware.chips import Chip  # noqa: E402
+from grader.reports.loglog import MeasuredPoint  # noqa: E402
+from grader.reports.pages import loglog_svg  # noqa: E402
+from tests import network  # noqa: E402
+from tests.clock import test_closed_forms as forms  # noqa: E402
+from tests.clock.measured import MEASURED  # noqa: E402
+
+PAGE, PICTURE = ROOT / "docs" / "clock-tables.md", ROOT / "docs" / "clock-measured.svg"
+V = 67_108_864
+PIECES = {True: 24, False: 8}  # per shard, on up to 64 nodes and on more
+MOST_ROUTED = 32  # nodes whose all-to-all is routed chunk by chunk
+GRIDS = ("r8", "l8", "r4 r4", "l4 l4", "r4 r8", "l2 l4", "l8 r16", "r4 r4 r4", "l2 l2 l2", "r4 r4 r8", "l2 l2 l4")
+
+
+def axes_of(grid: str) -> list[network.Axis]:
+    return [network.Axis(int(axis[1:]), axis[0] == "r") for axis in grid.split()]
+
+
+def collectives_table() -> str:
+    rows = [
+        "| axes | gather: course | clock | network | all-to-all: course | clock | network |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for grid in GRIDS:
+        axes = axes_of(grid)
+        torus = [Side(a.size, a.ring, _row()) for a in axes]
+        name = " · ".join(f"{'ring' if a.ring else 'line'} of {a.size}" for a in axes)
+        times = [
+            _course_gather(axes), gather_seconds(V, torus), _moved_gather(axes),
+            _course_exchange(axes), all_to_all_seconds(V, torus), _moved_exchange(axes),
+        ]  # fmt: skip
+        rows.append(f"| {name} | {' | '.join('-' if t is None else f'{t * 1e6:.2f}' for t in times)} |")
+    return "\n".join([*rows, ""])
+
+
+def _row() -> Chip:
+    row = lookup("v5p")
+    assert isinstance(row, Chip)
+    return row
+
+
+def _alike(axes: Sequence[network.Axis]) -> str:
+    """The topology of the axes, '' if they differ."""
+    rings = {a.ring for a in axes}
+    return "" if len(rings) > 1 else "ring" if rings.pop() else "line"
+
+
+def _course_gather(axes: Sequence[network.Axis]) -> float | None:
+    """The "exact" time of D1 to D3; the course has none for a ring beside a line."""
+    size, topology = math.prod(a.size for a in axes), _alike(axes)
+    return all_gather_time(V, size, "v5p", topology=topology, model="exact", axes=len(axes)) if topology else None
+
+
+def _course_exchange(axes: Sequence[network.Axis]) -> float | None:
+    """The course's all-to-all: on one axis, or on several rings."""
+    topology = _alike(axes)
+    if len(axes) == 1:
+        return all_to_all_time(V, axes[0].size, "v5p", topology=topology, model="exact")
+    return all_to_all_time(V, [a.size for a in axes], "v5p") if topology == "ring" else None
+
+
+def _moved_gather(axes: Sequence[network.Axis]) -> float:
+    nodes = math.prod(a.size for a in axes)
+    pieces = PIECES[nodes <= 64]
+    orders, parts, _ = network.even(axes)
+    steps = network.torus_all_gather(axes, network.mixed(orders, parts, pieces))
+    return len(steps) * V / (nodes * pieces) / _row().ici
+
+
+def _moved_exchange(axes: Sequence[network.Axis]) -> float | None:
+    sizes = [a.size for a in axes]
+    if math.prod(sizes) > MOST_ROUTED:
+        return None
+    wires = network.Network(_row().ici)
+    network.torus_all_to_all(wires, sizes, V, ["ring" if a.ring else "line" for a in axes])
+    return wires.clock
+
+
+def forms_table() -> str:
+    rows = ["| program | formula | us | clock |", "|---|---|---|---|"]
+    rows += [forms.row(name, formula, due, timeline(made(), place)) for name, formula, due, made, place in forms.FORMS]
+    return "\n".join([*rows, ""])
+
+
+def measured_table() -> str:
+    rows = [
+        "| source | slice | | a device's input | measured | clock | ratio | difference |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for m in MEASURED:
+        what = f"{m.kind} over {m.mesh[m.over]}"
+        numbers = f"{m.us:,.2f} us | {m.clock:,.2f} us | {m.us / m.clock:.2f} | {m.us - m.clock:.1f} us"
+        rows.append(f"| {m.source} | {m.on} | {what} | {m.bytes:,} B | {numbers} |")
+    return "\n".join([*rows, ""])
+
+
+def picture() -> str:
+    points = [
+        MeasuredPoint(f"{m.on.partition(':')[0]} {m.kind}", f"{m.bytes:,} B", m.clock / 1e6, m.us / 1e6)
+        for m in MEASURED
+    ]
+    return loglog_svg(points, "Collectives: the clock, and published times")
+
+
+TABLES = {"forms": forms_table, "collectives": collectives_table, "measured": measured_table}
+
+
+def made() -> dict[Path, str]:
+    """Every file, as it should be."""
+    page = PAGE.read_text(encoding="utf-8")
+    for name, table in TABLES.items():
+        between = re.compile(rf"(?<=<!-- made by docs/clock_tables.py: {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+        text = table()
+        page = between.sub(lambda _, text=text: text, page, count=1)
+    return {PAGE: page, PICTURE: picture()}
+
+
+if __name__ == "__main__":
+    for path, text in made().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            write_atomic(path, text)
+            sys.stdout.write(f"{path.relative_to(ROOT)}\n")
