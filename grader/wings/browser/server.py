@@ -55,7 +55,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, at: str) -> None:
         self._app = app
-        self._host = urlsplit(at).netloc
+        self._hosts = {urlsplit(at).netloc} - {""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def answer(message: dict) -> None:
@@ -73,10 +73,10 @@ class Guard:
 
     def _problem(self, request: Request) -> str:
         host = request.headers.get("host", "")
-        if host != self._host and urlsplit(f"//{host}").hostname not in NAMES:
+        if host not in self._hosts and urlsplit(f"//{host}").hostname not in NAMES:
             return "this Host is not the page's; behind a proxy start watch with --at ADDRESS"
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc not in {host, self._host} - {""}:
+        if origin is not None and urlsplit(origin).netloc not in {host, *self._hosts}:
             return "this Origin is not the page's"
         site = request.headers.get("sec-fetch-site", "same-origin")
         opened = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
