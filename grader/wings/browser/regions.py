@@ -18,7 +18,7 @@ class Regions:
         self._texts: dict[str, str] = {}
         self._changed: dict[str, int] = {}
         self._number = 0
-        self._wake: set[Callable[[], None]] = set()
+        self._wake: set[Callable[[], object]] = set()
         self.closed = False
 
     def put(self, texts: Mapping[str, str]) -> None:
@@ -46,7 +46,7 @@ class Regions:
         with self._lock:
             return self._number, {name: self._texts[name] for name, at in self._changed.items() if at > number}
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, wake: Callable[[], object]) -> Callable[[], None]:
         """Call ``wake`` after each change, from any thread. Return a function that ends this."""
         with self._lock:
             self._wake.add(wake)

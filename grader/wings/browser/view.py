@@ -57,7 +57,7 @@ class Shown:
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
         """Draw these programs from now on; the one with the title that was drawn before, if it is there."""
         before = self.program.title if self.program else ""
-        faults = [p.fault.reason for p in programs if p.fault is not None]
+        faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
         self.programs = [p for p in programs if p.fault is None]
         self.problem = problem or (faults[0] if faults and not self.programs else "")
