@@ -30,7 +30,7 @@ function show(name, html) {
   all("details", region).forEach((one, i) => { if (open[i] !== undefined && open.length) one.open = open[i]; });
   if (focused) refocus(region, focused);
   enhance(region);
-  if (name === "head") heard.textContent = region.querySelector(".status").textContent;
+  if (name === "head") heard.textContent = region.querySelector(".standing").textContent;
 }
 
 function refocus(region, before) {
