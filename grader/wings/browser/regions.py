@@ -1,4 +1,4 @@
-"""The parts of the page, as HTML by name. Whoever waits for a change is woken."""
+"""The parts of the page, as HTML by name. Listeners are woken after each change."""
 
 from __future__ import annotations
 
