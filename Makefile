@@ -1,24 +1,32 @@
-# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+# `make demo` and `make test` do all the setup on a fresh machine. `make test-all` runs everything.
 PYTHON ?= python3
 JOBS ?= 2
-# Tests at a time, and exercises proved at a time: they wait, too
+# Numbers of parallel tests and of exercises that are proved in parallel; more than two, because they also wait.
 TESTERS ?= 3
 PROVERS ?= 3
-# The loop: tests of the rooms that need no sandbox
+# Rooms whose tests need no sandbox, for the fast loop.
 ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire wings/leaderboard wings/predict wings/similar
-# Terms to prove the course for; before a term, and after a change of checks: make SEEDS=20 verify
+# Exercises that together use every check and every kind of answer
+SAMPLE := a4 a5 a6 b2 f1 f2 f3 g4 h1 h4 i1 j2 k1 k3 k4 m1
+# The quick files of the rooms that start workers
+QUICK := $(patsubst %,batch/test_%.py,changes database grade late names overrides) \
+  $(patsubst %,cli/test_%.py,console docs imports options) $(patsubst %,sandbox/test_%.py,calls confine keeper tiers)
+# Number of future terms to prove the course for. Before a term, and after changed checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# A fifth of pip's time. It reads none of pip's settings: where it finds no packages, pip may.
+# uv takes a fifth of pip's time, but ignores pip's settings. If it finds no packages, pip is tried.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-# An environment of another Python is made anew: make PYTHON=python3.13 test-fast
+# The environment keeps its Python until a command names another one: make PYTHON=python3.13 test-fast
+ifneq ($(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/.installed-*)),)
+PYTHON := $(shell $(BIN)/python -c 'import sys; print(sys._base_executable)')
+endif
 INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-# Elsewhere than on Linux there is no sandbox; the examples are ours, so they may run without one.
+# Only Linux has a sandbox. Elsewhere the examples, which are our own code, run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
 
-.PHONY: demo test test-fast lint verify docs pictures install lock bench dist clean
+.PHONY: demo test test-all test-slow test-fast lint verify docs pictures install lock bench dist clean
 
 install: $(INSTALLED)
 
@@ -36,11 +44,19 @@ demo: install
 	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
 	@echo "Open graded/index.html"
 
-test: lint verify
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder
+# What a change can break on this machine: style, types, all tests but the slow ones, a sample of the course
+test: lint
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
+	$(BIN)/shardlings verify --no-store -j $(PROVERS) $(SAMPLE)
+
+test-all: test test-slow
+
+# The rest: a proof of the whole course, and the slow tests
+test-slow: verify
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m slow
 
 test-fast: install
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(ROOMS:%=tests/%)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(addprefix tests/,$(ROOMS) $(QUICK))
 
 lint: install
 	$(BIN)/ruff check .
@@ -53,12 +69,12 @@ verify: install
 	$(BIN)/shardlings verify --no-store -j $(PROVERS) --seeds $(SEEDS)
 	$(BIN)/shardlings mutants -j $(PROVERS) --seeds $(SEEDS)
 
-# site/: every link is followed, warnings are errors
+# Build site/. All links are checked, and warnings are errors.
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
 
-# Pictures of the documentation and of statements; the report's needs chromium
+# Pictures for the documentation and the statements. The picture of a report needs chromium.
 pictures: install
 	$(BIN)/python docs/clock_pictures.py
 	$(BIN)/python docs/report_picture.py
@@ -69,7 +85,7 @@ lock: install
 	$(BIN)/uv pip compile --universal --no-annotate --no-header --python-version 3.11 --group dev --extra nbgrader \
 	  --upgrade --quiet -o requirements.lock pyproject.toml
 
-# As committed: what somebody wrote into exercises/ is in no package.
+# Packages come from the last commit, so that uncommitted changes in exercises/ are left out.
 dist: install
 	rm -rf build dist
 	mkdir build
@@ -77,7 +93,7 @@ dist: install
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist build
 	$(BIN)/twine check dist/*.whl dist/*.tar.gz
 
-# docs/performance.md and build/bench.json; the other scripts in bench/ answer questions of their own
+# Writes docs/performance.md and build/bench.json. The other scripts in bench/ answer questions of their own.
 bench: install
 	$(BIN)/python bench/performance.py
 

@@ -1,10 +1,13 @@
-"""Whose CPU time does one source more cost? One with nothing in it, one that asks for devices, the solution: in every tier, and by hand.
+"""Measure the CPU time of one more source, in every tier and by hand.
 
     python bench/anatomy.py [--sources 60] [--module 03_matmuls] [--rounds 3] [--json FILE]
 
-Every source differs by a comment, so each gets a process of its own and is traced; their programs are all the same, which
-is the cheapest there is: what is left to the runner and to judging was done by the warm-up. What a source with nothing in it costs
-is what a process of its own costs; asking for devices starts XLA in it. By hand is one warm process without isolation (``limit.py``).
+Three kinds of sources are compared: an empty one, one that asks for devices, and the solution. An empty source costs as
+much as its process. A source that asks for devices also starts XLA in its process.
+
+Each source has a comment of its own, so each gets its own process and is traced. All programs of an exercise are equal,
+which is the cheapest case: the warm-up has already run and judged them. "By hand" is one warm process without isolation
+(``limit.py``).
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ Sources = list[tuple[str, Source]]
 
 
 def sources(names: list[str], count: int, start: int, text: Callable[[str], str]) -> Sources:
-    """``count`` sources of the exercises in turn, each with a comment that no other has."""
+    """Return ``count`` sources of the exercises in turn, each with a unique comment."""
     found = []
     for number in range(start, start + count):
         name = names[number % len(names)]
@@ -43,7 +46,7 @@ def sources(names: list[str], count: int, start: int, text: Callable[[str], str]
 
 
 def each_part(course: Course, tier: str, work: list[Sources]) -> list[dict[str, float]]:
-    """Of each part of the work, after the first: CPU milliseconds a source, by what processes are for."""
+    """Return CPU milliseconds per source by role of the process, for each part of the work after the first."""
     found = []
     with Grader(course, tier) as grader:
         for part in work:

@@ -1,12 +1,12 @@
-"""How much slower is `check` than tracing, compiling and running the same functions by hand?
+"""Compare ``check`` with tracing, compiling and running the same functions by hand.
 
-Both sides do module 03_matmuls: the same functions, meshes, shapes and inputs, alternately, in one run.
+Both sides use module 03_matmuls: the same functions, meshes, shapes and inputs, in alternating rounds of one run.
 
-warm  one process that has JAX and its devices up. By hand: jit, lower, compile, run. Ours: the whole
-      of `check` (read, trace, lower, admit, compile, run, judge) by warm workers, caches missed.
-cold  a new process each time. By hand: `import jax` and the same work. Ours: `shardlings check`.
+warm  One process that has imported JAX and started its devices. By hand: jit, lower, compile, run. Ours: all of
+      ``check`` (read, trace, lower, admit, compile, run, judge) with warm workers, without results from the cache.
+cold  A new process each time. By hand: ``import jax`` and the same work. Ours: ``shardlings check``.
 
-Prints seconds and ratios; the machine is noisy, so medians of alternating rounds.
+Prints seconds and ratios, as medians over the rounds, because the machine is noisy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def by_hand(course: Course) -> int:
-    """What a learner would do without us: trace, compile and run every public call on every mesh."""
+    """Trace, compile and run every public call on every mesh, as a learner would do without the grader."""
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 
@@ -70,7 +70,7 @@ def perfect(course: Course) -> Submission:
 
 
 def alternate(rounds: int, *sides: Callable[[int], object]) -> list[float]:
-    """The median seconds of each side, one round of each after the other."""
+    """Return the median seconds of each side. Each round runs all sides one after the other."""
     times: list[list[float]] = [[] for _ in sides]
     for number in range(rounds):
         for side, kept in zip(sides, times, strict=True):
@@ -85,7 +85,7 @@ def warm(course: Course) -> None:
     with grade.Grader(course, "none") as grader:
 
         def ours(number: int) -> None:
-            plan.OPEN_SEED = f"bench {number}"  # other inputs: no result is remembered
+            plan.OPEN_SEED = f"bench {number}"  # other inputs, so that no result is cached
             grader._plans.clear()
             report = grader.grade(submission, names, public=True)
             assert all(r.status == "passed" for e in report.exercises for r in e.results if r.kind == "check")

@@ -1,11 +1,11 @@
-"""What does a second worker bring? One batch by a cluster of one worker and by one of two, alternately, on this machine's cores.
+"""Measure the gain from a second worker: batches on a cluster of one worker and of two, alternately, on this machine.
 
     python bench/cluster.py [SUBMISSIONS] [ROUNDS]
 
-A worker is three processes that work at once (it judges, one traces, one runs programs), so one of them keeps more than a core
-busy: what two bring on two cores is at most 2 / (cores that one keeps busy), which is measured, too, and printed beside it.
-Workers are started, and have proved themselves, before the clock runs; their sandboxes start anew in each batch, inside the time.
-Submissions are others in each round, so nothing is remembered.
+A worker is three processes that work at once (one judges, one traces, one runs programs), so a single worker keeps more
+than one core busy. On two cores, two workers gain at most a factor 2 / (cores that one worker keeps busy). That number
+is measured and printed, too. Workers are started and proved before the timing begins. Their sandboxes start anew in
+each batch, inside the timing. Each round grades other submissions, so that no result is cached.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STUDENTS, ROUNDS = 60, 5
 
 @contextmanager
 def cluster(workers: int) -> Iterator[tuple[str, list[psutil.Process]]]:
-    """A scheduler's address, and the workers that it has."""
+    """Yield the address of a scheduler and the processes of its workers."""
     with tempfile.TemporaryDirectory() as folder:
         place, processes = Path(folder, "scheduler.json"), list[subprocess.Popen[bytes]]()
 
@@ -67,7 +67,7 @@ def cluster(workers: int) -> Iterator[tuple[str, list[psutil.Process]]]:
 
 
 def graded(grader: Spread, work: list[Submission], names: list[str]) -> float:
-    """Seconds of a batch."""
+    """Return the seconds that a batch takes."""
     failed: list[Exception] = []
 
     def done(student: str, result: Report | Exception) -> None:
@@ -84,10 +84,10 @@ def graded(grader: Spread, work: list[Submission], names: list[str]) -> float:
 
 
 class Meter:
-    """CPU seconds that workers and all that they start use while this lasts.
+    """Measure the CPU seconds of workers and of all processes that they start.
 
-    What a process used is lost to its parent where it is killed, as sandboxes are when a batch ends: so it is looked at often, and
-    the most that was seen counts.
+    A killed process does not report its CPU time to its parent, and sandboxes are killed at the end of a batch. So
+    the time is read often, and the largest reading counts.
     """
 
     def __init__(self, workers: list[psutil.Process]) -> None:
@@ -121,7 +121,7 @@ class Meter:
 
 
 def fresh(course: Course, names: list[str], count: int, mark: str) -> list[Submission]:
-    """Submissions that were never graded before."""
+    """Return submissions that were never graded before."""
 
     def marked(one: Submission) -> Submission:
         sources = {

@@ -1,11 +1,12 @@
-"""How long does the whole course take: ``verify``, and grading one perfect submission of all modules?
+"""Measure the whole course: ``verify``, and grading one perfect submission of all modules.
 
     python bench/course.py [--rounds 2] [--without-verify] [--json FILE]
 
-Cold: the command, from its start, with fresh workers. Warm: the same submission again with the workers it left
-(programs are remembered), as in the middle of a batch; once with one host, which asks one file after another, once with
-two. Beside the clock's seconds stand the CPU seconds of all processes, by what they are for, and the same by hand: one
-warm process, without isolation, that loads, traces, lowers, reads and judges, and runs nothing twice (``limit.py``).
+Cold: the command from its start, with fresh workers. Warm: the same submission again with the same workers, which have
+cached the programs, as in the middle of a batch. The warm case is measured with one host, which grades one file after
+another, and with two hosts. The output has wall seconds, CPU seconds of all processes by role, and the same work by
+hand: one warm process without isolation that loads, traces, lowers, reads and judges, and runs nothing twice
+(``limit.py``).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ GRADER = (sys.executable, "-m", "grader")
 
 
 def perfect(course: Course, folder: Path) -> Path:
-    """All references with all answers, as a student would hand them in."""
+    """Write all references with all answers, as a student would submit them, and return the folder."""
     for name, exercise in course.exercises.items():
         text = reference_source(exercise, answers(course, exercise, "perfect"))
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
@@ -50,7 +51,7 @@ def perfect(course: Course, folder: Path) -> Path:
 
 
 def warm(course: Course, submission: Submission, hosts: int, rounds: int) -> list[dict[str, float]]:
-    """Of each round ``seconds`` of the clock, and CPU seconds of ``parent``, ``trace`` and ``run``."""
+    """Return for each round ``seconds`` of wall time, and CPU seconds of ``parent``, ``trace`` and ``run``."""
     found: list[dict[str, float]] = []
     with Grader(course, best_tier(), hosts) as grader:
         for _ in range(1 + rounds):
@@ -63,7 +64,7 @@ def warm(course: Course, submission: Submission, hosts: int, rounds: int) -> lis
 
 
 def by_hand(course: Course, submission: Submission, rounds: int) -> list[dict[str, float]]:
-    """Of each round the CPU seconds of each part."""
+    """Return for each round the CPU seconds of each part."""
     names = list(course.module_of)
     sources = [(name, submission.sources[name]) for name in names]
     limit.share_ir_context()

@@ -1,13 +1,13 @@
-"""What one device of this machine says of the course: values of every reference on it, and how long products take.
+"""Run the course's references on one device of this machine: check their values, and time matmuls.
 
     python bench/devices.py [gpu|tpu] [--only EXERCISE] [--no-times] [--out measured.json]
 
-Values: each call of each reference is asked once more on a mesh of ones (axes of size 1), which one device can run, and its
-checks are judged there with the tolerance of the device's arithmetic. Such a mesh proves no sharding, so no grade depends on it: it
-is arithmetic that is tried. "worst" is the largest error as a part of what is let pass. A call whose reference needs neighbours
-(a ring of 3 has none with itself) is left out where it fails on a simulated device too.
+Values: each call of each reference runs on a mesh whose axes all have size 1, which fits on one device. Its checks are
+judged there with the tolerance of the device's arithmetic. Such a mesh proves nothing about sharding, so no grade
+depends on it; it only tests the arithmetic. "worst" is the largest error as a fraction of the tolerance. A call whose
+reference needs neighbours (such as a ring of 3) is left out if it also fails on one simulated device.
 
-Times: ``a @ b``, twenty calls in a row and one wait, the median of seven such rounds.
+Times: the median of seven rounds. A round is twenty calls of ``a @ b`` in a row, and one wait for the results.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHAPES = [
     *((n, n, n, d) for d in ("bfloat16", "float32") for n in (1024, 2048, 4096, 8192)),
     (16384, 16384, 16384, "bfloat16"),
     (1024, 8192, 4096, "bfloat16"),  # one step of a ring of eight over [8192, 8192] @ [8192, 32768]
-    (8192, 8192, 4096, "bfloat16"),  # all of a device's product in it
+    (8192, 8192, 4096, "bfloat16"),  # a device's whole matmul in that ring
 ]
 TIMING = """
 import json, statistics, sys, time
@@ -72,7 +72,7 @@ print(json.dumps({"device": device.device_kind, "platform": device.platform, "ja
 
 
 def asks_of(exercise: Exercise) -> list[Ask]:
-    """Every call on a mesh of ones, with public and with hidden sizes; what cannot be cut so is left out."""
+    """Return every call on a mesh of size 1, with public and with hidden sizes, if its arrays can be cut so."""
     asks = []
     for call in dict.fromkeys(c for check in exercise.checks.values() for c in check.calls):
         if not isinstance(call, Call) or call.timing:
@@ -98,7 +98,7 @@ def asks_of(exercise: Exercise) -> list[Ask]:
 
 
 def judged(course: Course, grader: Grader, names: list[str]) -> dict[str, Any]:
-    """Of every check on meshes of ones: whether it passes, and what became of it on the device."""
+    """Return for every check on meshes of size 1 whether it passes, and its result on the device."""
     counts, wrong, worst = Counter(), [], {}
     plain = values._close
 

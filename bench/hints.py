@@ -1,11 +1,11 @@
 """Measure hints: how many wrong programs get the right hint, none, or a wrong one.
 
     python bench/hints.py                      the whole corpus
-    python bench/hints.py f1 j2 --keep FOLDER  some exercises; what programs came to is kept, and a rule tried again
+    python bench/hints.py f1 j2 --keep FOLDER  some exercises; keep the findings of programs, to try a rule again
 
-Two sources. ``bench/wrong`` holds programs that people wrote, or could have, each with the misconceptions it commits.
-The course's own misconceptions are rewritten in other styles (see ``rewriting``). A program counts as *right* if each hint
-it gets is one of its misconceptions, as *wrong* if some hint is not.
+There are two sources of programs. ``bench/wrong`` holds programs that people wrote or could have written, each with its
+misconceptions. The course's own misconceptions are rewritten in other styles (see ``rewriting``). A program counts as
+*right* if each of its hints belongs to one of its misconceptions, and as *wrong* if some hint does not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Case:
 
 
 def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
-    """The programs in ``bench/wrong``: functions whose docstring says ``task: misconception, misconception``."""
+    """Yield the programs in ``bench/wrong``: functions with a docstring ``task: misconception, misconception``."""
     for path in sorted(WRONG.glob("*.py")):
         if path.stem not in names:
             continue
@@ -68,7 +68,7 @@ def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
 
 
 def rewritten(exercise: Exercise) -> Iterator[Case]:
-    """Some misconceptions of tasks, the same each time, each in other styles."""
+    """Yield some misconceptions of tasks, each in other styles. The choice is always the same."""
     known = [m for m in exercise.misconceptions.values() if isinstance(m.of, Task)]
     random.Random(exercise.id).shuffle(known)
     for misconception in known[:OF_EACH_EXERCISE]:
@@ -82,7 +82,7 @@ def rewritten(exercise: Exercise) -> Iterator[Case]:
 
 
 def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
-    """The misconceptions of these tasks, as they are."""
+    """Yield the misconceptions of these tasks, unchanged."""
     for misconception in exercise.misconceptions.values():
         if misconception.of.name in tasks:
             yield Case(
@@ -95,13 +95,13 @@ def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
 
 
 class Findings:
-    """What texts come to on inputs that are no secret; kept in a folder, if one is given."""
+    """Findings of programs on inputs that are not hidden. They are kept in a folder, if there is one."""
 
     def __init__(self, grader: Grader, keep: Path | None) -> None:
         self.grader, self.keep = grader, keep
 
     def of(self, exercise: Exercise, texts: list[tuple[str, str]]) -> list[list[Answered]]:
-        """For each text and task, what is asked of that task; nothing where it cannot be told."""
+        """Return for each text the answers to the asks of each task; none for a task that has no answer."""
         asks = [a for a in self.grader.plan(exercise.id, False) if not a.secret]
         asked = [(text, [a for a in asks if a.task == task]) for text, task in texts]
         found = [self._kept(text, own) for text, own in asked]
@@ -126,7 +126,7 @@ class Findings:
 
 
 def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list[Case]) -> Iterator[tuple[Case, dict]]:
-    """Each case with its failed checks and the hint of each ('' for none)."""
+    """Yield each case with its failed checks and the hint of each ('' for none)."""
     tasks = {case.task for case in cases}
     known = [m for m in exercise.misconceptions.values() if getattr(m.of, "name", "") in tasks]
     texts = [(reference_source(exercise, {}, misconception), misconception.of.name) for misconception in known]
@@ -149,7 +149,7 @@ def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list
 
 
 def verdict(case: Case, found: dict) -> str:
-    """right, none, wrong, or silent (no hint, and no known mistake); '' where the program passes: its style mended it."""
+    """Return right, none, wrong, or silent (no hint, no known mistake); '' if the new style mended the program."""
     given = {name for hint, _ in found.values() for name in hint.split(" or ") if name}
     if not found:
         return ""

@@ -1,8 +1,9 @@
-"""What does isolation cost? One batch of honest submissions in every tier, alternately, as ratios.
+"""Measure the cost of isolation: one batch of honest submissions in every tier, alternately, as ratios.
 
-Target: isolation adds at most 15 % to a batch. Medians of alternating rounds; each round is a whole batch with fresh workers and
-different inputs, so nothing is remembered. Shown is also what only starting the workers takes: the more submissions a batch has,
-the less of it is that. CPU seconds are of all processes; they say more than wall time where a machine has other work.
+The target is at most 15 % for isolation in a batch. Results are medians over alternating rounds. Each round is a whole
+batch with fresh workers and other inputs, so that no result is cached. The time of starting the workers is shown, too:
+its share gets smaller as a batch gets larger. CPU seconds are those of all processes, and vary less than wall time on a
+busy machine.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ STUDENTS, ROUNDS, JOBS = 20, 3, 2
 
 
 def students(course: Course, names: list[str], count: int) -> list[Submission]:
-    """Full marks, with a comment that makes every source another one."""
+    """Return submissions with full marks. A comment makes each source unique."""
     found = []
     for number in range(count):
         sources = {}
@@ -62,7 +63,7 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
         workers = [worker for host in grader.hosts for worker in getattr(host, "processes", [])]
         for worker in workers:
             worker.await_ready()
-        # Asked while they live: bubblewrap does not wait.
+        # Measure while the workers live, because bubblewrap does not wait for its processes.
         took, used = time.perf_counter() - start, of_processes(os.getpid()) - before
     if failed:
         raise failed[0]

@@ -1,12 +1,15 @@
-"""The limit: what a class costs where nothing is done but tracing, lowering, running and judging, and how near to it we are.
+"""Compare ``grade`` with the limit: the cost of only tracing, lowering, running and judging a class.
 
     python bench/limit.py [--students 60] [--module 03_matmuls] [--duplicates 0.2] [--rounds 3] [--json FILE]
 
-By hand: one warm process without isolation, pipes, files or reports. Every distinct source is loaded, traced and lowered once,
-every distinct program is read, compiled and run once, every distinct result judged once. Ours: ``shardlings grade`` over the
-same class, from its start, less what a run costs in which nothing is left to do; and what the second half of the class adds
-to the first, which is the steady state: a start is the same for both. All in CPU seconds of all processes, so
-that other work on the machine counts little; rounds alternate, the middle one of each is shown.
+By hand: one warm process without isolation, pipes, files or reports. It loads, traces and lowers every distinct source
+once, reads, compiles and runs every distinct program once, and judges every distinct result once.
+
+Ours: ``shardlings grade`` for the same class from its start, minus the cost of a run with nothing left to do. The cost
+that the second half of the class adds to the first half is the steady state, without the start.
+
+All numbers are CPU seconds of all processes, so that other load on the machine matters little. Rounds alternate, and
+the median of each is shown.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ SECONDS = 3600.0
 
 
 class ByHand:
-    """Everything once. ``spent``: CPU seconds by what they went into; ``done``: how often."""
+    """The work by hand, each part once. ``spent``: CPU seconds by kind of work; ``done``: how often each was done."""
 
     def __init__(self, course: Course, names: list[str]) -> None:
         self.course = course
@@ -74,7 +77,7 @@ class ByHand:
         self.done[what] += 1
 
     def source(self, name: str, source: Source) -> None:
-        """One distinct source of one exercise."""
+        """Do all work for one distinct source of one exercise."""
         asks = self.plans[name]
         with tolerant_jax():
             with self.timed("load"):
@@ -93,7 +96,7 @@ class ByHand:
                 )
 
     def reply_to(self, ask: Ask, traced: list[Ask], replies: list[Any]) -> Any:
-        """A secret ask of a call is answered by the program of the open one."""
+        """Return the reply to an ask. A secret ask of a call gets the program of the call's open ask."""
         same = (
             other for other in traced if other is ask or (isinstance(ask.of, Call) and other.program == ask.program)
         )
@@ -152,7 +155,7 @@ def main() -> None:
         by_hand(course, names, distinct[: len(names)])  # warm
         hands, ours, second = [], [], []
         for number in range(args.rounds):
-            execution._answered._values.clear()  # what earlier rounds compiled is not remembered
+            execution._answered._values.clear()  # drop executables of earlier rounds
             execution._executed._values.clear()
             execution._compiled._values.clear()
             hand, took = by_hand(course, names, *halves)

@@ -1,12 +1,13 @@
-"""Classes of 10 to 10,000: time a submission, the parent's memory, the class page's size; then what a regrade costs.
+"""Measure classes of 10 to 10,000 students: time per submission, memory, size of the class page, cost of a regrade.
 
-    python bench/load.py [--students 10 100 1000] [--module 03_matmuls] [--duplicates 0.2] [--jobs 2] [--without] [--json FILE]
+    python bench/load.py [--students 10 100 1000] [--module 03_matmuls] [--duplicates 0.2] [--jobs 2] [--without]
+        [--json FILE]
     python bench/load.py --make FOLDER --students 1000
 
-A class is made by seed from the course's solutions, misconceptions and stubs, each typed in its own way; a
-stated share hands in an earlier student's submission, byte for byte. Every class is graded by the command, from its start:
-first with an empty store, then unchanged, then with the tolerance of one check changed (in a copy of the course); with
-``--without`` once more without a store, and what both wrote is compared byte for byte.
+A class is made from a seed: the course's solutions, misconceptions and stubs, each in a style of its own. A given
+fraction submits an earlier student's files, byte for byte. The command grades each class three times from its start:
+with an empty cache, unchanged, and with another tolerance of one check (in a copy of the course). ``--without`` adds a
+run without the cache and compares the files of both byte for byte.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from grader.course.loading import Course  # noqa: E402
 from grader.course.reference import reference_source  # noqa: E402
 from grader.exercise import Task  # noqa: E402
 
-# The command, and at its end the CPU seconds of all its processes and the most memory that its own held, in MiB.
+# Run the command. At its end write the CPU seconds of all its processes, and its own most memory in MiB.
 COMMAND = """
 import resource, sys
 from grader.cli import app
@@ -48,7 +49,7 @@ finally:
     cpu = sum(one.ru_utime + one.ru_stime for one in (own, workers))
     print(cpu, own.ru_maxrss / 1024, file=open(told, "w"))
 """
-CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # one of these gets a different tolerance
+CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # the changed course gives one of these another tolerance
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class Measured:
 
     Attributes:
         seconds: of wall time.
-        cpu: seconds of all its processes; on a machine with other work they say more.
-        parent_mib: the most memory that its own process held.
+        cpu: CPU seconds of all its processes, which vary less on a busy machine.
+        parent_mib: the most memory of its own process.
     """
 
     seconds: float
@@ -67,7 +68,7 @@ class Measured:
 
 
 def make(course: Course, module: str, students: int, duplicates: float, to: Path) -> None:
-    """``students`` folders below ``to``, the same ones every time."""
+    """Write ``students`` folders below ``to``. Equal arguments give equal folders."""
     rng = random.Random(f"load {students} {duplicates}")
     texts: dict[tuple[str, str], str] = {}
     made: list[Path] = []
@@ -97,7 +98,7 @@ def _work(course: Course, name: str, choice: str) -> str:
 
 
 def graded(course: Path, module: str, work: Path, out: Path, store: Path | None, jobs: int, *more: str) -> Measured:
-    """One ``grade``, from its start to its end; ``store``: where it remembers."""
+    """Run ``grade`` once from its start to its end. ``store``: the folder of its cache."""
     words = [
         "grade", str(work), "--only", module, "--course", str(course / "course.yaml"), "--out", str(out), "-j", str(jobs),
         "--json", *more, *([] if store else ["--no-store"]),
@@ -116,21 +117,22 @@ def graded(course: Path, module: str, work: Path, out: Path, store: Path | None,
 
 
 def another_tolerance(course: Path, module: str) -> str:
-    """Changes the tolerance of one check; its exercise."""
+    """Change the tolerance of one check, and return the check's exercise."""
     path = next(p for p in sorted((course / "solutions" / module).glob("*.py")) if CHECKED in p.read_text())
     path.write_text(path.read_text().replace(CHECKED, CHECKED.replace(")", ", terms=2048)"), 1))
     return path.stem
 
 
 def reports_of(out: Path) -> dict[str, bytes]:
-    """Every file of a folder of reports that another run must write alike."""
-    left_out = (".lock", "grades.sqlite", "changes.csv", "changes.html")  # the clock's, and of one folder's history
+    """Return the files of a folder of reports that must be equal after another run."""
+    # They depend on the time or on the folder's history.
+    left_out = (".lock", "grades.sqlite", "changes.csv", "changes.html")
     files = (p for p in out.rglob("*") if p.is_file() and p.name not in left_out and not p.name.startswith(".tmp-"))
     return {str(p.relative_to(out)): p.read_bytes() for p in files}
 
 
 def one_class(module: str, students: int, duplicates: float, jobs: int, place: Path, without: bool) -> dict[str, Any]:
-    """Every run over one class; what it took."""
+    """Run all measurements of one class, and return them."""
     course, work, out, store = place / "course", place / "work", place / "out", place / "store"
     for part in ("solutions", "exercises"):
         shutil.copytree(ROOT / part, course / part)

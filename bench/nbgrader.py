@@ -1,9 +1,9 @@
-"""nbgrader side by side: stock with hidden tests in the kernel, ours behind its command, ours in parallel.
+"""Compare three ways to grade with nbgrader: stock with hidden tests, ours behind its command, ours in parallel.
 
     python bench/nbgrader.py [--students 60] [--jobs 2] [--module 03_matmuls] [--kills 50]
 
-The class is generated (the course's own solutions and misconceptions, by seed). Stock nbgrader gets the plain
-tests an instructor would write, on the same meshes, shapes and number of inputs, without isolation.
+The class is generated from a seed, from the course's own solutions and misconceptions. Stock nbgrader gets the plain
+tests that an instructor would write, on the same meshes, shapes and number of inputs, without isolation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # in place of this folder, where nbgrader is this file
+sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # replaces this folder, whose nbgrader.py hides the package
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -44,7 +44,7 @@ import jax
 def check(name): pass
 """
 
-# What an instructor would put into a hidden test cell: run, compare, look at the sharding, count collectives.
+# A hidden test cell as an instructor would write it: run, compare, look at the sharding, count collectives.
 STOCK_TESTS = """
 import re as _re, functools as _ft, math as _m
 import numpy as _np, jax as _jax
@@ -84,7 +84,7 @@ def _near(x, want):
 
 
 def stock_tests(course: Course, name: str) -> list[tuple[float, str]]:
-    """The hidden tests of one exercise: points, and the text of a pair of points and a function that raises."""
+    """Return the hidden tests of one exercise: points, and the text of a pair of points and a function that raises."""
     exercise = course.exercise(name)
     tests = [t for task in exercise.tasks for t in _task_tests(exercise, task)]
     asked = [q for q in exercise.questions.values() if isinstance(q.answer, Quantity)]
@@ -96,7 +96,7 @@ def stock_tests(course: Course, name: str) -> list[tuple[float, str]]:
 
 
 def stock_cell(course: Course, name: str) -> str:
-    """The hidden test cell of one exercise for stock nbgrader."""
+    """Return the hidden test cell of one exercise for stock nbgrader."""
     exercise = course.exercise(name)
     tests = stock_tests(course, name)
     body = ",\n    ".join(text for _, text in tests)
@@ -119,7 +119,7 @@ def _task_tests(exercise: Exercise, task: str) -> list[tuple[float, str]]:
 
 
 def make_stock(course: Course, root: Path, module: str) -> None:
-    """The same notebook for stock nbgrader, with hidden tests in its grade cells."""
+    """Write the same notebook for stock nbgrader, with hidden tests in its grade cells."""
     book = nbformat.reads(folder.source_notebook(course, module), as_version=4)
     of_cell = {folder.check_cell(e): e for e in course.module(module).exercises}
     for cell in book.cells:
@@ -138,7 +138,7 @@ def make_stock(course: Course, root: Path, module: str) -> None:
 
 
 def nbgrader(root: Path, *args: str) -> float:
-    """Run an nbgrader command; its wall time."""
+    """Run an nbgrader command, and return its wall time."""
     start = time.perf_counter()
     env = os.environ | {"SHARDLINGS_CACHE": str(root / ".store")}
     done = subprocess.run(["nbgrader", *args], cwd=root, capture_output=True, text=True, check=False, env=env)
@@ -148,12 +148,12 @@ def nbgrader(root: Path, *args: str) -> float:
 
 
 def command(root: Path, module: str, jobs: int) -> list[str]:
-    return [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(root), module, "-j", str(jobs), "--json"]
+    return [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(root), module, "-j", str(jobs), "--json"]
 
 
 def shardlings(root: Path, module: str, jobs: int) -> float:
     start = time.perf_counter()
-    env = os.environ | {"SHARDLINGS_CACHE": str(root / ".store")}  # nothing that an earlier run remembered takes part
+    env = os.environ | {"SHARDLINGS_CACHE": str(root / ".store")}  # a new cache, so that no earlier result is used
     done = subprocess.run(command(root, module, jobs), capture_output=True, text=True, check=False, cwd=ROOT, env=env)
     if done.returncode:
         print(done.stderr[-3000:], file=sys.stderr)
@@ -161,7 +161,7 @@ def shardlings(root: Path, module: str, jobs: int) -> float:
 
 
 def rows(root: Path, module: str) -> list[tuple]:
-    """Every score and comment in the gradebook."""
+    """Return every score and comment in the gradebook."""
     from nbgrader.api import Gradebook
 
     found: list[tuple] = []
@@ -190,7 +190,7 @@ def prepared(course: Course, work: Path, name: str, module: str, students: int) 
 
 
 def kill_test(course: Course, work: Path, module: str, students: int, jobs: int, kills: int, want: list[tuple]) -> bool:
-    """Kill -9 a batch at random moments, resume it, compare the gradebook; ``kills`` times."""
+    """Kill a batch (kill -9) at random moments, resume it and compare the gradebook, ``kills`` times."""
     rng, root, done = random.Random(0), work / "killed", 0
     seconds = 1.0
     while done < kills:
@@ -239,7 +239,7 @@ def main() -> None:
         took["nbgrader autograde, ours"] = nbgrader(theirs, "autograde", args.module) / args.students
         ours = prepared(course, work, "ours", args.module, args.students)
         took[f"shardlings grade -j {args.jobs}"] = shardlings(ours, args.module, args.jobs) / args.students
-        took["the same again, nothing changed"] = shardlings(ours, args.module, args.jobs) / args.students
+        took["again, nothing changed"] = shardlings(ours, args.module, args.jobs) / args.students
         stock = took["stock nbgrader autograde"]
         print(f"{args.students} students, module {args.module} ({os.cpu_count()} cores)")
         for name, seconds in took.items():

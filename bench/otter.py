@@ -1,9 +1,10 @@
-"""otter-grader beside stock nbgrader: the same notebooks, tests of the same values, no containers.
+"""Compare otter-grader with stock nbgrader: the same notebooks and tests of the same values, without containers.
 
     python bench/otter.py [--students 10] [--module 03_matmuls] [--venv build/otter] [--json FILE]
 
-Otter lives in an environment of its own, which is made where it is missing: the newest that the package index has, with our
-version of JAX. Each notebook is graded as its documentation says for one submission, ``otter run``, one after another.
+Otter has its own environment, which is created if it is missing: the newest version on the package index, with our
+version of JAX. Each notebook is graded as otter's documentation says for one submission, ``otter run``, one after
+another.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def _beside() -> Any:
-    """``bench/nbgrader.py``, which has the name of what it measures."""
+    """Import ``bench/nbgrader.py``, whose name is also that of the package that it measures."""
     spec = importlib.util.spec_from_file_location("bench_nbgrader", ROOT / "bench" / "nbgrader.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -53,7 +54,7 @@ def test_{number}(env):
 
 
 def otter(at: Path) -> Path:
-    """The environment's programs."""
+    """Create the environment if it is missing, and return the folder of its programs."""
     if not (at / "bin" / "otter").is_file():
         venv.create(at, with_pip=True, clear=True)
         wanted = ["otter-grader>=7", f"jax=={version('jax')}", f"jaxlib=={version('jaxlib')}", "ipykernel"]
@@ -62,7 +63,7 @@ def otter(at: Path) -> Path:
 
 
 def make_autograder(course: Any, module: str, programs: Path, place: Path) -> Path:
-    """The zip that ``otter run`` is given."""
+    """Make the zip for ``otter run``, and return its path."""
     tests = place / "tests"
     tests.mkdir(parents=True)
     for name in course.module(module).exercises:
@@ -77,7 +78,7 @@ def make_autograder(course: Any, module: str, programs: Path, place: Path) -> Pa
 
 
 def graded(programs: Path, autograder: Path, notebook: Path, out: Path) -> tuple[float, float]:
-    """One ``otter run``: its wall time and the points it gives. Ends the command where it gives none."""
+    """Run ``otter run`` once. Return its wall time and the points. End this command if there are no points."""
     out.mkdir(parents=True)
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "XLA_FLAGS")}
     env["PATH"] = f"{programs}{os.pathsep}{env['PATH']}"

@@ -1,10 +1,11 @@
-"""``make bench``: every measurement, as one table, as JSON, and as ``docs/performance.md``.
+"""``make bench``: run every measurement. Write one table, JSON, and ``docs/performance.md``.
 
     python bench/performance.py [--rounds 3] [--students 200] [--load 100 300 1000] [--from FILE] [--json FILE]
 
-Each measurement is a script of its own beside this one and says what it compares; they run one after another, ``--rounds``
-times over, so that what else the machine does falls on all alike. Shown are medians, with the least and the most. With
-``--from`` nothing is measured: the page is written from a file that an earlier run left; its ``notes`` are shown above the table.
+Each measurement is a script in this folder that describes what it compares. The scripts run one after another,
+``--rounds`` times, so that other load on the machine affects all of them. The table shows medians, with the least and
+the most. ``--from`` measures nothing: it writes the page from the file of an earlier run, with the file's ``notes``
+above the table.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ sys.path[:1] = [str(ROOT)]
 from grader.common.files import write_atomic  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance.md"
-Row = tuple[str, str, str, list[float]]  # what, of what, unit, one value for each round
+Row = tuple[str, str, str, list[float]]  # name, what it measures, unit, one value for each round
 
 
 def measured(script: str, *words: str) -> Any:
-    """What a script writes as JSON. Ends the command where it fails."""
+    """Return the JSON that a script writes. End this command if the script fails."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, "found.json")
         command = [sys.executable, str(ROOT / "bench" / script), *words, "--json", str(file)]
@@ -44,7 +45,7 @@ def measured(script: str, *words: str) -> Any:
 
 
 def measure(students: int, load: list[int], otter: int) -> dict[str, Any]:
-    """One round of everything."""
+    """Run one round of all measurements."""
     return {
         "start": measured("start.py", "--rounds", "1"),
         "isolation": measured("isolation.py", "--rounds", "1"),
@@ -57,7 +58,7 @@ def measure(students: int, load: list[int], otter: int) -> dict[str, Any]:
 
 
 def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
-    """The table's lines, from rounds of the same measurements."""
+    """Yield the table's lines, from rounds of the same measurements."""
     parts = rounds[0]
     if "start" in parts:
         yield from of_a_start([one["start"] for one in rounds])
@@ -76,29 +77,29 @@ def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def of_a_start(rounds: list[dict[str, list[list[float]]]]) -> Iterator[Row]:
-    """Each command's time from its start, against the same work by hand."""
+    """Yield each command's time from its start, against the same work by hand."""
     one = [{name: times[0] for name, times in found.items()} for found in rounds]
     for name in one[0]:
-        yield name, "from its start", "s", [of[name][0] for of in one]
+        yield name, "whole command", "s", [of[name][0] for of in one]
         if one[0][name][1]:
-            yield f"{name}, CPU", "with all that it starts", "s", [of[name][1] for of in one]
+            yield f"{name}, CPU", "with its child processes", "s", [of[name][1] for of in one]
         base = "by hand" if name.startswith("check") and "help" not in name else "import jax"
         if name != base:
-            yield f"{name}, against {base}", "from its start", "x", [of[name][0] / of[base][0] for of in one]
+            yield f"{name}, against {base}", "whole command", "x", [of[name][0] / of[base][0] for of in one]
 
 
 def of_isolation(rounds: list[dict[str, Any]]) -> Iterator[Row]:
-    """What each tier adds to the CPU seconds of a batch, and to those of a start alone."""
+    """Yield the CPU seconds that each tier adds to a batch, and to a start alone."""
     first = rounds[0]
     for tier, parts in first["tiers"].items():
         for part in parts if tier != "none" else ():
-            what = f"{first['students']} submissions, start included" if part == "batch" else "a start alone"
+            what = f"{first['students']} submissions and start" if part == "batch" else "start only"
             more = [(one["tiers"][tier][part][0][1] / one["tiers"]["none"][part][0][1] - 1) * 100 for one in rounds]
             yield f"isolation's share, {tier}", what, "% of CPU", more
 
 
 def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
-    """What each class took; what one more submission costs, between two classes; and what is left, the start."""
+    """Yield the cost of each class, of one more submission between two classes, and of the start."""
     classes = [list(of) for of in zip(*rounds, strict=True)]
     for of in classes:
         yield from _of_a_class(of)
@@ -110,9 +111,9 @@ def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
                 for m, n in zip(fewer, more, strict=True)
             ]
             starts = [m[clock]["first"] - m["students"] * slope for m, slope in zip(fewer, slopes, strict=True)]
-            yield "steady state: one submission more", what, unit, slopes
-            if fewer is classes[0]:  # later, more is remembered, and is no start
-                yield "start: what the smaller class took beside that", what, unit, starts
+            yield "steady state: one more submission", what, unit, slopes
+            if fewer is classes[0]:  # later classes find results in the cache, so they have no start
+                yield "start: the rest of the smaller class's time", what, unit, starts
         grown = [n["parent_mib"]["first"] / m["parent_mib"]["first"] for m, n in zip(fewer, more, strict=True)]
         yield "memory of the parent, against the smaller class", what, "x", grown
 
@@ -133,37 +134,37 @@ def _of_a_class(of: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def of_the_limit(limits: list[dict[str, Any]]) -> Iterator[Row]:
-    """Where each millisecond of the limit goes, and how far the command is from it."""
+    """Yield the milliseconds of each part of the limit, and the distance of the command from it."""
     what = f"{limits[0]['students']} students, {limits[0]['distinct']} distinct sources"
-    yield "the limit: everything once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
+    yield "the limit: each step once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
     for part, (_, times) in limits[0]["parts"].items():
         each = [one["parts"][part][0] / one["parts"][part][1] * 1e3 for one in limits]
-        yield f"of the limit: {part}, {times} times", what, "ms each", each
+        yield f"part of the limit: {part}, {times} times", what, "ms each", each
     steady = [one["second_half"][0][1] / one["second_half"][0][0] for one in limits]
-    yield "steady state: what a class's second half adds, against the limit", what, "x", steady
+    yield "steady state: second half of a class, against the limit", what, "x", steady
     yield "grade, less an unchanged run, against the limit", what, "x", [o["grade"][0] / o["limit"][0] for o in limits]
 
 
 def of_the_course(rounds: list[dict[str, Any]]) -> Iterator[Row]:
-    """A perfect submission of everything, whose CPU seconds it takes, and the same by hand; then what proving takes."""
+    """Yield the CPU seconds of a perfect submission by role and by hand, then the time of ``verify``."""
     what = f"{rounds[0]['exercises']} exercises"
     yield "a perfect submission, cold", what, "s", [one["cold"][0] for one in rounds]
     for hosts in rounds[0]["warm"]:
         of = [found for one in rounds for found in one["warm"][hosts]]
         yield f"a perfect submission, warm, {hosts} at a time", what, "s", [found["seconds"] for found in of]
         for role in ("parent", "trace", "run"):
-            yield f"of it: {role}, {hosts} at a time", what, "s of CPU", [found[role] for found in of]
+            yield f"part of it: {role}, {hosts} at a time", what, "s of CPU", [found[role] for found in of]
     hands = [found for one in rounds for found in one["by hand"]]
-    yield "the same by hand: all of it", what, "s of CPU", [sum(found.values()) for found in hands]
+    yield "a perfect submission by hand: all of it", what, "s of CPU", [sum(found.values()) for found in hands]
     for part in hands[0]:
-        yield f"the same by hand: {part}", what, "s of CPU", [found[part] for found in hands]
+        yield f"a perfect submission by hand: {part}", what, "s of CPU", [found[part] for found in hands]
     if all("verify" in one for one in rounds):
         yield "verify --no-store -j 2", what, "s", [one["verify"][0] for one in rounds]
         yield "verify --no-store -j 2", what, "s of CPU", [one["verify"][1] for one in rounds]
 
 
 def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
-    """Ours against stock nbgrader, from the start of each command."""
+    """Yield ours against stock nbgrader, from the start of each command."""
     books = [one["seconds"] for one in rounds]
     what = f"class of {rounds[0]['students']}"
     stock, *ours = books[0]
@@ -173,7 +174,7 @@ def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def of_otter(rounds: list[dict[str, Any]]) -> Iterator[Row]:
-    """Otter-grader and, where they were measured, ours against it."""
+    """Yield otter-grader's times and, if ours were measured, ours against them."""
     otters = [statistics.mean(one["otter"]["seconds"]) for one in rounds]
     first = rounds[0]["otter"]
     yield f"otter run, otter-grader {first['version']}", f"{len(first['seconds'])} notebooks", "s a submission", otters
@@ -185,7 +186,7 @@ def of_otter(rounds: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def page(found: dict[str, Any]) -> str:
-    """The page; numbers are medians, then the least and the most of the rounds."""
+    """Return the page. Numbers are medians, then the least and the most of the rounds."""
     lines = [
         "# Performance",
         "",

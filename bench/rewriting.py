@@ -1,4 +1,4 @@
-"""Rewrite a program in another style: it computes what it did, in other words."""
+"""Rewrite a program in another style, without changing its results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IN_LAX = {"exp", "log", "tanh", "sqrt", "sign", "floor", "abs"}
 
 
 class _Einsum(ast.NodeTransformer):
-    """``a @ b`` as an einsum."""
+    """Write ``a @ b`` as an einsum."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -35,7 +35,7 @@ class _Einsum(ast.NodeTransformer):
 
 
 class _Lax(ast.NodeTransformer):
-    """``jnp.exp`` as ``jax.lax.exp``, sums the other way round, ``x = x + y`` for ``x += y``."""
+    """Write ``jnp.exp`` as ``jax.lax.exp``, swap the terms of sums, and write ``x = x + y`` for ``x += y``."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
@@ -59,7 +59,7 @@ class _Lax(ast.NodeTransformer):
 
 
 class _Unrolled(ast.NodeTransformer):
-    """A ``fori_loop`` as a Python loop."""
+    """Write a ``fori_loop`` as a Python loop."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -69,7 +69,7 @@ class _Unrolled(ast.NodeTransformer):
 
 
 def _jitted(tree: ast.Module, task: str, plain: bool) -> ast.Module:
-    """The task's body inside ``jax.jit``, where it takes nothing but arrays."""
+    """Put the task's body into ``jax.jit`` if its arguments are only arrays."""
     for node in tree.body:
         alone = isinstance(node, ast.FunctionDef) and node.name == task and not node.args.kwonlyargs
         if isinstance(node, ast.FunctionDef) and alone and not plain:
@@ -78,7 +78,7 @@ def _jitted(tree: ast.Module, task: str, plain: bool) -> ast.Module:
 
 
 def styles(text: str, task: str, *, plain: bool) -> dict[str, str]:
-    """The text in each style that changes it; ``plain``: the task is a function of plain values."""
+    """Return the text in each style that changes it. ``plain``: the task is a function of plain values."""
     made: dict[str, Callable[[ast.Module], ast.AST]] = {
         "einsum": _Einsum().visit,
         "lax": _Lax().visit,

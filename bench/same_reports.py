@@ -1,9 +1,9 @@
-"""Whether a change of structure changed a report: every byte of every report, of the examples and of the hostile corpus.
+"""Find out whether a change of the code changes a report of the examples or of the hostile corpus.
 
     python bench/same_reports.py grade CHECKOUT OUT     grade both with the code of a checkout
-    python bench/same_reports.py compare OUT OTHER      what differs, one line for each; exit code 1 if anything does
+    python bench/same_reports.py compare OUT OTHER      print a line for each difference; exit with 1 if there is any
 
-The digests of the grader's own code are left out: ``fingerprint``, and ``grader`` in each exercise's ``basis``.
+The digests of the grader's own code are not compared: ``fingerprint``, and ``grader`` in each exercise's ``basis``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 def grade(checkout: Path, out: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
-    place = Path(tempfile.gettempdir()) / "same-reports"  # the same each time: paths are repeated in reports
+    place = Path(tempfile.gettempdir()) / "same-reports"  # a fixed path, because reports contain paths
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(checkout / "tests" / "submissions" / "hostile", place / "hostile")
     for file in (place / "hostile").rglob("*.py"):

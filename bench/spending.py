@@ -1,4 +1,4 @@
-"""What commands and processes cost, in seconds of the clock and in CPU seconds of all that takes part."""
+"""The cost of commands and processes: wall seconds, and CPU seconds of all processes that take part."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from grader.batch.grade import Grader  # noqa: E402
 from grader.sandbox.launcher import children  # noqa: E402
 
 Took = tuple[float, float]
-"""Seconds, and CPU seconds of all; the latter 0 where a command was stopped."""
+"""Wall seconds, and CPU seconds of all processes; the latter are 0 for a command that was stopped."""
 CLEAN = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "PYTHONDONTWRITEBYTECODE")}
 
 
 def whole(*words: str, env: dict[str, str] | None = None) -> Took:
-    """A command to its end. Ends this one where that fails."""
+    """Run a command to its end. End this command if it fails."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(words, cwd=ROOT, env=CLEAN | (env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -33,7 +33,7 @@ def whole(*words: str, env: dict[str, str] | None = None) -> Took:
 
 
 def of_processes(*pids: int) -> float:
-    """CPU seconds of these processes, of all below them, and of what they waited for."""
+    """Return the CPU seconds of these processes, of their descendants, and of all that they waited for."""
     used, todo = 0.0, list(pids)
     while todo:
         pid = todo.pop()
@@ -45,7 +45,7 @@ def of_processes(*pids: int) -> float:
 
 
 def by_role(grader: Grader) -> dict[str, float]:
-    """CPU seconds so far: of this process, of those that trace, and of those that run."""
+    """Return the CPU seconds so far of this process, of those that trace, and of those that run."""
     workers = {worker for host in grader.hosts for worker in host.processes}
     found: dict[str, float] = defaultdict(float, parent=time.process_time())
     for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:

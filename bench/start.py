@@ -1,12 +1,12 @@
-"""How long until there is something to see? Every command from its very start, against `import jax` in the same round.
+"""Measure the time until a command shows something, against `import jax` in the same round.
 
-first   `grade` of the examples until the first report is on disk: where nothing was ever graded, so that the solutions are tried
-        first, and where they were. The store is empty in both.
+first   `grade` of the examples until the first report is on disk: once if nothing was graded before, so that the
+        solutions are graded first, and once if they were. The cache is empty in both cases.
 check   one exercise, cold, against a process that imports JAX and multiplies one sharded matrix by hand.
-help, list   what a learner types first.
+help, list   the first commands that a learner types.
 
-The sides of a round follow one another, so that what else the machine does falls on all alike. CPU seconds are of a command with all
-that it started. Prints medians and ratios; --json FILE writes all.
+The commands of a round run one after another, so that other load on the machine affects all of them. CPU seconds
+include all processes that a command starts. Prints medians and ratios; --json FILE writes all numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ assert np.allclose(product(one, two), a @ b, atol=1e-4)
 
 
 def first_report(known: Path, isolation: str) -> Took:
-    """``grade`` until a report lies there; ``known``: the folder that remembers which solutions were tried."""
+    """Run ``grade`` until there is a report. ``known``: the folder that remembers which solutions were graded."""
     with tempfile.TemporaryDirectory() as place:
         out, words = Path(place, "out"), ["--only", MODULE, "--isolation", isolation, "--out", str(Path(place, "out"))]
         command = [sys.executable, "-m", "grader", "grade", str(ROOT / "examples" / "submissions"), *words]
@@ -69,7 +69,7 @@ def first_report(known: Path, isolation: str) -> Took:
 
 
 def sides(place: Path, isolation: str) -> dict[str, Callable[[], Took]]:
-    """The measured commands by name, in the order of a round."""
+    """Return the measured commands by name, in the order of a round."""
     course, work = find_course(ROOT), place / "work"
     work.mkdir()
     exercise = course.exercise(EXERCISE)
@@ -87,7 +87,7 @@ def sides(place: Path, isolation: str) -> dict[str, Callable[[], Took]]:
         "by hand": lambda: whole(sys.executable, "-c", BY_HAND),
         "check": lambda: whole(*grader, "check", EXERCISE, "--work", str(work)),
         "check, confined": lambda: whole(*grader, "check", EXERCISE, "--work", str(work), "--isolation", isolation),
-        "first report, solutions tried first": never,
+        "first report, after the canary": never,
         "first report": lambda: first_report(known[0], isolation),
         "check --help": lambda: whole(*grader, "check", "--help"),
         "list": lambda: whole(*grader, "list"),
@@ -109,7 +109,7 @@ def main() -> None:
     for name, times in found.items():
         seconds, cpu = (statistics.median(part) for part in zip(*times, strict=True))
         base = "by hand" if name.startswith("check") and "help" not in name else "import jax"
-        clock = int(cpu > 0)  # CPU seconds where there are any: they say more on a machine that does other things
+        clock = int(cpu > 0)  # CPU seconds if known: they vary less on a busy machine
         ratio = statistics.median(t[clock] / b[clock] for t, b in zip(times, found[base], strict=True)) if cpu else 0.0
         wall = statistics.median(t[0] / b[0] for t, b in zip(times, found[base], strict=True))
         also = f"   CPU {cpu:5.2f} s, {ratio:4.2f} times" if cpu else ""

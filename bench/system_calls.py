@@ -36,7 +36,7 @@ from tests.right import right_class  # noqa: E402
 FREQUENT = "futex,read,write,mmap,munmap,madvise,mprotect,close,lseek,clock_nanosleep,sched_yield,getrusage"
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)(?:\((.*)| resumed>(.*))$")
 RESULT = re.compile(r"\) += (-?\d+|\?)(?: (E[A-Z]+\d*))?[^=]*$")
-# The last call before the filter, by role: limits are set (confine.py), nothing may look into the process (main.py).
+# The last call before the filter, by role: limits are set (confine.py), memory is hidden (main.py).
 BEGINS = {"trace": ("prlimit64", "RLIMIT_NOFILE, {"), "run": ("prctl", "PR_SET_DUMPABLE, SUID_DUMP_DISABLE")}
 STARTS = ("clone", "clone3", "fork", "vfork")
 
@@ -60,14 +60,14 @@ DECIDING: dict[str, Callable[[list[str]], str]] = {
 
 @dataclass
 class Thread:
-    """Calls of one thread in stretches: a new stretch begins with a new program and with a filter."""
+    """The calls of one thread, in stretches. A new program and a filter each begin a new stretch."""
 
     stretches: list[tuple[str, Counter[str]]] = field(default_factory=lambda: [("", Counter())])
     parent: tuple[int, int] | None = None
 
 
 class Reading:
-    """What strace writes, by thread.
+    """The output of strace, by thread.
 
     Attributes:
         threads: by number. Later threads inherit the role of the stretch in which their parent started them.
@@ -75,7 +75,8 @@ class Reading:
 
     def __init__(self) -> None:
         self.threads: dict[int, Thread] = defaultdict(Thread)
-        self._open: dict[tuple[int, str], tuple[str, int]] = {}  # calls that have not returned, and their stretch
+        # Calls that have not returned, with their part of the run.
+        self._open: dict[tuple[int, str], tuple[str, int]] = {}
         self._program: dict[int, str] = {}
 
     def take(self, line: str) -> None:
@@ -141,7 +142,7 @@ def started_role(arguments: str) -> str:
 
 
 def split(arguments: str) -> list[str]:
-    """Split at the commas that are in no bracket and no string."""
+    """Split at the commas outside of brackets and strings."""
     found, depth, quoted, part = [], 0, False, ""
     for at, sign in enumerate(arguments):
         if sign == '"' and arguments[at - 1 : at] != "\\":

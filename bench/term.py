@@ -39,7 +39,7 @@ AFTER = {"percent_per_day": 20, "grace_minutes": 30, "at_most_percent": 60, "fre
 GATHER = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef gather(a, *, mesh):\n    {}\n"
 LOCAL = "return jax.shard_map({}, mesh=mesh, in_specs=P('x'), out_specs=P(), check_vma=False)(a)"
 ALL = "jax.lax.all_gather(a, 'x', axis=0, tiled=True)"
-WORKS = {  # text, and the points of the checks value and traffic
+WORKS = {  # code, and the points of the checks value and traffic
     "right": (GATHER.format(LOCAL.format(f"lambda a: {ALL}")), [1, 1]),
     "twice": (GATHER.format(LOCAL.format(f"lambda a: jax.lax.pmax({ALL}, 'x')")), [1, 0]),
     "zeros": (GATHER.format("return jax.numpy.zeros(a.shape)"), [0, 0]),
@@ -49,7 +49,7 @@ MINUTES = (-3000, -10, 14, 16, 29, 31, 1454, 1456, 3000, 4400, 6000, 9000, 20000
 
 
 class Term:
-    """A course, its class and what each submission is worth, in one folder."""
+    """A course, its class and the points of each submission, in one folder."""
 
     def __init__(self, place: Path, students: int, seed: int) -> None:
         self.place, self.rng = place, random.Random(f"term {seed}")
@@ -101,7 +101,7 @@ class Term:
             csv.writer(file).writerows([header, *rows])
 
     def hand_in(self, student: str, number: int, to: Path | None = None) -> None:
-        """Draw what a student hands in of a module, when, and what it is worth."""
+        """Draw a student's submission of a module, its time and its points."""
         text, points = WORKS[self.rng.choice([*WORKS, "right"])]
         right = self.rng.random() < 0.6
         answer = self.answers[number] * (1 if right else 3)
@@ -134,7 +134,7 @@ class Term:
 
 
 def done_since(out: Path, began: float) -> int:
-    """Reports that a running grader has made or written so far."""
+    """Return how many reports a running grader has made or written so far."""
     written = sum(path.stat().st_mtime > began for path in (out / "reports").glob("*.json"))
     try:
         with closing(sqlite3.connect(f"file:{out / 'grades.sqlite'}?mode=ro", uri=True)) as file:

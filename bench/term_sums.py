@@ -2,7 +2,7 @@
 
     python bench/term_sums.py PLACE
 
-``bench/term.py`` writes PLACE. Its ``truth.json`` says what each student's files are worth and when they were submitted.
+``bench/term.py`` writes PLACE. Its ``truth.json`` has the points of each student's files, and when they were submitted.
 Prints one line for each difference, then the number of sums compared. Exits with 1 if any sum differs.
 """
 
@@ -27,7 +27,7 @@ class Sums:
 
     def equal(self, what: str, found: Any, wanted: float) -> None:
         self.compared += 1
-        tolerance = 5.1e-5 if isinstance(found, str) else 1e-6  # cells of CSV files have four decimals
+        tolerance = 5.1e-5 if isinstance(found, str) else 1e-6  # CSV cells have four decimals
         if found == "" or not abs(float(found) - wanted) < tolerance:
             self.differ.append(f"{what}: {found}, not {wanted}")
 
@@ -38,7 +38,7 @@ def table(path: Path) -> dict[str, dict[str, str]]:
 
 
 def hours_of(cell: str, module: str) -> float:
-    """Hours of an extension, such as ``01_gather=2d; 36h``. The module's own beats the one for all."""
+    """Return the hours of an extension, such as ``01_gather=2d; 36h``. The module's own replaces one for all."""
     found: dict[str, float] = {}
     for part in filter(None, (one.strip() for one in cell.split(";"))):
         name, _, span = part.rpartition("=")
@@ -47,7 +47,7 @@ def hours_of(cell: str, module: str) -> float:
 
 
 def penalties(course: dict, earned: dict[str, float], times: dict[str, str], cell: str) -> dict[str, float]:
-    """Points off by module, with free days spent in the order of the deadlines, each where it saves points."""
+    """Return the points off by module. Free days are used in the order of the deadlines, each if it saves points."""
     late, found = course["late"], {}
     free = late.get("free_days", 0)
     for module in sorted((m for m in course["modules"] if m["id"] in times), key=lambda m: m["deadline"]):
@@ -63,7 +63,7 @@ def penalties(course: dict, earned: dict[str, float], times: dict[str, str], cel
 
 
 def worth(exercise: str, weight: float, points: list[float], overrides: list[dict]) -> dict[str, float]:
-    """Points by check, as a person set them or as the files earn them; "" holds the points of the whole exercise."""
+    """Return points by check, as a person set them or as the files earn them; "" has those of the whole exercise."""
     found = {check: weight * one for check, one in zip(CHECKS, points, strict=True)}
     by_hand = {one["check"]: one["points"] for one in overrides}
     found |= {check: by_hand[f"{exercise}/{check}"] for check in CHECKS if f"{exercise}/{check}" in by_hand}

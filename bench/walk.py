@@ -1,10 +1,10 @@
-"""The files that one submission passes through inside ``grade_batch``, in order, and the changes from file to file.
+"""List the files that one submission passes through inside ``grade_batch``, and count the changes between files.
 
     python bench/walk.py [--functions]
 
-Counted are the functions of the grader's own process, in all its threads, and the templates of pages. Confined processes
-and the imports of modules are not counted. Two submissions of one exercise are graded: d7 with one question answered, and
-c3 of ``examples`` with a misconception. Nothing is remembered, and the references were proved before.
+It counts the functions of the grader's own process, in all its threads, and the templates of pages. It does not count
+confined processes and imports of modules. Two submissions of one exercise are graded: d7 with one question answered,
+and c3 of ``examples`` with a misconception. Nothing is cached, and the references were proved before.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Walk:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count what is called in this thread and in those that it starts."""
+        """Count the calls in this thread and in all threads that it starts."""
         threading.setprofile(self)
         sys.setprofile(self)
         try:

@@ -86,7 +86,7 @@ STATEMENTS = {
         {
             "right": Shown("matmul_rs"),
             "loop, adds first": Shown("matmul_rs", "rs_late_in_a_loop"),
-            "all products first": Shown("matmul_rs", "rs_full_product_first"),
+            "all matmuls first": Shown("matmul_rs", "rs_full_product_first"),
         },
         {"B": 8192, "F": 65536, "D": 16384},
     ),
@@ -125,8 +125,8 @@ STATEMENTS = {
 }
 MATMULS = {
     "gather_first": "gather everything, then multiply",
-    "right": "right: each hop under a product",
-    "waits": "wrong: each hop waits for the product before it",
+    "right": "right: each hop overlaps a matmul",
+    "waits": "wrong: each hop waits for the matmul before it",
     "late_loop": "late: a loop that receives, then multiplies",
     "both_ways": "right, both ways round",
 }
@@ -195,7 +195,7 @@ def timelines(grader: Grader, source: Source, asks: list, headings: Sequence[str
 
 
 def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
-    """The part of a statement: a sentence, and the lanes of each timeline on one scale; how much is hidden of what talks most."""
+    """The part of a statement: a sentence, and the lanes of each timeline on one scale, with the overlapped part of the largest communication."""
     shown = {heading: timeline_of(course, grader, name, one, picture) for heading, one in picture.shown.items()}
     named = words(list(kinds(shown.values())))
     first = next(iter(shown.values()))
@@ -207,7 +207,7 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
         kind, share = max(timeline.shares().items(), key=lambda item: item[1].total)
         runs = sum(c.runs for c in timeline.collectives if c.kind == kind)
         lines += [
-            f"{heading}: {show_us(timeline.step)}, {runs} {kind.replace('_', '-')}s, {share.part:.0%} of their time hidden",
+            f"{heading}: {show_us(timeline.step)}, {runs} {kind.replace('_', '-')}s, {share.part:.0%} of their time overlapped",
             *drawn,
             "",
         ]
@@ -217,7 +217,7 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
 WORDS = {
     "permute": "a hop",
     "kernel": "work of the core",
-    "product": "a product",
+    "product": "a matmul",
     "all_gather": "an all-gather",
     "reduce_scatter": "a reduce-scatter",
     "all_reduce": "an all-reduce",
@@ -232,8 +232,8 @@ def words(shown: list[str]) -> str:
 
 
 def table(shown: Mapping[str, Timeline]) -> str:
-    """Step and hidden part of each, and what they hold."""
-    rows = ["| | step | core busy | talking, hidden | exposed | held at once |", "|---|---|---|---|---|---|"]
+    """Return a table with the step, the overlapped part and the memory of each timeline."""
+    rows = ["| | step | core busy | hops, overlapped | exposed | held at once |", "|---|---|---|---|---|---|"]
     for heading, timeline in shown.items():
         (share,) = timeline.shares().values()
         held = f"{timeline.memory.peak / 2**20:.0f} MiB"

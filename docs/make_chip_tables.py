@@ -63,8 +63,8 @@ SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
 TWO_DEVICES = "7x:1x2x2"  # four chips of two devices; without module 08, whose programs take its compiler minutes each
 MATMULS = {
     "gather_first": "plain: gather everything, then multiply",
-    "right": "right ring: each hop under a product",
-    "waits": "serial ring: each hop waits for the product before it",
+    "right": "right ring: each hop overlaps a matmul",
+    "waits": "serial ring: each hop waits for the matmul before it",
     "late_loop": "late: a loop that receives, then multiplies",
     "both_ways": "right, both ways round",
 }
@@ -312,7 +312,7 @@ def timelines(answer: Answered, on: str) -> tuple[OnChip, Timeline | None, Timel
 
 
 def overlap_table(course: Course, compiled: Compiled) -> str:
-    rows = ["| | sizes | step | products | waiting | hidden | temporaries |", "|---|---|---|---|---|---|---|"]
+    rows = ["| | sizes | step | matmuls | waiting | overlapped | temporaries |", "|---|---|---|---|---|---|---|"]
     for heading, size, asked in matmuls(course):
         (answer,) = compiled.of([asked])
         about, line, _ = timelines(answer, asked.on)
@@ -328,7 +328,7 @@ def overlap_table(course: Course, compiled: Compiled) -> str:
 
 def hidden_table(course: Course, compiled: Compiled) -> str:
     """Verdicts on hidden time alone: whatever other checks say of a program does not matter here."""
-    rows = ["| exercise | program | hidden, clock | hidden, compiler | verdict, clock | verdict, compiler | |"]
+    rows = ["| exercise | program | overlapped, clock | overlapped, compiler | verdict, clock | verdict, compiler | |"]
     rows.append("|---|---|---|---|---|---|---|")
     for exercise, by, asked in variants(course):
         answered = compiled.of(asked)
@@ -361,16 +361,16 @@ def _shares(answer: Answered, on: str) -> tuple[str, str]:
 
     def text(timeline: Timeline | None) -> str:
         found = counted(timeline) if timeline else []
-        return ", ".join(f"{one.share.part:.0%} of {one.runs} {one.kind}" for one in found) or "nothing talks"
+        return ", ".join(f"{one.share.part:.0%} of {one.runs} {one.kind}" for one in found) or "no collective"
 
     by_compiler = text(line) if line else about.unreplayed or "-"
-    by_compiler += f"; apart {text(apart)}" if apart and text(apart) != by_compiler else ""
+    by_compiler += f"; split {text(apart)}" if apart and text(apart) != by_compiler else ""
     return (text(clock) if clock else about.untimed or str(about.fault), by_compiler)
 
 
 def added_table(course: Course, compiled: Compiled) -> str:
     rows = [
-        "| exercise | task | mesh | the CPU's compiler puts in | the TPU's compiler puts in | |",
+        "| exercise | task | mesh | added by the CPU's compiler | added by the TPU's compiler | |",
         "|---|---|---|---|---|---|",
     ]
     programs, nothing, left_out = 0, [], []
@@ -395,11 +395,9 @@ def added_table(course: Course, compiled: Compiled) -> str:
         if asked and not found:
             nothing.append(short)
     with_none = f"{', '.join(nothing)} ({len(nothing)} of {len(course.select([]))} exercises)"
-    text = (
-        f"{programs} programs are compiled for {PUT_IN}; nothing is put in by either of them in those of {with_none}."
-    )
+    text = f"{programs} programs are compiled for {PUT_IN}. Neither compiler adds a collective to the programs of {with_none}."
     if left_out:
-        text += f" Some lie on no such slice: {'; '.join(left_out)}."
+        text += f" Some programs do not fit on this slice: {'; '.join(left_out)}."
     return "\n".join([*rows, "", text, ""])
 
 
@@ -418,7 +416,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
     measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
     measured = {name: one for name, one in measured.items() if one["devices"].startswith("tpu: ")}
     rows = [
-        "| task | slice | clock | compiler | | products | other kernels | waiting | measured |",
+        "| task | slice | clock | compiler | | matmuls | other kernels | waiting | measured |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for asked in references(course):

@@ -118,7 +118,7 @@ def dims(name: str, value: Any) -> dict[str, Size]:
         if not isinstance(dim, str):
             raise AuthorError(f'{name} has {a(dim)} for a dimension: name it by a word, such as "I"')
         if isinstance(size, AxisSize) and size.times < 1:
-            raise AuthorError(f'{name}: dimension {dim} has {size} for its size, which is none: write 4 * axis("x")')
+            raise AuthorError(f'{name}: dimension {dim} has no size, {size}: write 4 * axis("x")')
         if not whole(size) and not isinstance(size, AxisSize):
             raise AuthorError(f"{name}: dimension {dim} has {a(size)} for its size: 1, 2, 3, ...")
     return dict(value)
@@ -210,7 +210,7 @@ def _places(axis: str, value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-# -- what a declaration is worth and says ------------------------------------------------------
+# -- points and texts of a declaration -----------------------------------------------------------
 
 
 def points(value: Any) -> float:
@@ -264,12 +264,12 @@ def draws(fn: Any) -> tuple[str, ...]:
     try:
         found = list(inspect.signature(function("draw", fn, such_as)).parameters.values())
     except (TypeError, ValueError):  # a builtin without a signature
-        raise AuthorError(f"draw is {a(fn)}, which does not say what it takes: write {such_as}") from None
+        raise AuthorError(f"draw is {a(fn)}, which does not show its parameters: write {such_as}") from None
     first, rest = found[:2], [p for p in found[2:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(first) < 2 or not all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in first):
         raise AuthorError(f"draw takes ({', '.join(p.name for p in found)}), not a generator and a shape: {such_as}")
     if unnamed := [p.name for p in rest if p.kind is p.POSITIONAL_ONLY]:
-        raise AuthorError(f"draw takes {unnamed[0]} by position only: what is related is given by name")
+        raise AuthorError(f"draw takes {unnamed[0]} by position only: related inputs are passed by name")
     return tuple(p.name for p in rest if p.default is p.empty)
 
 

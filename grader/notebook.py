@@ -62,7 +62,7 @@ def explain(
     Args:
         name: the exercise, or one of its tasks.
         namespace: where its tasks are defined; by default the caller's globals.
-        on: a slice, "v5e:2x4", for laying them out in time and drawing them.
+        on: a slice such as "v5e:2x4": show the functions' timelines on it, too.
         mesh, dims: used instead of the exercise's. With ``on`` nothing runs, so sizes may be as large as in papers.
         profile: which collectives run beside the core.
     """
@@ -103,8 +103,8 @@ def picture_of(array: Any, title: str = "") -> Picture:
     if not getattr(mesh, "axis_names", ()) or not hasattr(mesh, "devices"):
         what = type(array).__name__ if sharding is None else type(sharding).__name__
         raise TypeError(
-            f"show draws arrays that lie on a mesh, and this is a {what}; "
-            "put it there: jax.device_put(a, NamedSharding(mesh, P(...)))"
+            f"show draws arrays on a mesh, and this is a {what}; "
+            "put it on a mesh: jax.device_put(a, NamedSharding(mesh, P(...)))"
         )
     held = sharding.devices_indices_map(array.shape)
     slices = [

@@ -43,7 +43,7 @@ def stop() -> NoReturn:
         try:
             stream.write(text)
             stream.flush()
-        except (OSError, ValueError, RuntimeError):  # closed, or being written to at this moment
+        except (OSError, ValueError, RuntimeError):  # the stream is closed, or in use at this moment
             continue
     os._exit(STOPPED)
 
@@ -56,7 +56,7 @@ def _on_interrupt(handler: Any) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _asked.set()
-    if _importing(frame):  # libraries in C++ do not survive an interruption in the middle
+    if _importing(frame):  # C++ libraries break if an interruption occurs during their import
         _once_more()
         return
     raise KeyboardInterrupt
@@ -85,7 +85,7 @@ def _once_more() -> None:
 
 
 def _signal_again() -> None:
-    """Signal the main thread, which may be waiting, because only its own signals end that."""
+    """Send a signal to the main thread, which may be waiting: only a signal to that thread ends the wait."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)

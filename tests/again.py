@@ -1,4 +1,4 @@
-"""A module of ours made anew, as in a process of its own: nothing is remembered in it."""
+"""Import a module of ours a second time, as a new process would: nothing is cached in the copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def made_again(module: ModuleType) -> ModuleType:
-    """A second module from the same file; what it imports is the same."""
+    """Return a second copy of a module from the same file. Its imports are shared with the first."""
     spec = importlib.util.find_spec(module.__name__)
     assert spec is not None and spec.loader is not None
     again = importlib.util.module_from_spec(spec)

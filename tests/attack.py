@@ -1,7 +1,7 @@
-"""``shardlings doctor --attack``: the hostile corpus against this machine, and the table of what it gained.
+"""``shardlings doctor --attack``: run the hostile corpus on this machine, and print what each attack gained.
 
-All submissions are graded at once by the real command, together with honest ones whose reports must not
-change by a byte; then everything a submission could have reached is looked at.
+The real command grades all submissions at once, together with honest ones whose reports must not change by a byte. Then
+everything that a submission could have reached is examined.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 CORPUS = CHECKOUT / "tests" / "submissions" / "hostile"
 COURSE = CHECKOUT / "tests" / "submissions" / "hostile_course"
 NAIVE = CHECKOUT / "tests" / "naive.py"
-# In what lies around to be stolen, and in the course that is graded against.
-JOBS = 6  # most of what an attack takes is waiting
+# Marks secrets that attacks may try to steal, and the course that grades them.
+JOBS = 6  # attacks spend most of their time waiting
 CONTROLS = 3
 SECRETS = ("CANARY", "canary-of-the-course-seed", "canary_of_a_solution_line")
 
 
 @dataclass
 class Row:
-    """One attack: what it gained from a grader in one process, and what it gained here ('' for nothing)."""
+    """One attack: its gain from a grader in one process, and its gain here ('' for none)."""
 
     name: str
     kind: str
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass
 class Outcome:
-    """``rows`` by attack, and ``loose``: harm that cannot be laid at one submission's door."""
+    """``rows`` by attack, and ``loose``: harm that cannot be traced to one submission."""
 
     rows: list[Row]
     loose: list[str] = field(default_factory=list)
@@ -101,7 +101,7 @@ def read_verdicts() -> dict[str, dict[str, Any]]:
 
 
 def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) -> subprocess.CompletedProcess[str]:
-    """The real command, with its temporary files in ``tmp``."""
+    """Run the real command, with its temporary files in ``tmp``."""
     command = [sys.executable, "-m", "grader.cli", "grade", *map(str, paths), "--course", str(COURSE), "--out", str(out),
                "-j", str(jobs), "--isolation", isolation, "--json"]  # fmt: skip
     env = os.environ | {"TMPDIR": str(tmp), "CANARY_ENVIRONMENT": "CANARY-of-the-environment",
@@ -113,7 +113,7 @@ def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) ->
 
 
 def build(to: Path, names: Iterable[str], target: Target) -> None:
-    """A copy of the corpus that aims at ``target``."""
+    """Return a copy of the corpus that aims at ``target``."""
     for name in names:
         shutil.copytree(CORPUS / name, to / name)
         for file in list((to / name).rglob("*")):
@@ -122,7 +122,7 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
                 aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(
                     b"@PORT@", str(target.port).encode()
                 )
-                if file.suffix == ".link":  # where a link leads: no checkout has links into nowhere
+                if file.suffix == ".link":  # the target of a link, since a checkout has no broken links
                     file.unlink()
                     file.with_suffix("").symlink_to(aimed.decode().strip())
                 elif file.suffix != ".zip" and aimed != text:
@@ -133,7 +133,7 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
 
 
 class Target:
-    """A folder of secrets and victims, and listeners that nobody may reach; all on this machine."""
+    """A folder of secrets and victims, and listeners that no submission may reach; all on this machine."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -190,7 +190,7 @@ class Target:
                         one.accept()[0].close()
 
     def snapshot(self) -> dict[str, tuple]:
-        """Names, modes, owners, times and contents; of Python's own folders names and times."""
+        """Return names, modes, owners, times and contents; of Python's own folders only names and times."""
         found: dict[str, tuple] = {}
         for file in sorted(self.path.rglob("*")):
             about = file.lstat()
@@ -203,14 +203,14 @@ class Target:
         return found
 
     def harm(self) -> list[str]:
-        """What was changed or reached since the beginning."""
+        """Return what was changed or reached since the beginning."""
         now = self.snapshot()
         changed = [name for name in {*self.before, *now} if self.before.get(name) != now.get(name)]
         return [f"changed: {name}" for name in sorted(changed)] + [f"reached: {what}" for what in self.arrived]
 
 
 def leftovers(tmp: Path) -> list[str]:
-    """Processes and scratch folders of a grading run that has ended."""
+    """Return processes and scratch folders of a grading run that has ended."""
     found = [f"left behind: {p.name}" for p in tmp.glob("shardlings-*")]
     mark = str(tmp).encode()
     for process in Path("/proc").glob("[0-9]*"):
@@ -221,7 +221,7 @@ def leftovers(tmp: Path) -> list[str]:
 
 
 def changed_reports(out: Path, alone: Path) -> list[str]:
-    """Honest reports that are not what they are without attackers around."""
+    """Return honest reports that differ from those of a run without attackers."""
     return [
         f"changed: the report of {file.stem}"
         for file in sorted((alone / "reports").glob("*.json"))
@@ -230,7 +230,7 @@ def changed_reports(out: Path, alone: Path) -> list[str]:
 
 
 def judge(name: str, verdict: dict[str, Any], out: Path) -> tuple[Row, str]:
-    """What an attack gained, by its report and its pages."""
+    """Return the gain of an attack, from its report and its pages."""
     row = Row(name, verdict["class"], verdict["does"], verdict["control"])
     try:
         text = (out / "reports" / f"{name}.json").read_text(encoding="utf-8")
@@ -265,7 +265,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Path) -> None:
-    """Replace each row's ``before`` by what the attack gained from the naive grader; 'nothing' is a defect."""
+    """Replace each row's ``before`` by the attack's gain from the naive grader. No gain is a defect."""
     graders: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(CONTROLS) as pool:
         for _ in range(CONTROLS):
@@ -281,7 +281,7 @@ def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Pa
 
 @contextlib.contextmanager
 def naive_grader() -> Iterator[subprocess.Popen[str]]:
-    """It has imported JAX, and forks for each submission."""
+    """Run a grader that has imported JAX, and forks for each submission."""
     env = os.environ | {"CANARY_ENVIRONMENT": "CANARY-of-the-environment"}
     command = [sys.executable, str(NAIVE)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -324,7 +324,7 @@ def _control(row: Row, verdict: dict[str, Any], aim: Path, grader: subprocess.Po
 
 
 def table(outcome: Outcome) -> str:
-    """The table of SECURITY.md: classes, attacks, gains before and now."""
+    """Return the table of SECURITY.md: classes, attacks, gains before and now."""
     lines = [
         "| class | attacks | gained from a grader in one process | no control applies | gained now |",
         "|---|--:|--:|--:|--:|",
@@ -345,7 +345,7 @@ def table(outcome: Outcome) -> str:
 
 
 def main() -> None:
-    """``python -m tests.attack [TIER] [--controls] [NAME...]``."""
+    """Run ``python -m tests.attack [TIER] [--controls] [NAME...]``."""
     words = sys.argv[1:]
     tier = next((w for w in words if w in ("sandlock", "bwrap", "none", "auto")), "auto")
     names = [w for w in words if w != tier and not w.startswith("-")]

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to by its DevTools protocol: what a page shows, says and asks for. Not a test file."""
+"""A headless Chromium, controlled by its DevTools protocol: what a page shows, logs and requests. Not a test file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CONTRAST = """
   return low;
 })()
 """
-"""Which texts stand out too little for WCAG's level AA."""
+"""JavaScript that returns texts with too little contrast for WCAG's level AA."""
 
 
 OUTSIDE = """
@@ -67,14 +67,14 @@ OUTSIDE = """
   return found;
 })()
 """
-"""Elements that reach beyond the window, if no box around them scrolls, and elements that cut what is in them."""
+"""JavaScript that returns elements beyond the window without a scrolling box around them, and cut elements."""
 
 
 class Page:
     """One tab.
 
     Attributes:
-        told: what the console got, and what the page's policy refused.
+        told: messages of the console, and requests that the page's policy refused.
         asked: the addresses that were requested.
     """
 
@@ -107,18 +107,18 @@ class Page:
         self._until(lambda message: message.get("method") == "Page.loadEventFired")
 
     def value(self, script: str) -> Any:
-        """What an expression of JavaScript comes to in the page."""
+        """Return the value of a JavaScript expression in the page."""
         found = self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"]
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
     def overflow(self) -> int:
-        """By how many pixels the page is wider than its window, without the scroll bar."""
+        """Return by how many pixels the page is wider than its window, without the scroll bar."""
         root = "document.documentElement"
         return self.value(f"{root}.scrollWidth - {root}.clientWidth")
 
     def height(self) -> int:
-        """Of the whole page, in pixels."""
+        """Return the height of the whole page, in pixels."""
         return self.value("document.documentElement.scrollHeight")
 
     def _until(self, wanted: Any) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Page:
 
 @contextmanager
 def chromium() -> Iterator[Page]:
-    """A browser with one empty tab."""
+    """Yield a browser with one empty tab."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
         process = subprocess.Popen(

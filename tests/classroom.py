@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def copied(folder: Path, **modules: list[str]) -> Course:
-    """The repository's course in another place, built; only these exercises of these modules when named."""
+    """Build a copy of the repository's course; with names, only these exercises of these modules."""
     folder.mkdir(parents=True)
     settings = yaml.safe_load((ROOT / "course.yaml").read_text(encoding="utf-8"))
     if modules:
@@ -48,7 +48,7 @@ def copied(folder: Path, **modules: list[str]) -> Course:
 def answers(
     course: Course, exercise: Exercise, misconception: Misconception | None, rng: random.Random | None
 ) -> dict[str, str]:
-    """Right answers to an exercise's questions, in SI units written out; one of them may be a misconception's."""
+    """Return right answers to an exercise's questions in SI units; one of them may be a misconception's."""
     found = {}
     for question in exercise.questions.values():
         params = params_for(question, seed=course.config.variants.seed, student=None)
@@ -66,7 +66,7 @@ def in_unit(question: Question, value: float) -> str:
 
 
 def pieces(course: Course, name: str, choice: str, rng: random.Random | None = None) -> dict[str, str]:
-    """Task or question -> the text of its cell. ``choice``: done, left (the stub), or a misconception."""
+    """Return the text of each task's or question's cell. ``choice``: done, left (the stub), or a misconception."""
     if choice == LEFT:
         return {}
     exercise = course.exercise(name)
@@ -90,7 +90,7 @@ def pieces(course: Course, name: str, choice: str, rng: random.Random | None = N
 
 
 def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, str], rng: random.Random | None = None) -> dict[str, Any]:  # fmt: skip
-    """The released notebook with these exercises done in these ways; the others are left."""
+    """Fill the released notebook with these exercises, done in these ways. The others stay stubs."""
     book = json.loads(json.dumps(book))
     texts = {
         cell_name(name, piece): text
@@ -105,7 +105,7 @@ def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, s
 
 
 def drawn(course: Course, module: str, seed: int) -> dict[str, str]:
-    """How one student of a class did: mostly right, some misconceptions, some left undone."""
+    """Draw the work of one student: mostly right, some misconceptions, some left undone."""
     rng = random.Random(seed)
     choices = {}
     for name in course.module(module).exercises:
@@ -115,7 +115,7 @@ def drawn(course: Course, module: str, seed: int) -> dict[str, str]:
 
 
 def touched(book: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Every solution as somebody else would have typed it: another comment, so that no two are equal."""
+    """Change every solution by a comment, as another person would have typed it, so that all are different."""
     for cell in book["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("solution"):
             text = "".join(cell["source"])
@@ -135,7 +135,7 @@ def hand_in(root: Path, student: str, module: str, book: dict[str, Any] | bytes,
 
 
 def make_class(course: Course, root: Path, module: str, students: int, start: int = 0) -> None:
-    """``students`` submissions, the same ones every time."""
+    """Write ``students`` submissions. Equal arguments give equal submissions."""
     book = json.loads((root / "release" / module / f"{module}.ipynb").read_text(encoding="utf-8"))
     for seed in range(start, start + students):
         rng = random.Random(f"touch {seed}")

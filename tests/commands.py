@@ -1,4 +1,4 @@
-"""The commands as a person types them."""
+"""Run commands as a person types them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 300
 
 
 def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command. With surroundings of its own it is started from nothing, as Python reads some of them first."""
+    """Run a command. With an environment of its own it starts a new Python, which reads some variables at its start."""
     command = [sys.executable, "-m", "grader.cli", *words]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
     if env or not hasattr(os, "fork"):
@@ -30,7 +30,7 @@ def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.Complete
 
 
 def nbgrader(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of nbgrader's own, likewise."""
+    """Run one of nbgrader's own commands, in the same way."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     whole = os.environ | {"PATH": path} | env
     if env or not hasattr(os, "fork"):
@@ -50,7 +50,7 @@ def in_a_fork(program: str, words: Sequence[str], cwd: Path, env: dict[str, str]
 
 
 def answer(program: str, request: str) -> int:
-    """What the forked command exits with."""
+    """Return the exit code of the forked command."""
     server = forking(program)
     assert server.stdin is not None and server.stdout is not None
     server.stdin.write(request + "\n")
@@ -64,7 +64,7 @@ def answer(program: str, request: str) -> int:
 
 @functools.cache
 def forking(program: str) -> subprocess.Popen[str]:
-    """The process that commands of this program are forked from, one for all tests of this process."""
+    """Return the process from which commands are forked; one serves all tests of this process."""
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.forked", program],
@@ -75,7 +75,7 @@ def forking(program: str) -> subprocess.Popen[str]:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """The complaint of a command that could not be carried out: one line, exit code 2, no traceback."""
+    """Return the one line of a command that could not be carried out: exit code 2, no traceback."""
     assert done.returncode == 2, done.stdout + done.stderr
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr
@@ -84,7 +84,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def bad_line(folder: Path) -> str:
-    """What is said of the exercise of ``with_bad`` that cannot be used."""
+    """Return the line about the exercise of ``with_bad`` that cannot be used."""
     return (
         f"{folder}/solutions/02_bad/x2_bad.py:64: gather_time: unknown unit 'furlong': "
         "write for instance us, ms, KiB, GB/s, FLOP or token"

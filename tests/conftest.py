@@ -1,4 +1,4 @@
-"""Eight simulated devices for every test, asked for before anything imports JAX; learner text, traced."""
+"""Eight simulated devices for every test, set before any import of JAX; and traced learner code."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 def pytest_configure(config: pytest.Config) -> None:
     without_uris()
-    # JAX warns of every fork once a backend exists; the tests that fork make a few system calls in the child and end it.
-    if hasattr(config, "cache"):  # what the canary proved is remembered here, not in anybody's home
+    # JAX warns about each fork once a backend exists. Tests that fork make few system calls in the child and end it.
+    if hasattr(config, "cache"):  # keep the canary's successes in a folder of the tests, not in the user's home
         os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("cache"))
     config.addinivalue_line("filterwarnings", r"ignore:os\.fork\(\) was called:RuntimeWarning")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For ``--dist loadgroup``: a file's tests stay together, as they share workers; the slow ones come first."""
+    """For ``--dist loadgroup``: keep a file's tests together, as they share workers, and put slow files first."""
     for item in items:
         if not item.get_closest_marker("slow") or shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
@@ -38,21 +38,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Groups are kept together by what pytest-xdist writes behind their names, in a place that pytest has moved before."""
+    """Fail if pytest-xdist does not find the groups of tests in their names, because pytest has changed these."""
     grouped = session.config.getoption("loadgroup", default=False)
     if grouped and any(i.get_closest_marker("xdist_group") and "@" not in i.nodeid for i in session.items):
         raise pytest.UsageError("this pytest and this pytest-xdist scatter the tests of a file: see pyproject.toml")
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:
-    """Whether it uses what its file makes once for several tests."""
+    """Return whether the test uses a fixture that its file makes once for several tests."""
     known = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  it has no public name
     return any(one.scope != "function" and one.baseid == item.nodeid.split("::")[0] for ones in known for one in ones)
 
 
 @pytest.fixture(scope="session")
 def devices() -> int:
-    """The number of devices. A flag that comes too late is ignored, so it is asserted and never assumed."""
+    """Return the number of devices. A flag set too late is ignored, so the number is asserted."""
     import jax
 
     assert jax.device_count() == DEVICES
@@ -61,7 +61,7 @@ def devices() -> int:
 
 @dataclass(frozen=True)
 class Traced:
-    """What the tracing process answers: the request it was given, its reply, and the program of an honest one."""
+    """A reply of the tracing process: the request, the answer, and the program of an honest reply."""
 
     request: dict[str, Any]
     reply: dict[str, Any]
@@ -75,7 +75,7 @@ class Traced:
 
     @property
     def form(self) -> Any:
-        """The program in its one form, as the runner has it."""
+        """Return the program in canonical form, as the runner reads it."""
         from grader.runner.program import canonical
 
         asked = self.request
@@ -100,7 +100,7 @@ def trace_text(
     timing: Any = None,
     **task: Any,
 ) -> Traced:
-    """Trace the task ``f`` of a ``.py`` file (of a notebook, for a list of cells), with arrays ``a``, ``b``, ..."""
+    """Trace the task ``f`` of a ``.py`` file (or of a notebook, for a list of cells), with arrays ``a``, ``b``, ..."""
     from grader.exercise import Call, Cases, Task
     from grader.judging.plan import Ask
     from grader.learner.answering import answer
@@ -126,5 +126,5 @@ def trace_text(
 
 @pytest.fixture
 def traced(devices: int) -> Callable[..., Traced]:
-    """``traced(text, normal(8, spec=P("x")), mesh={"x": 4})``."""
+    """Return a function to trace with: ``traced(text, normal(8, spec=P("x")), mesh={"x": 4})``."""
     return trace_text

@@ -1,4 +1,4 @@
-"""What a folder's ``grades.sqlite`` holds. Not a test file."""
+"""The content of a folder's ``grades.sqlite``. Not a test file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Work that checks refuse or demand, plain and disguised.
 
-A disguise is two rewrites of one program: ``plain`` does what a check is to see, ``disguised`` does the same or pretends
-to, in a way that a rule may overlook. What passes a check in disguise that it fails plainly has gained.
+A disguise is two rewrites of one program. ``plain`` does the work that a check looks for. ``disguised`` does the same,
+or pretends to, in a form that a rule may overlook. A disguised program gains if it passes a check that the plain one
+fails.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ JUNK = {
     "product": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
     "random numbers": "jax.random.uniform(jax.random.key(0), x.shape)",
 }
-# How what junk gives (a number) is put into a result ``v``, so that it changes nothing.
+# Ways to add a number ``v`` made by useless work to a result, without changing the result.
 INTO = {
     "unused": "v",
     "select": "jnp.where(jnp.zeros(v.shape, bool), number.astype(v.dtype), v)",
@@ -83,7 +84,7 @@ def again_gather(x, name, *, axis=0, tiled=False):
         return jnp.moveaxis(every, 0, axis)
     return jnp.moveaxis(every, 0, axis).reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :])
 """
-# One more sum over an axis than a program needs, which leaves its values as they are.
+# An additional sum over an axis, which leaves the values unchanged.
 MORE_TEXT = """
 def again_more(f):
     def more(*args, **options):
@@ -123,7 +124,7 @@ def again_bits(x):
         found = lax.bitwise_or(found, lax.select(is_set, one, lax.full(x.shape, 0, width)))
     return lax.bitcast_convert_type(found, x.dtype)
 """
-# A product as multiplications and a sum, of what two arrays hold.
+# A matmul written as multiplications and a sum, of values in two arrays.
 TIMES_TEXT = """
 def again_times(a, b):
     if a.ndim != 2 or b.ndim != 2:
@@ -133,7 +134,7 @@ def again_times(a, b):
     return lax.reduce(every, np.zeros((), a.dtype), lax.add, (1,))
 """
 
-# Random numbers, plainly: none, always the same; and made of what a key or an array holds.
+# Random numbers: none, always equal ones, and numbers made from a key or an array.
 NUMBERS = {
     "plain": "jnp.arange(size, dtype=jnp.float32) * 0.618 % 1",
     "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99 + again_seed(key)) * 43758.55) % 1",
@@ -152,7 +153,7 @@ def again_bernoulli(key, p=0.5, shape=()):
 
 @dataclass(frozen=True)
 class Disguise:
-    """What is done plainly and in disguise; None: the program as it is."""
+    """One kind of work, plain and disguised. None stands for the unchanged program."""
 
     kind: str
     by: str
@@ -162,7 +163,7 @@ class Disguise:
 
 
 def around(helper: str, text: str, *, body: bool) -> Rewrite:
-    """A decorator on a body, or in the place of ``shard_map``."""
+    """Wrap a body by a decorator, or replace ``shard_map``."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         for function in [s for s in module.body if isinstance(s, ast.FunctionDef)]:
@@ -172,7 +173,7 @@ def around(helper: str, text: str, *, body: bool) -> Rewrite:
 
 
 def disguises(pick: random.Random, *, body: bool) -> Disguise:
-    """One of them."""
+    """Draw a disguise."""
     axis = pick.randrange(12)
     kind = pick.choice(["junk", "junk", "junk", "pairs", "more by pairs", "twice by compare", "by compare", "numbers"])
     if kind == "junk":

@@ -1,8 +1,8 @@
-"""Programs that do less than they seem to, and how a learner would show them.
+"""Programs that do less than they seem to, and ways in which a learner would present them.
 
-A fake keeps the products and collectives of an honest program and feeds them something cheaper. A branch shows it where
-a call looks like the one that is timed. A disguise makes work that a check forbids look like work that it does not count, or adds
-work that a check demands and no result needs.
+A fake keeps the matmuls and collectives of an honest program and feeds them something cheaper. A branch selects the
+fake where a call looks like the timed one. A disguise makes forbidden work look like work that is not counted, or adds
+required work that no result needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def spread(x, shape):
     return jnp.broadcast_to(x.reshape((1,) * len(shape)) if x.size == 1 else jnp.resize(x, shape), shape)
 first = {}
 """
-# What becomes of a product ``f(*arrays)`` whose honest result is ``due``, a shape and a dtype.
+# Replacements for a matmul ``f(*arrays)`` whose honest result is ``due``, a shape and a dtype.
 PRODUCTS = {
     "1x1 products": "spread(f(*map(corner, arrays)), due.shape)",
     "products of a slice": "spread(f(*(x[(slice(0, 8),) * x.ndim] for x in arrays)), due.shape)",
@@ -40,7 +40,7 @@ PRODUCTS = {
     "1x1 products and others times zero": "spread(f(*map(corner, arrays)), due.shape) + 0 * f(*arrays)",
     "products of constants": "f(*(jnp.full_like(x, 2) for x in arrays))",
 }  # fmt: skip
-# What becomes of a collective ``f(x)`` that gives an array of ``due.shape``.
+# Replacements for a collective ``f(x)`` that gives an array of ``due.shape``.
 COLLECTIVES = {
     "collectives of 1x1": "spread(corner(f(tiny)), due.shape)",
     "1x1 collectives beside dead ones": "(f(x), spread(corner(f(tiny)), due.shape))[1]",
@@ -92,7 +92,7 @@ COLLECTIVE_CALLS = {
 
 
 def fakes() -> list[Rewrite]:
-    """Every kind of fake, by its name."""
+    """Return every kind of fake, by name."""
     return [
         *(Rewrite(name, PRODUCT_CALLS, {"MatMult": "again_product"}, None, PRODUCT_TEXT.replace("{how}", how)) for name, how in PRODUCTS.items()),
         *(Rewrite(name, COLLECTIVE_CALLS, {}, None, COLLECTIVE_TEXT.replace("{how}", how)) for name, how in COLLECTIVES.items()),
@@ -126,7 +126,7 @@ def looks_timed(args, options):
     counted[0] += 1
     return bool({test})
 """
-# A test of ``args`` and ``options``, by what it looks at. ``{sizes}``: those of the public timing call's blocks.
+# Tests of ``args`` and ``options``, by observable. ``{sizes}``: block sizes of the public timing call.
 BRANCHES = {
     "dtype": ["leaves(args)[0].dtype == jnp.bfloat16", "any(x.dtype == jnp.bfloat16 for x in leaves(args))"],
     "size": ["max(x.size for x in leaves(args)) > 100_000", "max(max(x.shape) for x in leaves(args)) >= 1024"],
@@ -166,7 +166,10 @@ def again_patched(f):
 
 @dataclass(frozen=True)
 class Shown:
-    """A fake and where it is shown: ``test`` of the observable ``by``; ``patched``: JAX is patched, and the text is the honest one."""
+    """A fake and its condition: ``test`` on the observable ``by``.
+
+    ``patched``: JAX is patched and the text is honest.
+    """
 
     fakes: tuple[Rewrite, ...]
     by: str
@@ -179,7 +182,7 @@ class Shown:
 
 
 def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
-    """The honest program, and under the branch the fake one; None where the fake is no other program."""
+    """Return the honest program with the fake in a branch; None if the fake does not differ from it."""
     fake = honest
     for one in how.fakes:
         was, fake = ast.unparse(fake), one(fake, random.Random(0))
@@ -200,7 +203,7 @@ def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
 
 
 def _made(name: str, module: ast.Module) -> str:
-    """A function that makes what a module defines."""
+    """Return a function that makes what a module defines."""
     body = [ast.unparse(s) for s in module.body if not isinstance(s, ast.Import | ast.ImportFrom)]
     lines = "\n".join(body).split("\n")
     return f"def made_{name}():\n" + "\n".join(f"    {line}" for line in [*lines, "return dict(locals())"]) + "\n"

@@ -1,7 +1,8 @@
-"""Commands, each in a fresh fork of a process that has imported what a command imports: a third of their time is that.
+"""Run commands, each in a fork of a process that has imported the command's modules, which saves a third of their time.
 
-``python -m tests.forked PROGRAM``, which is ``grader.cli`` or ``nbgrader``, reads one request a line, ``{"words", "cwd", "env", "out", "err"}``, and answers with the exit
-code. A fork is sound because nothing here starts a thread or a backend of JAX's, as in the process that traces.
+``python -m tests.forked PROGRAM`` (``grader.cli`` or ``nbgrader``) reads one request per line, ``{"words", "cwd",
+"env", "out", "err"}``, and answers with the exit code. Forking is sound, because nothing here starts a thread or a
+backend of JAX, as in the process that traces.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# What each imports in the course of its commands; courses import jax.
+# Modules that the commands of each program import; courses import jax.
 LATER = {
     "grader.cli": [
         "jax",
@@ -31,7 +32,7 @@ LATER = {
 
 
 def main_of(program: str) -> Callable[[], Any]:
-    """What the command calls, all that it imports imported."""
+    """Return the command's main function, after importing its modules."""
     for name in LATER[program]:
         importlib.import_module(name)
     where = "nbgrader.apps.nbgraderapp" if program == "nbgrader" else program
@@ -39,7 +40,7 @@ def main_of(program: str) -> Callable[[], Any]:
 
 
 def become(program: str, asked: dict[str, Any]) -> None:
-    """Be the process that ``python -m grader.cli`` or ``nbgrader`` would be: its folder, its surroundings, its streams."""
+    """Make this process like ``python -m grader.cli`` or ``nbgrader``: its folder, its environment, its streams."""
     os.setsid()
     os.chdir(asked["cwd"])
     os.environ.clear()

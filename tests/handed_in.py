@@ -1,4 +1,4 @@
-"""Submissions of a made-up course, written to disk: what the tests of ``grader.intake`` read."""
+"""Submissions of a made-up course, written to disk for the tests of ``grader.intake``."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ PIECES = st.lists(st.sampled_from(TOKENS) | st.sampled_from(LONGER), max_size=30
 
 
 def fingerprints(folder: Path) -> frozenset[str]:
-    """Of each file in a folder, as a course gives those of what it handed out."""
+    """Return the fingerprint of each file in a folder, as a course computes those of its handouts."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return frozenset(fingerprint(source) for path in files for source in read_(path).sources.values())

@@ -1,6 +1,6 @@
-"""Helpers that take the place of functions and operators: other words of JAX for the same work.
+"""Helpers that replace functions and operators by other spellings in JAX of the same work.
 
-Each entry: what is replaced by which helper, as "name=helper"; operators likewise, by their class in ``ast``; the text.
+Each entry has the replaced names as "name=helper", operators as their class in ``ast``, and the helper's text.
 """
 
 from __future__ import annotations

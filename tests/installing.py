@@ -1,4 +1,4 @@
-"""What is installed here, for environments that tests make: offline, and in a second."""
+"""The packages installed here, for environments that tests make offline within a second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def needed_packages(folder: Path) -> Path:
-    """A new folder with everything that is installed here but this project, to be named in a ``.pth`` file."""
+    """Return a new folder with all installed packages except this project, to be named in a ``.pth`` file."""
     folder.mkdir()
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if "shardlings" not in entry.name:

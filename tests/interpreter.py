@@ -1,8 +1,8 @@
 """StableHLO run step by step on simulated devices, in NumPy: a second derivation of what `grader.facts` says.
 
-Nothing of `grader` is used. Every device is a list entry; operations run one after the other on all devices that
-reach them, and what a device really sends in a collective, computes, and multiplies is counted as it happens.
-Programs are those of a `jax.shard_map` over all axes of a mesh: outside of it only reshaping of the way in and out.
+It uses nothing of `grader`. Every device is a list entry. Operations run one after the other on all devices that reach
+them, and the bytes that a device really sends, its arithmetic and its matmuls are counted as they happen. Programs are
+those of a `jax.shard_map` over all axes of a mesh, with only reshapes outside of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values = list[Any]  # one entry per device
 
 @dataclass
 class Counts:
-    """What really happened on each device."""
+    """Counts of what really happened on each device."""
 
     devices: int
     sent: list[Counter[str]] = field(default_factory=list)  # bytes, by kind
@@ -46,7 +46,7 @@ DTYPES = {
 
 
 def run(module: Any, mesh: Mapping[str, int], inputs: Sequence[Array]) -> tuple[list[Values], Counts]:
-    """The results of ``main``, for each result what each device holds; and what was counted."""
+    """Return the results of ``main``, as each device holds them, and the counts."""
     machine = Machine(module, mesh)
     results = machine.main(inputs)
     return results, machine.counts
@@ -67,13 +67,13 @@ class Machine:
     # -- the way in and out ------------------------------------------------------------------------
 
     def main(self, inputs: Sequence[Array]) -> list[Values]:
-        """Outside of shard_map every device knows everything; a result is cut only where a shard_map returned it."""
+        """Run main. Outside of shard_map every device holds whole arrays; only a shard_map's result is cut."""
         block = self.functions["main"].regions[0].blocks[0]
         env = {arg: [value] * self.devices for arg, value in zip(block.arguments, inputs, strict=True)}
         return self.block(block, env, list(range(self.devices)))
 
     def cut(self, value: Array, sharding: Any, device: int) -> tuple[slice, ...]:
-        """Which part of a whole array this device holds."""
+        """Return the part of a whole array that this device holds."""
         dims = sdy.TensorShardingAttr(sharding).dimension_shardings
         place = []
         for size, dim in zip(value.shape, dims, strict=True):
@@ -105,7 +105,7 @@ class Machine:
     # -- control -------------------------------------------------------------------------------------
 
     def block(self, block: Any, env: dict, who: list[int]) -> list[Values]:
-        """Run a block on the devices ``who``; what the others have in its results means nothing."""
+        """Run a block on the devices ``who``. Its results on other devices are meaningless."""
         for op in block:
             op = op.operation
             if op.name.endswith("return"):
@@ -194,7 +194,7 @@ class Machine:
         return results
 
     def ragged(self, op: Any, env: dict) -> list[Values]:
-        """Slice by slice, as JAX's documentation says: the sender knows where its rows go in the receiver's result."""
+        """Move slice by slice, as JAX's documentation says: the sender knows the place in the receiver's result."""
         operand, output, starts, sizes, to, expected = (env[o] for o in op.operands)
         out: Values = [array.copy() for array in output]
         for group in self.groups(ir.DictAttr(op.attributes["backend_config"])["replica_groups"]):
@@ -224,7 +224,7 @@ class Machine:
         return [[device for _, device in sorted(group)] for group in found.values()]
 
     def in_group(self, kind: str, op: Any, parts: list[Array], group: list[int], env: dict) -> list[Array]:
-        """Round a ring, hop by hop: each member passes on what it got from the one before."""
+        """Move data round a ring, permute by permute: each member passes on the data from the member before."""
         n = len(parts)
         if n > 1:
             for d in group:
@@ -247,7 +247,7 @@ class Machine:
                     send(i, chunks[i][j])
             return [np.concatenate([chunks[j][i] for j in range(n)], join) for i in range(n)]
         add = op.regions[0].blocks[0]
-        self.counting = False  # what is added up on the way is the collective's
+        self.counting = False  # arithmetic inside a collective does not count
         whole = parts[0]
         for part in parts[1:]:
             whole = self.apply(add, [whole, part], env, group[0])[0]
@@ -268,7 +268,7 @@ class Machine:
             self.counts.dots[device] += operations * (4 if complex_ else 1) * dot
 
     def apply(self, block: Any, values: list[Any], env: dict, device: int) -> list[Any]:
-        """A region of scalars, on arrays of any shape at once."""
+        """Apply a region of scalars to arrays of any shape at once."""
         inner = dict(env)
         for arg, value in zip(block.arguments, values, strict=True):
             inner[arg] = [value] * self.devices
@@ -309,7 +309,7 @@ class Machine:
         return [np.asarray(MOVES[name](attr, args, shapes[0])).astype(dtypes[0])]
 
     def reduce(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
-        """One element after the other, from the initial value on."""
+        """Reduce one element after the other, from the initial value on."""
         half, dims = len(args) // 2, sorted(op.attributes["dimensions"])
         arrays, found = args[:half], args[half:]
         kept = [n for i, n in enumerate(arrays[0].shape) if i not in dims]
@@ -322,7 +322,7 @@ class Machine:
         return found
 
     def scatter(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
-        """Element by element, as the specification says; what would fall outside is left out."""
+        """Scatter element by element, as the specification says; elements outside are left out."""
         how: Any = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
         whole, indices, updates = args
         whole = whole.copy()
@@ -347,7 +347,7 @@ class Machine:
         return [whole]
 
     def sort(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
-        """By insertion, pair by pair; comparing is no arithmetic."""
+        """Sort by insertion, pair by pair. Comparing is no arithmetic."""
         axis, block = op.attributes["dimension"].value, op.regions[0].blocks[0]
         moved = [np.moveaxis(a, axis, -1).copy() for a in args]
         for row in np.ndindex(moved[0].shape[:-1]):
@@ -409,7 +409,7 @@ def _contracted(numbers: Any, left: Array) -> int:
 
 
 def _dot(numbers: Any, a: Array, b: Array) -> Array:
-    """By einsum, in the higher precision that accumulators have."""
+    """Multiply by einsum, in the higher precision of accumulators."""
     names = iter("abcdefghijklmnopqrstuvwxyz")
     left, right = [""] * a.ndim, [""] * b.ndim
     batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
@@ -459,7 +459,7 @@ def _pad(attr: Any, args: list[Array], shape: tuple[int, ...]) -> Array:
 
 
 def _gather(attr: Any, args: list[Array], shape: tuple[int, ...]) -> Array:
-    """Element by element, as the specification says."""
+    """Gather element by element, as the specification says."""
     how: Any = stablehlo.GatherDimensionNumbers(attr["dimension_numbers"])
     operand, indices = args
     sizes = [*attr["slice_sizes"]]
@@ -501,7 +501,7 @@ MOVES: dict[str, Callable] = {
 
 
 def arguments(module: Any) -> list[tuple[tuple[int, ...], Any]]:
-    """Shapes and dtypes that ``main`` takes."""
+    """Return the shapes and dtypes of the arguments of ``main``."""
     (main,) = [
         op for op in module.body if op.operation.name == "func.func" and op.attributes["sym_name"].value == "main"
     ]

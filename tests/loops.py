@@ -1,4 +1,4 @@
-"""A Python loop over a ``range``, written as one of JAX."""
+"""Write a Python loop over a ``range`` as a loop of JAX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDS = {
 
 
 def loop_as(how: str) -> Callable[[ast.Module, random.Random], None]:
-    """Change every loop that can be; ``peeled``: its first round stays in front, so that all it carries has its type."""
+    """Change every possible loop. ``peeled``: the first round stays in front, so that carried values have types."""
     kind, peeled = how.removesuffix(" peeled"), how.endswith(" peeled")
 
     def change(module: ast.Module, pick: random.Random) -> None:
@@ -39,7 +39,7 @@ def _body(body: Sequence[ast.stmt], bound: set[str], kind: str, peeled: bool) ->
 
 
 def _range(loop: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
-    """Where a loop starts and stops that does nothing but to give names their values."""
+    """Return start and stop of a loop that only assigns names."""
     match loop:
         case ast.For(target=ast.Name(), iter=ast.Call(func=ast.Name("range"), args=args, keywords=[])) if len(args) < 3:
             inside = [n for s in loop.body for n in ast.walk(s)]
@@ -62,7 +62,7 @@ def _loop(loop: ast.For, start: ast.expr, stop: ast.expr, carry: list[str], kind
 
 
 def _given(body: Sequence[ast.AST]) -> set[str]:
-    """Names that statements give values to, but for those of functions inside of them."""
+    """Return the names that statements assign, except those inside functions."""
     found: set[str] = set()
     for node in body:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

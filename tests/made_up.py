@@ -1,4 +1,4 @@
-"""A small course, written to a folder, for the tests of what builds and proves one."""
+"""A small course, written to a folder, for tests that build and prove a course."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ modules:
 
 
 def written(tmp_path: Path, text: str) -> Path:
-    """The course.yaml of this text."""
+    """Write this course.yaml, and return the course."""
     path = tmp_path / "course.yaml"
     path.write_text(text)
     return path
 
 
 def made_up(folder: Path, was: str = "", becomes: str = "") -> Course:
-    """The course, with one text of its exercise replaced."""
+    """Return the course with one text of its exercise replaced."""
     place = folder / "solutions" / "01_gather"
     place.mkdir(parents=True, exist_ok=True)
     assert was in EXERCISE
@@ -135,7 +135,7 @@ from x1_gather import exercise, gather_time, secret_helper, traffic, value
 
 
 def in_two_files(folder: Path, was: str = "", becomes: str = "") -> Course:
-    """The same course with the misconceptions in a file of their own, and one text of that file replaced."""
+    """Return the same course with the misconceptions in a file of their own, and one text of that file replaced."""
     course = made_up(folder)
     place = folder / "solutions" / "01_gather"
     (place / "grading").mkdir(exist_ok=True)

@@ -1,10 +1,10 @@
 """A grader of the usual kind: it runs a submission in its own process, next to the tests and the answers.
 
-The positive control for ``tests/submissions/hostile``: what an attack gains here is what it is for.
-Run as ``naive.py``; for each line ``FOLDER<tab>FILE`` a fresh grader, which is a fork, writes one JSON line about the
-submission to the file, and ``done`` is printed. Every submission has a fork of its own below that grader, with limits and
-a few seconds, and whatever it leaves running is killed: this machine stays as it is.
-Never run it on anything but that corpus.
+It is the positive control for ``tests/submissions/hostile``: every attack must gain here what it aims at. Run it as
+``naive.py``. For each line ``FOLDER<tab>FILE`` a fresh grader, which is a fork, writes one JSON line about the
+submission to the file and prints ``done``. Every submission has its own fork below that grader, with limits and a few
+seconds. All processes that it leaves running are killed, so that this machine stays unchanged. Never run it on anything
+but that corpus.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def twice_is_right(fn) -> bool:
 
 
 def grade(folder: Path) -> float:
-    """The whole grader: import, call, compare, add up."""
+    """Do all that a grader does: import, call, compare, add up."""
     import jax
     import numpy as np
 
@@ -65,7 +65,7 @@ def grade(folder: Path) -> float:
 
 
 def run(folder: Path) -> dict:
-    """One submission in a fork; ``{"name", "score", "output", "died", "survivors"}``."""
+    """Run one submission in a fork, and return ``{"name", "score", "output", "died", "survivors"}``."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as home:
         pid = os.fork()
         if pid == 0:
@@ -113,7 +113,7 @@ def _children() -> list[int]:
 
 
 def _kill_all(pid: int) -> None:
-    """Orphans come to us: we are their subreaper."""
+    """Kill all children. Orphans become children of this process, a subreaper."""
     for _ in range(2000):
         for child in _children():
             with contextlib.suppress(ProcessLookupError):
@@ -127,7 +127,7 @@ def _kill_all(pid: int) -> None:
 
 
 def grader(folder: Path, answer: Path) -> None:
-    """The process that an attack is against, and may end."""
+    """Run the process under attack, which the attack may end."""
     libc = ctypes.CDLL(None)
     libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     libc.strdup(b"CANARY-in-the-memory-of-the-grader")
@@ -146,7 +146,7 @@ def main() -> None:
         folder, answer = map(Path, line.rstrip("\n").split("\t"))
         pid = os.fork()
         if pid == 0:
-            return grader(folder, answer)  # and ends as any Python does: some attacks wait for that
+            return grader(folder, answer)  # end like any Python process, since some attacks wait for that
         os.waitpid(pid, 0)
         print("done", flush=True)
     return None

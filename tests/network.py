@@ -1,11 +1,11 @@
 """A network that moves chunks step by step: the independent witness for the formulas in grader/hardware/times.py.
 
-It knows nodes, directed wires with a bandwidth, and messages. In one step every wire carries what the
-schedule puts on it; the step lasts as long as the busiest wire needs. Nothing here divides by W.
+It knows nodes, directed wires with a bandwidth, and messages. In one step every wire carries the chunks that the
+schedule assigns to it. The step lasts as long as its busiest wire needs. Nothing here divides by W.
 
-Gathers are written down as schedules and *executed*: a node may only send what it holds, and at the end
-every node must hold everything. A reduce-scatter executes the same schedule backwards with partial sums
-and must end with every contribution exactly once. An all-to-all is routed greedily, one chunk per wire and step.
+Gathers are written as schedules and *executed*: a node may only send data that it holds, and at the end every node must
+hold everything. A reduce-scatter executes the same schedule backwards with partial sums, and must end with every
+contribution exactly once. An all-to-all is routed greedily, one chunk per wire and step.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Network:
     sent: dict[Wire, float] = field(default_factory=dict)
 
     def step(self, loads: Iterable[tuple[Sequence[Wire], float]]) -> None:
-        """Put bytes on wires, all at once; wait for the busiest."""
+        """Put bytes on wires, all at once, and wait for the busiest wire."""
         busy: dict[Wire, float] = {}
         for wires, size in loads:
             for wire in wires:
@@ -74,7 +74,7 @@ def _message(move, n: int, i: Node, owner: int, half: int) -> Message:
 
 
 def ring_whole_shards(n: int) -> Iterator[Step]:
-    """Both ways round, whole shards, ⌊n/2⌋ steps; on an even ring the opposite shard comes one way only."""
+    """Gather whole shards both ways round, in ⌊n/2⌋ steps. On an even ring the opposite shard moves one way only."""
     for t in range(1, n // 2 + 1):
         last = n % 2 == 0 and t == n // 2
         step = [_message(clockwise, n, i, i - t + 1, h) for i in range(n) for h in (0, 1)]
@@ -84,7 +84,7 @@ def ring_whole_shards(n: int) -> Iterator[Step]:
 
 
 def ring_split_last(n: int) -> Iterator[Step]:
-    """As above, but on an even ring half of the opposite shard comes each way in the last step."""
+    """As above, but on an even ring the two halves of the opposite shard move both ways in the last step."""
     for t in range(1, n // 2 + 1):
         last = n % 2 == 0 and t == n // 2
         yield [
@@ -99,7 +99,7 @@ def one_way_ring(n: int) -> Iterator[Step]:
 
 
 def line(n: int) -> Iterator[Step]:
-    """Every node passes on, both ways, what came in last; there is no wire between the ends."""
+    """Gather on a line: every node passes on the last received data both ways. No wire connects the ends."""
     for t in range(1, n):
         right = [(i, i - t + 1) for i in range(n - 1) if i - t + 1 >= 0]
         left = [(i, i + t - 1) for i in range(1, n) if i + t - 1 < n]
@@ -110,7 +110,7 @@ def line(n: int) -> Iterator[Step]:
 
 
 def switch(n: int) -> Iterator[Step]:
-    """In step t every node sends its shard to the t-th after it: one wire into the switch, one out of it."""
+    """Gather through a switch: in step t each node sends to the t-th node after it, by one wire in and one out."""
     for t in range(1, n):
         yield [Message(i, (i + t) % n, (("up", i), ("down", (i + t) % n)), (i, h)) for i in range(n) for h in (0, 1)]
 
@@ -128,7 +128,7 @@ GATHERS = {
 
 
 def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Run a schedule and see that everybody ends with everything."""
+    """Run a schedule, and assert that every node ends with everything."""
     whole = {(owner, half) for owner in range(n) for half in (0, 1)}
     held = [{(i, 0), (i, 1)} for i in range(n)]
     for step in GATHERS[how](n):
@@ -141,11 +141,11 @@ def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, bandwidth: float) -> list[list[float]]:
-    """Seconds that the wires of each axis are busy, for every order in which the axes can be gathered one after another."""
+    """Return the seconds for which each axis's wires are busy, for every order in which the axes can be gathered."""
     loads = []
     for order in itertools.permutations(range(len(sizes))):
         busy, held = [0.0] * len(sizes), array_bytes
-        for axis in reversed(order):  # the last axis brings the whole array together, the one before it a part
+        for axis in reversed(order):  # the last axis gathers the whole array, the axis before it a part
             one = Network(bandwidth)
             all_gather(one, how, sizes[axis], held)
             busy[axis], held = one.clock, held / sizes[axis]
@@ -154,7 +154,7 @@ def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, ba
 
 
 def reduce_scatter(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """The same schedule backwards, on the wires of the other direction, adding: each part sums every node once."""
+    """Run the schedule backwards on the opposite wires, adding: each part sums every node once."""
     partial = [{(owner, half): Counter([i]) for owner in range(n) for half in (0, 1)} for i in range(n)]
     for step in reversed(list(GATHERS[how](n))):
         arriving = [(m, partial[m.target].pop(m.chunk)) for m in step]  # a partial sum is sent once
@@ -166,7 +166,7 @@ def reduce_scatter(network: Network, how: str, n: int, array_bytes: float) -> No
 
 
 def _back(wire: Wire) -> Wire:
-    """The wire beside this one that carries the other way."""
+    """Return the wire in the opposite direction."""
     return ("back", wire)
 
 
@@ -179,7 +179,7 @@ def all_reduce(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Every node sends 1/n² of the array to every other, over the shortest way, one chunk per wire and step."""
+    """Send 1/n² of the array from every node to every other, by the shortest way, one chunk per wire and step."""
     half = array_bytes / (2 * n * n)
     if how == "switch":
         for t in range(1, n):
@@ -190,7 +190,7 @@ def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def _ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
-    """The ways of the two halves of one chunk."""
+    """Return the ways of the two halves of one chunk."""
     for part in (0, 1):
         if how == "line":
             up = a < b
@@ -208,13 +208,13 @@ def _walk(n: int, a: Node, b: Node, up: bool) -> list[Wire]:
 
 
 def torus_all_to_all(network: Network, sizes: Sequence[int], array_bytes: float, how: str = "ring") -> None:
-    """On a mesh of axes that are all rings or all lines: along the first axis, then along the second, and so on."""
+    """Run an all-to-all on a mesh of only rings or only lines: along one axis after the other."""
     nodes = list(itertools.product(*map(range, sizes)))
     routes = []
     for a, b in itertools.permutations(nodes, 2):
         ways = [list(_axis_ways(how, n, i, j)) for n, i, j in zip(sizes, a, b, strict=True)]
         for part in (0, 1):
-            # on axis k a chunk has arrived on the axes before it and not yet left on those after it
+            # on axis k, a chunk has moved along earlier axes, but not along later ones
             routes.append([(k, b[:k], a[k + 1 :], w) for k, way in enumerate(ways) for w in way[part]])
     greedy(network, routes, array_bytes / (2 * len(nodes) ** 2))
 
@@ -224,7 +224,7 @@ def _axis_ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
 
 
 def greedy(network: Network, routes: Iterable[list[Wire]], size: float) -> None:
-    """Store and forward: each wire carries one chunk a step, of those waiting the one with the longest way to go."""
+    """Store and forward: in each step a wire carries one waiting chunk, the one with the longest way to go."""
     waiting: dict[Wire, list[deque[Wire]]] = {}
     for route in routes:
         waiting.setdefault(route[0], []).append(deque(route))

@@ -1,6 +1,7 @@
-"""Submissions near every limit of size, depth and number; ``python -m tests.oversized --minutes N --seed S`` tries many.
+"""Submissions near every limit of size, depth and number.
 
-Each is drawn from a seed and holds a right function, so that its report is made by the whole line. None may be pending.
+``python -m tests.oversized --minutes N --seed S`` tries many. Each is drawn from a seed and holds a right function, so
+that its report needs every stage of grading. None may be pending.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ REPEATED = ["a\n", "a=1\n", "1+", "-", "not ", "(", "[", "{", "((", "a.", "a(", 
 
 
 def some(rng: random.Random, most: int) -> int:
-    """A number up to ``most``, as often near it as small."""
+    """Draw a number up to ``most``, as often near it as small."""
     return rng.choice([most, most - 1, most + 1, most // 2, int(most ** rng.random()), 1, 0])
 
 
@@ -93,7 +94,7 @@ PIECES: list[Callable[[random.Random], str]] = [comment, text, repeated, nested,
 
 
 def code(rng: random.Random) -> str:
-    """Some Python with a right function before or after it, cut to what one file may hold most of the time."""
+    """Draw Python code with a right function before or after it, usually cut to the limit of one file."""
     parts = [rng.choice(PIECES)(rng) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
     parts.insert(rng.choice([0, len(parts)]), RIGHT)
     whole = "\n".join(parts)
@@ -101,7 +102,7 @@ def code(rng: random.Random) -> str:
 
 
 def notebook(rng: random.Random) -> str:
-    """A notebook of many cells, of large ones, or of JSON that no notebook has."""
+    """Draw a notebook of many cells, of large cells, or of JSON that no notebook has."""
     kind = rng.choice(["cells", "cells", "large", "deep", "outputs", "odd"])
     cell = {"cell_type": "code", "source": RIGHT, "metadata": {}, "outputs": []}
     cells: list[object] = [cell]
@@ -122,7 +123,7 @@ def notebook(rng: random.Random) -> str:
 
 
 def hand_in(rng: random.Random, folder: Path) -> str:
-    """Write a submission. Returns its kind."""
+    """Write a submission, and return its kind."""
     kind = rng.choice(["code", "code", "code", "notebook", "notebook", "zip", "many files"])
     if kind == "code":
         (folder / f"{NAME}.py").write_text(code(rng), encoding="utf-8", errors="replace")
@@ -141,7 +142,7 @@ def hand_in(rng: random.Random, folder: Path) -> str:
 
 
 def tried(grader: Grader, parsers: Parsers, seed: str) -> tuple[str, Submission, Report]:
-    """Hand in what this seed draws, and grade it."""
+    """Submit what this seed draws, and grade it."""
     with tempfile.TemporaryDirectory() as folder:
         kind = hand_in(random.Random(seed), Path(folder))
         found = read(Path(folder), "ada", grader.course.module_of, frozenset(), parsers)

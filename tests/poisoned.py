@@ -1,4 +1,4 @@
-"""Programs of tests that are run in this process, with what shows which of their operations matter."""
+"""Test programs that run in this process, with a trial of which of their operations matter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def answered(
     wrt: tuple[str, ...] = (),
     cotangent: Array | None = None,
 ) -> Answered:
-    """What the task ``f`` comes to, which takes arrays ``a``, ``b``, ..."""
+    """Return the answer of the task ``f``, which takes arrays ``a``, ``b``, ..."""
     call = Call(Task("f", "array", task), dict(zip("abcdef", args, strict=False)), {}, (mesh,), {}, {}, wrt, cotangent)
     ask = Ask(call, mesh, {}, list(inputs_of(call, mesh, {}, {}, rng("open", "here"))), exercise="one")
     source = Source("a.py", (Chunk("a.py", IMPORTS + text),))
@@ -48,13 +48,13 @@ def answered(
 
 
 def seen(text: str, *args: Array, **more: Any) -> Seen:
-    """What a check sees of its one run."""
+    """Return the ``Seen`` of a check, for its one run."""
     (found,) = seen_of(answered(text, *args, **more), public=True)
     return found
 
 
 def matter(what: str, text: str, *args: Array, **more: Any) -> list[bool]:
-    """Of each collective, or of each product, whether it matters."""
+    """Return for each collective, or each matmul, whether it matters."""
     found = seen(text, *args, **more)
     assert found.poison is not None
     said = found.poison.matter(what)

@@ -1,4 +1,4 @@
-"""A made-up question with its misconceptions, for the tests of what judges, prints and proves questions."""
+"""A made-up question with its misconceptions, for tests that judge, print and prove questions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from grader.exercise import Exercise, Misconception, Question
 
 
 def declare(**options: Any) -> tuple[Question, list[Misconception]]:
-    """A question whose right answer is 559 us with n=559, and three misconceptions of it."""
+    """Declare a question whose right answer is 559 us with n=559, and three misconceptions of it."""
     exercise = Exercise()
     options = {"unit": "us", "params": {"n": [559, 700]}, "model": "a made-up model", **options}
 

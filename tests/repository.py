@@ -1,4 +1,4 @@
-"""Git repositories that tests publish from."""
+"""Git repositories from which tests publish."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.made_up import made_up
 
 
 def git(folder: Path, *words: str) -> str:
-    """What git prints; raises where it refuses."""
+    """Return git's output. Raises if git fails."""
     done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
 def repository(folder: Path) -> Path:
-    """A course of one exercise, committed on the branch ``main``."""
+    """Make a course of one exercise, committed on the branch ``main``."""
     made_up(folder)
     (folder / "LICENSE").write_text("do as you like\n")
     git(folder, "init", "--quiet", "--initial-branch=main")

@@ -1,9 +1,9 @@
-"""Looks for honest programs that are refused: ``python -m tests.rewrites --minutes N --seed S``.
+"""Look for honest programs that are refused: ``python -m tests.rewrites --minutes N --seed S``.
 
-Each reference and alternative of every traced task is written again in other styles (``tests.rewriting``), first in each
-way alone, then in three ways at once. What does not pass every check of its task is run directly in JAX, on the meshes
-and inputs that learners can have: where it computes what the original does, the refusal is printed. Whether the
-statement says it is for a person to see.
+Each reference and alternative of every traced task is written in other styles (``tests.rewriting``), first in one style
+at a time, then in several at once. A program that does not pass every check of its task is run directly in JAX, on the
+meshes and inputs that learners can have. If it computes the original's results, the refusal is printed. A person then
+decides whether the statement mentions it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Refusal:
 
 @dataclass
 class Found:
-    """How many right programs were tried, by exercise and by way; how many texts computed something else; what was refused."""
+    """The number of right programs tried, by exercise and style; of texts with other results; and the refusals."""
 
     tried: Counter[str] = field(default_factory=Counter)
     by_way: Counter[str] = field(default_factory=Counter)
@@ -60,7 +60,7 @@ class Found:
 
 
 def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple[Rewrite, ...]]]:
-    """Every text in every way, in an order of the seed; then, without end, in several ways at once."""
+    """Yield every text in every style, in an order of the seed; then, without end, in several styles at once."""
     pick = random.Random(f"{seed} programs")
     texts = [text for exercise, task in traced_tasks(grader, only) for text in right_texts(exercise, task)]
     alone: list[tuple[Text, tuple[Rewrite, ...]]] = [(text, (way,)) for text in texts for way in rewrites()]
@@ -73,7 +73,7 @@ def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple
 def search(
     grader: Grader, seed: int, *, minutes: float = math.inf, most: int | None = None, only: str = "", loud: bool = False
 ) -> Found:
-    """Try until the time or the number of programs is over."""
+    """Try programs until the time or the number of programs is used up."""
     found, until = Found(), time.monotonic() + 60 * minutes
     for number, (text, ways) in enumerate(programs(grader, seed, only)):
         if time.monotonic() > until or (most is not None and found.tried.total() >= most):
@@ -91,7 +91,7 @@ def search(
 
 
 def try_one(grader: Grader, text: Text, ways: str, program: str, found: Found) -> None:
-    """Grade one program; run it where it is refused."""
+    """Grade one program, and run it if it is refused."""
     results = results_of(graded(grader, text.exercise.id, program), text.exercise, text.task)
     lost = [r for r in results.values() if r.status != "passed"]
     if lost:

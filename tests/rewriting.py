@@ -1,8 +1,8 @@
-"""Ways to write a program again: the same work in another style, each as a change of syntax and helpers beside it.
+"""Ways to write a program in another style, each a change of syntax with helpers.
 
-A helper takes the place of a function or an operator wherever the program names it, and decides by what it is given. A
-change of syntax rewrites statements. None needs to know the exercise. Whether a program still computes the right values
-is for whoever uses these to see: a change that cannot be made in one place may break the program there.
+A helper replaces a function or an operator wherever the program names it, and acts by its arguments. A change of syntax
+rewrites statements. None needs to know the exercise. Callers must check that a program still computes the right values,
+because a change that is impossible in one place may break the program there.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from jax.sharding import PartitionSpec as P
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One way to write a program again.
+    """One way to write a program in another style.
 
     Attributes:
-        calls: names of functions, and of methods (with a dot in front), each with the helper that takes its place.
-        operators: the same for binary operators, by their class in ``ast``.
+        calls: names of functions, and of methods (with a dot in front), each with the helper that replaces it.
+        operators: helpers for binary operators, by their class in ``ast``.
         syntax: changes a module in place.
         helpers: their text.
     """
@@ -43,7 +43,7 @@ class Rewrite:
     helpers: str
 
     def __call__(self, module: ast.Module, pick: random.Random) -> ast.Module:
-        """The module written again, with its helpers."""
+        """Return the rewritten module, with its helpers."""
         module = _Replacing(self.calls, self.operators).visit(copy.deepcopy(module))
         if self.syntax:
             self.syntax(module, pick)
@@ -92,7 +92,7 @@ def functions(module: ast.Module) -> list[ast.FunctionDef]:
 
 
 def rename_variables(module: ast.Module, pick: random.Random) -> None:
-    """Every variable that only a function has, in the function and all within it, has a new name."""
+    """Rename every variable that is local to a function, in the function and in functions inside it."""
     top = {name for s in module.body for name in stored([s], within=False)}
     for function in [s for s in module.body if isinstance(s, ast.FunctionDef)]:
         kept = {
@@ -114,7 +114,7 @@ def _every(args: ast.arguments) -> list[ast.arg]:
 
 
 def stored(body: Sequence[ast.AST], *, within: bool) -> set[str]:
-    """Names that statements give a value to; ``within``: in functions inside of them, too."""
+    """Return the names that statements assign; with ``within`` also in functions inside them."""
     found: set[str] = set()
     for node in body:
         if isinstance(node, ast.FunctionDef):
@@ -127,7 +127,7 @@ def stored(body: Sequence[ast.AST], *, within: bool) -> set[str]:
 
 
 def reorder_statements(module: ast.Module, pick: random.Random) -> None:
-    """Assignments that need nothing of each other change places."""
+    """Swap neighbouring assignments that do not depend on each other."""
     for function in functions(module):
         for _ in range(len(function.body)):
             for i in range(len(function.body) - 1):
@@ -137,7 +137,7 @@ def reorder_statements(module: ast.Module, pick: random.Random) -> None:
 
 
 def _swappable(statement: ast.stmt) -> bool:
-    """Whether it only gives names their values, and changes nothing in place."""
+    """Return whether a statement only assigns names, and changes nothing in place."""
     return isinstance(statement, ast.Assign) and all(
         isinstance(n, ast.Name | ast.Tuple | ast.Starred | ast.expr_context)
         for target in statement.targets
@@ -151,7 +151,7 @@ def _touch(one: ast.stmt, two: ast.stmt) -> bool:
 
 
 def plain_assignments(module: ast.Module, pick: random.Random) -> None:
-    """``c += d`` as ``c = c + d``."""
+    """Write ``c += d`` as ``c = c + d``."""
 
     class Plain(ast.NodeTransformer):
         def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
@@ -164,7 +164,7 @@ def plain_assignments(module: ast.Module, pick: random.Random) -> None:
 
 
 def around_results(helper: str, *, outermost: bool) -> Callable[[ast.Module, random.Random], None]:
-    """What functions return goes through a helper; of ``outermost`` functions, or of those inside of them."""
+    """Pass functions' results through a helper: those of ``outermost`` functions, or of functions inside them."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         top = [s for s in module.body if isinstance(s, ast.FunctionDef) and not s.name.startswith("again_")]
@@ -187,7 +187,7 @@ def _returns(node: ast.AST) -> list[ast.Return]:
 
 
 def decorate(decorator: str, *, inner: bool) -> Callable[[ast.Module, random.Random], None]:
-    """A decorator on each function that is called with arrays alone; ``inner``: on those inside of others."""
+    """Decorate each function that is called with arrays only; with ``inner``, functions inside others."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         top = [s for s in module.body if isinstance(s, ast.FunctionDef)]
@@ -200,7 +200,7 @@ def decorate(decorator: str, *, inner: bool) -> Callable[[ast.Module, random.Ran
 
 
 def lambdas_as_functions(module: ast.Module, pick: random.Random) -> None:
-    """A lambda that a call is given becomes a function with a name, as ``named(lambda ...)``."""
+    """Turn a lambda in a call's arguments into a function with a name, as ``named(lambda ...)``."""
 
     class Named(ast.NodeTransformer):
         def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -211,7 +211,7 @@ def lambdas_as_functions(module: ast.Module, pick: random.Random) -> None:
 
 
 def keyword(function: str, name: str, value: str) -> Callable[[ast.Module, random.Random], None]:
-    """A keyword of every call of a function, added or replaced."""
+    """Add or replace a keyword in every call of a function."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         for node in ast.walk(module):
@@ -228,7 +228,7 @@ def keyword(function: str, name: str, value: str) -> Callable[[ast.Module, rando
 def _rewrite(
     name: str, calls: str = "", helpers: str = "", operators: str = "", syntax: Callable | None = None
 ) -> Rewrite:
-    """``calls`` and ``operators``: "name=helper name=helper"."""
+    """Return a way of rewriting. ``calls`` and ``operators``: "name=helper name=helper"."""
     replaced, operated = (dict(pair.split("=") for pair in text.split()) for text in (calls, operators))
     return Rewrite(name, replaced, operated, syntax, helpers)
 
@@ -300,7 +300,7 @@ def again_named(f):
 
 
 def written_again(module: ast.Module, ways: Sequence[Rewrite], pick: random.Random) -> str | None:
-    """The text after these, one after the other; None where any of them changes nothing."""
+    """Return the text after these rewrites, one after the other; None if any of them changes nothing."""
     for way in ways:
         was, module = ast.unparse(module), way(module, pick)
         if ast.unparse(module) == was:

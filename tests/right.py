@@ -1,4 +1,4 @@
-"""Right submissions: the reference and every alternative of the whole course, as students would hand them in."""
+"""Right submissions: the reference and every alternative of the whole course, as students would submit them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Looks for attacks that nobody has thought of: ``python -m tests.search --minutes N --seed S``.
+"""Look for unknown attacks: ``python -m tests.search --minutes N --seed S``.
 
-Two generators, each one thing after the other, the same for the same seed. ``programs`` changes the programs of honest
-and of wrong work, as text and as bytes, and hands them to the runner as if a tracer had sent them. ``patches`` puts
-something else in the place of one public name that tracing touches, in JAX or in Python's own library, on top of an
-honest and of a wrong solution. What must hold: wrong work gains nothing, nobody's report changes by a byte, nothing
-is ever called broken, the workers go on; and what is read of a program that ran is what an interpreter counts.
+There are two generators. Each runs one try after another, and repeats them for an equal seed. ``programs`` changes the
+programs of honest and of wrong submissions, as text and as bytes, and passes them to the runner as if a tracer had sent
+them. ``patches`` replaces one public name that tracing uses, in JAX or in Python's library, on top of an honest and of
+a wrong solution. What must hold: wrong submissions gain nothing, no other report changes by a byte, no result is ever
+broken, and the workers go on. The facts of a program that ran must equal those that an interpreter counts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ HONEST = {
         body="lambda a: jax.lax.psum(jax.lax.fori_loop(0, a.shape[0], lambda i, t: t + a[i], 0 * a[0]), 'x')", out=""
     ),
 }
-# None of these becomes right by a small change; each has something in it that a fact is read from.
+# None of these becomes right by a small change. Each contains something that facts are read from.
 WRONG = {
     "part": MAPPED.format(body="lambda a: (a * a + 3).sum(0)", out="'x'"),
     "gathered": MAPPED.format(body="lambda a: jax.lax.psum(jax.lax.all_gather(a, 'x').cumsum(0)[0, 0] * 7, 'x')", out=""),
@@ -69,12 +69,12 @@ OTHERS = "\n\ndef twice(n):\n    return {twice}\n\n\nmegabytes = {megabytes}\n"
 HONEST_OTHERS = OTHERS.format(twice="2 * n", megabytes=10)
 WRONG_OTHERS = OTHERS.format(twice="7 - n % 3", megabytes=7)
 FULL = 5.0
-LOOK_AFTER = 25  # tries between two looks at somebody honest
+LOOK_AFTER = 25  # tries between two checks of an honest submission
 
 
 @dataclass
 class Found:
-    """``tried`` by kind, and what was found: ``(kind, number, what was wrong, how to see it again)``."""
+    """``tried`` by kind, and the findings: ``(kind, number, what was wrong, how to see it again)``."""
 
     tried: dict[str, int] = field(default_factory=dict)
     ran: int = 0
@@ -91,7 +91,7 @@ class Found:
 
 
 def search(seed: int, *, minutes: float = math.inf, most: int | None = None, kinds: str = "programs patches") -> Found:
-    """Try until the time or the number of each is over; ``most`` of each kind."""
+    """Try until the time or the number of each is used up; at most ``most`` of each kind."""
     found = Found()
     until = time.monotonic() + 60 * minutes
     course = load_course(COURSE / "course.yaml")
@@ -119,7 +119,7 @@ OWNERS = (
     "numpy", "builtins", "io", "os", "sys", "json", "struct", "signal", "types", "ast", "linecache", "contextlib",
     "traceback", "math", "re", "difflib", "functools", "fractions", "decimal", "time", "gc", "threading", "inspect",
 )  # fmt: skip
-# What takes a name's place; ``was`` is what it was.
+# Replacements for a name; ``was`` is the original.
 STAND_INS = {
     "gives zeros": "lambda *a, **k: jnp.zeros(getattr(a[0], 'shape', ())) if a else 0",
     "gives its argument": "lambda *a, **k: a[0] if a else None",
@@ -153,7 +153,7 @@ def patch():
 
 @cache
 def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
-    """Public attributes of the modules, and of their classes those that are called: module, path, name."""
+    """Yield public attributes of the modules, and callable ones of their classes: module, path, name."""
     found: dict[int | tuple, tuple[str, tuple[str, ...], str]] = {}
     for module in OWNERS:
         owner = importlib.import_module(module)
@@ -169,14 +169,14 @@ def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
 
 
 def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Honest and wrong solutions with one name patched, when the file is loaded or when the function is traced."""
+    """Yield honest and wrong solutions with one name patched, when the file is loaded or the function is traced."""
     alone = [grader.grade(submission("honest", HEAD + HONEST[name] + HONEST_OTHERS), [NAME]) for name in HONEST]
     if [report.earned for report in alone] != [FULL] * len(alone):
         raise RuntimeError(f"honest work earns {[report.earned for report in alone]}")
     tried = 0
     left: list[tuple[str, tuple[str, ...], str]] = []
     while True:
-        left = left or pick.sample(names(), len(names()))  # one after the other, each before any comes again
+        left = left or pick.sample(names(), len(names()))  # one name after the other, without repeats
         module, path, name = left.pop()
         what = pick.choice(list(STAND_INS))
         good, late = pick.random() < 0.3, pick.random() < 0.5
@@ -216,7 +216,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 
 
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Programs of honest and wrong work, changed, run and judged."""
+    """Change programs of honest and wrong submissions, run them, and judge them."""
     workers = grader.hosts[0]
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
@@ -261,27 +261,27 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
 
 
 def traced(workers: Workers, ask: Any, text: str, files: list[str]) -> bytes:
-    """The program of a source, from a tracer as ever."""
+    """Return the program of a source, from a normal tracer."""
     source = {"name": files[0], "chunks": [[files[0], text]]}
     frames = list(workers.tracer.trace(source, [ask.for_tracer(files)], []))
     return next(blobs[0] for frame, blobs in frames if frame.get("body", {}).get("program"))
 
 
 def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterator[str]:
-    """Where the facts of a program that ran are not what the interpreter counts on each device."""
+    """Return differences between a program's facts and the interpreter's counts on each device."""
     about = ask.for_tracer([])
     arrays = [np.asarray(v) for v in ask.inputs[0].values()]
     try:
         module = canonical(code, ask.mesh, about["args"], set()).parse()
         with module.context, np.errstate(all="ignore"):
             results, counts = interpreter.run(module, ask.mesh, arrays)
-    except Exception:  # it knows what a shard_map over all axes has, and no more
+    except Exception:  # it supports only shard_map over all axes
         return
     found.counted += 1
     for interpreted, output in zip(results, seen.outputs[0], strict=True):
         copies = dict(zip(output.slices, output.shards, strict=True))
         if any(not np.array_equal(s, copies[w]) for w, s in zip(output.slices, output.shards, strict=True)):
-            continue  # said to be the same on all devices, and is not: then nobody knows what a caller gets
+            continue  # out_specs claim replication that does not hold, so the result is undefined
         for held, shard, where in zip(interpreted, output.shards, output.slices, strict=True):
             value = np.asarray(held)
             part = value[tuple(slice(*w) for w in where)] if value.shape == output.shape else None
@@ -303,7 +303,7 @@ Change = Callable[[str, random.Random], str]
 
 
 def changed(code: bytes, pick: random.Random, all_of_them: list[bytes]) -> tuple[bytes, str]:
-    """A program that is another one, and how it came to be; one that MLIR can write, or bytes that no one wrote."""
+    """Return a changed program and how it was changed; either one that MLIR can write, or arbitrary bytes."""
     if pick.random() < 0.15:
         return garbled(code, pick, all_of_them)
     text = written(code, generic=pick.random() < 0.6)
@@ -344,7 +344,7 @@ def _context() -> Any:
 
     context = make_ir_context()
     context.allow_unregistered_dialects = True
-    context.emit_error_diagnostics = True  # else a message of bytes that are no text ends this process
+    context.emit_error_diagnostics = True  # else a message with invalid text ends this process
     return context
 
 
@@ -355,7 +355,7 @@ def written(code: bytes, *, generic: bool) -> str:
 
 
 def bytecode(text: str) -> bytes | None:
-    """None for what is no module, however hostile."""
+    """Return the bytecode of a module, however hostile; None for text that is no module."""
     from jaxlib.mlir import ir
 
     code = io.BytesIO()
@@ -367,7 +367,7 @@ def bytecode(text: str) -> bytes | None:
 
 
 def _swap(text: str, pick: random.Random, pattern: str, choices: Callable[[str], Any]) -> str:
-    """One place that fits a pattern, replaced by one of ``choices``."""
+    """Replace one place that fits a pattern by one of ``choices``."""
     places = list(re.finditer(pattern, text))
     if not places:
         return text
@@ -428,7 +428,7 @@ def another_type(text: str, pick: random.Random) -> str:
 
 
 def convert_the_result(text: str, pick: random.Random) -> str:
-    """What main returns, in another type."""
+    """Convert main's result to another type."""
     found = re.search(r"( +)return (%\S+) : (tensor<\d+x)f32>", text)
     if found is None:
         return text
@@ -535,7 +535,7 @@ def add_to_the_module(text: str, pick: random.Random) -> str:
 
 
 def wrap_main(text: str, pick: random.Random) -> str:
-    """Main becomes a branch or the body of a loop, beside another one that does nothing of the kind."""
+    """Put main into a branch or the body of a loop, beside another one that does something else."""
     found = re.search(r"func\.func public @main\((%\w+): (tensor<\w+>).*?\) -> \(?(tensor<\w+>)", text)
     if found is None or "func.func private @inner" in text:
         return text

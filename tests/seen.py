@@ -1,4 +1,4 @@
-"""Made-up observations for the tests of what reads them."""
+"""Made-up observations for tests of the code that reads them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sharded(
     due: str | None = None,
     **more: Any,
 ) -> Sharded:
-    """``value`` laid out by ``spec``, as devices would hold it; ``due``: the dtype that was asked, its own unless given."""
+    """Return ``value`` laid out by ``spec``. ``due``: the dtype of the ask; by default its own."""
     whole = value.astype(dtype_of(dtype))
     slices = owner_slices(whole.shape, spec, mesh)
     shards = [whole[tuple(slice(a, b) for a, b in where)].copy() for where in slices]
@@ -33,19 +33,19 @@ def sharded(
 
 
 def collective(kind: str, *axes: str, **more: Any) -> Collective:
-    """``count`` and ``sent`` may be numbers; None is what cannot be read."""
+    """Return a collective. ``count`` and ``sent`` may be numbers; None stands for an unreadable one."""
     count, sent = (UNKNOWN if n is None else Interval.of(n) for n in (more.pop("count", 1), more.pop("sent", 64)))
     return Collective(kind, axes, more.pop("bytes", 64), sent, count, **more)
 
 
 def seen(*collectives: Collective, mesh: Mapping[str, int] = MESH, **more: Any) -> Seen:
-    """``flops`` and ``dot_flops`` may be numbers."""
+    """Return a ``Seen``. ``flops`` and ``dot_flops`` may be numbers."""
     spent = {name: Interval.of(more.pop(name, 0)) for name in ("flops", "dot_flops")}
     return Seen(mesh=mesh, collectives=list(collectives), **spent, **more)
 
 
 def reason(check: object, *args: object, **kwargs: object) -> str:
-    """What a learner is told by a check that must not be met."""
+    """Return the reason of a check that must fail."""
     with pytest.raises(Failure) as failure:
         check(*args, **kwargs)  # type: ignore[operator]
     return failure.value.reason

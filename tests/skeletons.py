@@ -1,11 +1,12 @@
-"""Looks for programs that earn what they do not do: ``python -m tests.skeletons --minutes N --seed S``.
+"""Look for programs that earn points without doing the work: ``python -m tests.skeletons --minutes N --seed S``.
 
-``timed`` shows the clock a fake (``tests.faking``) and everybody else the honest program. It gains where a check that
-looks at a timing call passes although another program than the honest one was timed, one that is wrong when it is
-used everywhere; and where all checks pass with a shorter step than the honest program's. A fake whose own values were
-judged beside its time, and are right there, is no gain: hops in bfloat16 where all arrays are in bfloat16.
-``disguised`` makes work that a check refuses look like something else (``tests.disguises``). It gains where it passes a
-check that the same work fails undisguised.
+``timed`` shows a fake (``tests.faking``) to the clock and the honest program everywhere else. The fake gains if a check
+of a timing call passes although the timed program differs from the honest one and is wrong if it is used everywhere. It
+also gains if all checks pass with a shorter step than the honest program's. A fake whose own values were judged beside
+its time, and are right there, is no gain: for example permutes in bfloat16 if all arrays are in bfloat16.
+
+``disguised`` makes work that a check refuses look like something else (``tests.disguises``). It gains if it passes a
+check that the undisguised work fails.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from tests.texts import Text, course_grader, graded, results_of, right_texts, tr
 
 @dataclass(frozen=True)
 class Gain:
-    """What a program earned that it should not. ``kind``: what was done; ``by``: the observable, or where it was put."""
+    """A gain that a program should not have. ``kind``: the fake or disguise; ``by``: the observable, or its place."""
 
     text: Text
     kind: str
@@ -51,7 +52,7 @@ class Gain:
 
 @dataclass
 class Found:
-    """How many programs were tried, by generator and exercise, kind and observable; how many were shown to the clock."""
+    """The number of programs tried, by generator and exercise, kind and observable; and of those shown to the clock."""
 
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)
     gained: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -80,7 +81,7 @@ When = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 
 @dataclass(frozen=True)
 class Target:
-    """A task that is timed, and the checks that look at its time."""
+    """A timed task, and the checks that look at its time."""
 
     exercise: Exercise
     task: Task
@@ -94,12 +95,12 @@ class Target:
         return isinstance(call, Call) and call.task is self.task and call.timing is not None
 
     def asks(self, grader: Grader, of: Any = None) -> list[Ask]:
-        """Those of its timing calls, or of one of them."""
+        """Return the asks of its timing calls, or of one of them."""
         plan = [a for a in grader.plan(self.exercise.id, False) if self._times(a.of)]
         return [a for a in plan if of is None or a.of is of]
 
     def judged(self, grader: Grader) -> dict[When, When]:
-        """Of each timing ask, where the values of its program are judged."""
+        """Return for each timing ask the ask that judges the values of its program."""
         found = {}
         for ask in self.asks(grader):
             assert isinstance(ask.of, Call) and ask.of.timed is not None
@@ -109,7 +110,7 @@ class Target:
         return found
 
     def tests(self, grader: Grader, by: str) -> list[str]:
-        """The tests of an observable, with what learners know of this task's timing calls."""
+        """Return the tests of an observable, with what learners know about this task's timing calls."""
         asks = [a for a in self.asks(grader) if not a.hidden] or self.asks(grader)
         shapes = {_shape(a) for a in asks}
         meshes = [dict(a.mesh) for a in asks]
@@ -127,7 +128,7 @@ def targets(grader: Grader, only: str) -> list[Target]:
 
 
 def _shape(ask: Ask) -> tuple[int, ...]:
-    """The shape of the first array that has dimensions, as the task gets it."""
+    """Return the shape of the first array that has dimensions, as the task gets it."""
     assert isinstance(ask.of, Call)
     arrays = [array for name, tree in ask.of.args.items() for _, array in leaves(tree, name)]
     array = next(a for a in arrays if a.shape)
@@ -140,7 +141,7 @@ def _shape(ask: Ask) -> tuple[int, ...]:
 
 
 def timed(grader: Grader, pick: random.Random, found: Found, only: str) -> Iterator[None]:
-    """One program for each task in turn."""
+    """Try one program for each task in turn."""
     tasks = targets(grader, only)
     known: dict[tuple[str, str], ExerciseReport] = {}
 
@@ -171,7 +172,7 @@ def timed(grader: Grader, pick: random.Random, found: Found, only: str) -> Itera
 
 
 def gained(grader: Grader, target: Target, report: ExerciseReport, honest: ExerciseReport) -> tuple[list[str], bool]:
-    """What a report has that the fake did not earn, and whether the clock was shown a fake at all."""
+    """Return the points that a fake did not earn, and whether the clock got a fake at all."""
     due, got = _steps(honest), _steps(report)
     judged, values, right = target.judged(grader), _programs(report), _programs(honest)
     other = {
@@ -199,12 +200,12 @@ def _when(ask: Ask) -> When:
 
 
 def _programs(report: ExerciseReport) -> dict[When, str]:
-    """Of each ask that has values, its program."""
+    """Return the program of each ask with values."""
     return {(tuple(e.mesh.items()), tuple(e.dims.items())): e.program for e in report.evidence if e.step is None}
 
 
 def _steps(report: ExerciseReport) -> dict[When, tuple[str, int]]:
-    """Of each timing ask, its program and its step."""
+    """Return the program and the step of each timing ask."""
     return {
         (tuple(e.mesh.items()), tuple(e.dims.items())): (e.program, e.step)
         for e in report.evidence
@@ -216,7 +217,7 @@ def _steps(report: ExerciseReport) -> dict[When, tuple[str, int]]:
 
 
 def disguised(grader: Grader, pick: random.Random, found: Found, only: str) -> Iterator[None]:
-    """One program after the other, of each traced task in turn."""
+    """Try one program after the other, of each traced task in turn."""
     tasks = [(e, t, right_texts(e, t), wrong_texts(e, t)) for e, t in traced_tasks(grader, only)]
     passed: dict[tuple[str, str], set[str]] = {}
 
@@ -236,7 +237,7 @@ def disguised(grader: Grader, pick: random.Random, found: Found, only: str) -> I
             if program is None or plain is None:
                 continue
             if not (known := passes(text, plain)):
-                continue  # without right values nothing else is earned
+                continue  # without right values other checks earn nothing
             gains = passes(text, program) - known
             checks = [
                 f"passes {n} ({text.exercise.checks[n].points:g} points), which it fails undisguised"
@@ -253,7 +254,7 @@ def search(
     grader: Grader, seed: int, *, minutes: float = math.inf, most: int | None = None, only: str = "",
     kinds: str = "timed disguised", loud: bool = False,
 ) -> Found:  # fmt: skip
-    """Try until the time or the number of programs of each generator is over."""
+    """Try until the time or the number of programs of each generator is used up."""
     found, until = Found(), time.monotonic() + 60 * minutes
     tries = [
         one(grader, random.Random(f"{seed} {one.__name__}"), found, only)

@@ -1,4 +1,4 @@
-"""Trees, steps and relations from a submission to its report: the exercises of the documents, graded, checked and laid open."""
+"""Trees, steps and relations from a submission to its report: the documentation's exercises, graded and checked."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def submitted(course: Course, text: str) -> Submission:
 
 
 def right(course: Course, was: str = "", becomes: str = "") -> str:
-    """The solution, with one text replaced."""
+    """Return the solution, with one text replaced."""
     text = reference_source(course.exercise(next(iter(course.module_of))), {})
     assert was in text
     return text.replace(was, becomes) if was else text
@@ -74,7 +74,7 @@ trees, steps, relations = (pytest.mark.parametrize("course", [f"{page}_0"], indi
         ('return jax.lax.psum((loss, grads), "x")', "pass", "loss_and_grads: returned None, expected (loss, {'b', 'w'})"),
     ],
 )  # fmt: skip
-def test_what_is_told_names_the_mode_and_the_leaf(
+def test_what_is_reported_names_the_mode_and_the_leaf(
     course: Course, workers: Workers, was: str, becomes: str, told: str
 ) -> None:
     result = graded(course, workers, right(course, was, becomes))["value"]
@@ -94,7 +94,7 @@ def test_each_mode_is_judged(course: Course, workers: Workers) -> None:
 
 
 @trees
-def test_an_author_is_told_which_modes_are_judged(course: Course, tmp_path: Path) -> None:
+def test_verify_reports_which_modes_are_judged(course: Course, tmp_path: Path) -> None:
     exercise = course.exercise("trees_0")
     assert list(judged_modes(exercise)) == ["loss_and_grads is judged with check_vma=True and with check_vma=False"]
     assert list(undecided_modes(exercise)) == []
@@ -109,7 +109,7 @@ def test_an_author_is_told_which_modes_are_judged(course: Course, tmp_path: Path
 
 
 @steps
-def test_what_is_wrong_later_is_told_with_its_step(course: Course, workers: Workers) -> None:
+def test_what_is_wrong_later_is_reported_with_its_step(course: Course, workers: Workers) -> None:
     late = right(course, 't = jax.lax.all_gather(params["w"], "x", tiled=True), opt["t"] + 1', 't = jax.lax.all_gather(params["w"], "x", tiled=True), opt["t"] * 2 + 1')  # fmt: skip
     result = graded(course, workers, late)["trained"]
     assert result.reason.startswith("on the mesh (x=4), step 2: opt['t']: on device (x=0), the value is wrong")
@@ -160,7 +160,8 @@ def test_a_relation_is_laid_open_with_all_that_it_compares(course: Course) -> No
     asked = [line for line in found.lines if line.startswith("loss: ")]
     assert "'remat': True" in asked[0] and "'remat': False" in asked[1]
     assert [line.split(",")[0] for line in asked[:4]] == ["loss: mesh {'x': 4}"] * 2 + ["loss: mesh {'x': 2"] * 2
-    assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2  # shown, open; secret twice
+    # Open ones once, secret ones twice.
+    assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2
 
 
 @relations
@@ -173,7 +174,7 @@ def test_all_meshes_are_looked_at_together(course: Course) -> None:
 
 
 @relations
-def test_a_fault_of_one_call_is_told_for_the_relation(course: Course, workers: Workers) -> None:
+def test_a_fault_of_one_call_is_reported_for_the_relation(course: Course, workers: Workers) -> None:
     text = right(course, "    def layer", "    assert not remat\n\n    def layer")
     found = graded(course, workers, text)
     assert [r.status for r in found.values()] == ["passed", "failed", "blocked", "blocked"]

@@ -1,4 +1,4 @@
-"""An author's mistake is one line, when it is declared: the file, the line, what is wrong and how to mend it."""
+"""An author's mistake gives one line when it is declared: the file, the line, what is wrong and how to mend it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECOND = (
 
 
 def complaint(folder: Path, was: str, becomes: str) -> str:
-    """What is said of the exercise, from its line on."""
+    """Return the message about the exercise, from its line on."""
     with pytest.raises(CourseError) as error:
         made_up(folder, was, becomes).exercise("x1_gather")
     assert "\n" not in str(error.value)
@@ -183,7 +183,7 @@ def test_questions_and_misconceptions(tmp_path: Path, was: str, becomes: str, me
     assert complaint(tmp_path, was, becomes) == message
 
 
-def test_a_check_of_another_exercise_is_no_check_here(tmp_path: Path) -> None:
+def test_a_check_of_another_exercise_is_refused(tmp_path: Path) -> None:
     others = OTHER + SECOND.replace("@exercise", "@other").replace("exercise.cases", "other.cases")
     assert complaint(tmp_path, ZEROED, f"{others}@exercise.misconception(fails=halved)") == (
         "72: fails names halved, a check of another exercise"

@@ -29,14 +29,14 @@ PER_STUDENT = "variants: {mode: per_student, seed: s}\n"
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """One pair of workers for all examples: they know no course."""
+    """Return one pair of workers for all examples, since workers know no course."""
     made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
     yield made
     made.close()
 
 
 def course_of(folder: Path, name: str, text: str, more: str = "") -> Course:
-    """A course of this exercise alone."""
+    """Return a course of this exercise alone."""
     place = folder / "solutions" / "01_shown"
     place.mkdir(parents=True)
     (place / f"{name}.py").write_text(text)
@@ -57,7 +57,7 @@ ASKING = [(name, text) for name, text in EXAMPLES if any(f"@exercise.{word}(" in
     ],
 )
 def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text: str, more: str) -> None:
-    """Where there are questions, with numbers that everybody shares and with one's own."""
+    """If there are questions, once with equal numbers for all students and once with different ones."""
     course = course_of(tmp_path, name, text, more)
     build(course)
     grader = Grader(course, "none", here=cast(Any, workers))

@@ -1,4 +1,4 @@
-"""The commands of the documentation: each exists with the options that it is given, and a page's blocks are run in their order."""
+"""The commands of the documentation exist with their options, and the blocks of a page run in their order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(shardlings [^`]+)`")
 STARTS = ("$ ", "shardlings ", "nbgrader ", "make ", "pip ")
 
-# Blocks by the page and how they begin: why they are not run here.
+# Blocks that are not run, by the page and how they begin, with the reason.
 NOT_RUN = {
     ("README.md", "make demo"): "makes an environment from a package index; .ci/run does",
     ("README.md", "shardlings list"): "docs/index.md runs them",
@@ -49,14 +49,14 @@ NOT_RUN = {
     ("docs/wings/predict.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
     ("docs/wings/predict.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip
-# What the prose asks a person to do before a block.
+# Steps that the prose asks for before a block.
 BEFORE = {
     ("docs/index.md", "shardlings submit"): "cp examples/submissions/ada/c1_no_communication.py exercises/03_matmuls/",
 }
 
 
 def blocks(page: str) -> list[str]:
-    """The page's blocks of commands: without a language, and a command first."""
+    """Return the page's blocks of commands: without a language, and with a command first."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return [body for language, body in FENCED.findall(text) if not language and is_command(body)]
 
@@ -66,12 +66,12 @@ def is_command(body: str) -> bool:
 
 
 def table_entry(table: dict[tuple[str, str], str], page: str, block: str) -> str:
-    """What the table has on a block, '' where it has nothing."""
+    """Return the table's entry for a block, '' if it has none."""
     return next((text for (where, start), text in table.items() if where == page and block.startswith(start)), "")
 
 
 def lines(page: str) -> Iterator[str]:
-    """Every command ``shardlings ...`` of a block, whole."""
+    """Return every whole ``shardlings ...`` command of a block."""
     for block in blocks(page):
         for line in block.splitlines():
             if line.removeprefix("$ ").startswith("shardlings "):
@@ -79,11 +79,11 @@ def lines(page: str) -> Iterator[str]:
 
 
 class Wrong(Exception):
-    """What is wrong with a command of a page."""
+    """A mistake in a command of a page."""
 
 
 def parsed(words: list[str], whole: bool) -> None:
-    """Raise Wrong for commands and options that do not exist; of ``whole`` commands also for values and words, too few or too many."""
+    """Raise Wrong for unknown commands and options; for ``whole`` ones also for wrong values and numbers of words."""
     command: Any = typer.main.get_command(app)
     while words and words[0] in (inner := getattr(command, "commands", {})):
         command, words = inner[words[0]], words[1:]
@@ -106,7 +106,7 @@ def parsed(words: list[str], whole: bool) -> None:
 
 
 def problem(line: str, whole: bool) -> str:
-    """What is wrong with a command, '' for nothing; one in a sentence need not be ``whole``."""
+    """Return the mistake in a command, or ''. A command in a sentence need not be ``whole``."""
     try:
         parsed(shlex.split(line, comments=True)[1:], whole)
     except Wrong as wrong:
@@ -148,7 +148,7 @@ RUN = [page for page in PAGES if any(not table_entry(NOT_RUN, page, block) for b
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the course to work in, and ``shardlings`` that is this checkout's."""
+    """Return a copy of the course to work in, with ``shardlings`` from this checkout."""
     folder = tmp_path / "checkout"
     for name in ("solutions", "exercises", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -163,7 +163,7 @@ def checkout(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN)
 def test_a_pages_commands_do_what_they_say(page: str, checkout: Path) -> None:
-    """One shell for all blocks of the page. ``check`` may find failures, and says so with 1."""
+    """One shell runs all blocks of the page. ``check`` may find failures, and exits with 1 then."""
     script = ['shardlings() { command shardlings "$@" || [ $? = 1 ]; }']
     for block in blocks(page):
         if not table_entry(NOT_RUN, page, block):
@@ -182,12 +182,12 @@ def test_a_pages_commands_do_what_they_say(page: str, checkout: Path) -> None:
 
 
 def outputs(block: str) -> list[str]:
-    """What a block says is printed below its commands."""
+    """Return the output that a block shows below its commands."""
     return [line for line in block.splitlines() if not line.startswith("$ ")] if block.startswith("$ ") else []
 
 
 def commands(block: str) -> list[str]:
-    """What is typed: lines after ``$`` where the block shows what is printed, else all."""
+    """Return the typed lines: those after ``$`` if the block shows output, else all."""
     if block.startswith("$ "):
         return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     return block.splitlines()

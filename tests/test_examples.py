@@ -1,4 +1,4 @@
-"""The example submissions, graded by the real command: expected points and reasons, the same bytes however they are graded."""
+"""The example submissions, graded by the real command: expected points and reasons, and equal bytes in every order."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ EXPECTED = yaml.safe_load((ROOT / "examples" / "expected.yaml").read_text(encodi
 
 
 def place(student: str) -> Path:
-    """Where an example is."""
+    """Return the folder of an example."""
     return next(folder / student for folder in (EXAMPLES, OTHERS) if (folder / student).is_dir())
 
 
 def isolation() -> str:
-    """``auto``; ``none`` only where there is no isolation at all, since the examples are ours."""
+    """Return ``auto``; or ``none`` if there is no isolation at all, since the examples are our own code."""
     try:
         print("isolation:", best_tier("auto"))
     except NoIsolation:
@@ -59,12 +59,12 @@ def read_report(out: Path, student: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All examples, graded two at a time."""
+    """Grade all examples, two at a time."""
     return grade(tmp_path_factory.mktemp("graded") / "out", jobs=2)
 
 
 def differences(report: dict[str, Any], expected: dict[str, Any]) -> Iterator[str]:
-    """What is in a report and was not expected, or the other way round: one line each."""
+    """Return one line for each difference between a report and the expected results."""
     if report["earned"] != expected["earned"]:
         yield f"earned {report['earned']:g}, expected {expected['earned']:g}"
     handed_in = {e["exercise"]: e for e in report["exercises"] if e["handed_in"]}
@@ -81,7 +81,7 @@ def differences(report: dict[str, Any], expected: dict[str, Any]) -> Iterator[st
 
 
 def surprises(results: list[dict[str, Any]], not_passed: dict[str, str]) -> Iterator[str]:
-    """The checks and questions that passed, failed or explained themselves otherwise than expected."""
+    """Return the checks and questions whose results or reasons differ from the expected ones."""
     found = {r["name"]: r for r in results}
     yield from (f"there is no {check}" for check in not_passed if check not in found)
     for check, result in found.items():
@@ -99,7 +99,7 @@ def test_there_is_an_example_for_every_expectation() -> None:
 
 @pytest.mark.slow
 def test_the_demo_shows_a_class(tmp_path: Path) -> None:
-    """What ``make demo`` greets a newcomer with: one assignment, handed in by all, and scores as a class has."""
+    """The first page that newcomers see after ``make demo``: one assignment, submitted by all, with typical scores."""
     words = ["grade", str(EXAMPLES), "--out", str(tmp_path), "-j", "2", "--isolation", isolation(), "--json"]
     run = [sys.executable, "-m", "grader.cli", *words]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
@@ -124,7 +124,7 @@ def test_every_example_gets_what_is_expected(graded: Path) -> None:
 
 @pytest.mark.slow
 def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Path) -> None:
-    """Killed in the middle, and the rest one at a time: the same bytes as two at a time."""
+    """Killed in the middle, and the rest one at a time: equal bytes as with two at a time."""
     killed = tmp_path / "killed"
     made = killed_after(3, killed)
     assert 3 <= len(made) < len(EXPECTED) / 2 and not list((killed / "reports").iterdir())
@@ -141,7 +141,7 @@ def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Pat
 
 
 def killed_after(reports: int, out: Path) -> dict[str, bytes]:
-    """Kill a run once its database holds so many reports; these reports, by student."""
+    """Kill a run once its database has so many reports, and return these reports by student."""
     running = subprocess.Popen(command(out, 2), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while len(graded_in(out, "made")) < reports and running.poll() is None:
@@ -153,5 +153,5 @@ def killed_after(reports: int, out: Path) -> dict[str, bytes]:
 
 
 def files_of(out: Path) -> set[str]:
-    """All files but those that a kill in the middle of writing may leave behind and nothing reads."""
+    """Return all files, except those that a killed writer may leave and nothing reads."""
     return {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file() and not p.name.startswith(".tmp-")}

@@ -1,4 +1,4 @@
-"""Every parser of bytes from strangers, with bytes that nobody meant: it answers or refuses, and never falls over."""
+"""Every parser of submitted bytes, with arbitrary bytes: it answers or refuses, and never crashes."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ observation = st.fixed_dictionaries(
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
 def test_any_observation_is_one_or_refused(header: dict[str, Any], blobs: list[bytes]):
     found = observed(ASKS[0], Ran(header, blobs))
-    assert isinstance(found, Fault) and found.kind == "broken"  # the runner is ours
+    assert isinstance(found, Fault) and found.kind == "broken"  # the runner belongs to the grader
 
 
 # -- answers and files -------------------------------------------------------------------------
@@ -282,7 +282,7 @@ for number in range(count):
 
 @pytest.mark.slow
 def test_mutated_programs_are_run_or_refused():
-    """In a process of its own, as in earnest: MLIR may abort on nonsense, and then the next one is tried."""
+    """In a separate process, as in use: MLIR may abort, and then the next program is tried."""
     root = Path(__file__).resolve().parent.parent
     done, aborts, count = 0, 0, 150
     while done < count and aborts < 10:
@@ -294,6 +294,6 @@ def test_mutated_programs_are_run_or_refused():
         assert tried or ended.returncode < 0, ended.stderr[-2000:]
         done += tried
         if ended.returncode != 0:
-            assert ended.returncode < 0, ended.stderr[-2000:]  # a signal: XLA's abort, not our error
+            assert ended.returncode < 0, ended.stderr[-2000:]  # a signal: an abort of XLA, not an error of the test
             aborts, done = aborts + 1, done + 1
     assert done >= count

@@ -1,7 +1,7 @@
 """The hostile corpus by the real command, and each layer against it alone.
 
-The corpus: ``tests/submissions/hostile`` with its verdicts. What a submission gains from a grader in one
-process is shown by ``naive.py``; here it must gain nothing. ``grader/attack.py`` runs and looks.
+The corpus is in ``tests/submissions/hostile``, with its verdicts. ``naive.py`` shows the gain of a submission from a
+grader in one process; here it must gain nothing. ``tests/attack.py`` runs the corpus and examines the machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = attack.read_verdicts()
 TIERS = [t for t in ("sandlock", "bwrap") if not tiers.available(t)]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes need Linux")
-# One or more of each class, where the whole corpus would take too long.
+# One or more attacks of each class, because the whole corpus would take too long.
 SAMPLE = [
     "read_course", "read_proc_environ", "read_subprocess", "memory_of_parent", "memory_ptrace", "forge_passed",
     "forge_deep_frame", "facts_composite", "facts_io_callback", "value_surrogate", "payload_zip_slip", "loop_swallows",
@@ -75,8 +75,8 @@ def test_every_attack_works_where_nothing_stops_it():
     assert [row.name for row in rows if row.before == "nothing"] == []
 
 
-# Root may look into its own home, nobody may not, and Python may live there: in a mount namespace of our own
-# a folder that all may enter takes its place, with nothing in it but Python.
+# Root's home may hold Python, but other users cannot read it. So in a mount namespace of its own, this process puts a
+# folder there that all can read and that holds only Python.
 AS_NOBODY = """
 set -e
 base=$1; shift
@@ -118,7 +118,7 @@ SMALL = Limits(trace_seconds=4, total_seconds=8, run_seconds=10, memory_mib=3072
 
 
 def ask_child(tier: str, source: str, *, beside: Worker | None = None) -> tuple[list[Any], str]:
-    """What ``go()`` of a source returns in a sandbox, and how its process ended."""
+    """Return the result of ``go()`` of a source in a sandbox, and how its process ended."""
     asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
     values: list[Any] = []
     ended = ""
@@ -176,7 +176,7 @@ def test_how_a_child_ends_is_told_apart(tier: str, body: str, ended: str):
 
 @pytest.mark.slow
 def test_what_sleeps_is_ended_as_what_computes():
-    """Sleep counts, so nobody waits for the backstop, and the submission pays for it."""
+    """Sleep counts as cost of the submission, so the class need not wait for the backstop."""
     limits = Limits(trace_seconds=0.1, total_seconds=0.5)
     began = time.monotonic()
     with Worker("trace", TIERS[0], 2, limits) as one:
@@ -230,7 +230,7 @@ endings = [
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str):
-    """None of it is ever our fault, and the next one is answered by the same worker in an empty folder."""
+    """None of it is ever the grader's fault, and the same worker answers the next request in an empty folder."""
     ends = "\nfor _ in range(9):\n    pick.choice(endings)()\n"
     honest = "import os\ndef go(): return os.listdir(os.getcwd())"
     asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -238,7 +238,7 @@ def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str
         one.await_ready()
         process, stopped = one.process, 0
         for seed in range(60):
-            # Kept from its keeper by the tier; stopping itself is for the backstop, which is slow.
+            # the tier protects its keeper; a stopped child waits for the backstop, which is slow
             text = (
                 NASTY.format(seed=seed).replace(
                     "range(1, 32)", "[n for n in range(1, 32) if n not in (19, 20, 21, 22)]"
@@ -343,7 +343,7 @@ def test_nothing_of_one_submission_is_left_for_the_next(tier: str):
         list(one.trace({"name": "x", "chunks": [["x", source]]}, []))
         seen = "import gc, os, jax\ndef go(): return [os.listdir('.'), hasattr(jax, 'leak'), sum(isinstance(o, dict) and 'CANARY-' + 'first' in o.values() for o in gc.get_objects() if type(o) is dict and len(o) < 9 and all(type(v) is str for v in o.values()))]"
         assert ask_child(tier, seen, beside=one) == ([[[], False, 0]], "done")
-        assert process is not None and process.returncode is not None  # leaving the block ended it
+        assert process is not None and process.returncode is not None  # the end of the block ended it
 
 
 # -- root's powers -----------------------------------------------------------------------------
@@ -401,7 +401,7 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
     (root / "closed" / "x").touch()
     (root / ("n" * 255)).mkdir()
     (root / ("n" * 255) / ("m" * 255)).mkdir()
-    (root / f".0.{os.getpid()}").mkdir()  # what its own work once collided with
+    (root / f".0.{os.getpid()}").mkdir()  # the name of the grader's own folder, with which it once collided
     (root / f".0.{os.getpid()}" / "full").mkdir()
     os.mkdir(os.fsencode(root) + b"/\xff\n")
     here = os.getcwd()
@@ -418,8 +418,8 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_nobody_finds_what_an_earlier_one_left(tier: str):
-    """Folders so deep that sandlock lets nobody in to delete them; and whoever asked does not read on after the end."""
+def test_no_submission_finds_files_of_an_earlier_one(tier: str):
+    """sandlock lets no process delete folders so deep, and the requesting process stops reading after the end."""
     deep = "import os\nfor i in range(6000):\n    os.mkdir('deep')\n    os.chdir('deep')"
     ends = []
     with Worker("trace", tier, 2, SMALL) as one:
@@ -432,7 +432,7 @@ def test_nobody_finds_what_an_earlier_one_left(tier: str):
 
 
 @LINUX
-def test_what_cannot_be_emptied_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_cannot_be_emptied_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Then the worker ends, and the next one has another folder."""
     assert not scratch.empty(str(tmp_path / "gone"))
     (tmp_path / "a").mkdir()
@@ -464,7 +464,7 @@ def all_reduce(
 
 
 def look(body: str, functions: str = "", result: str = "tensor<8xf32>") -> facts.Facts:
-    """What is read of a hand-made program, once it is admitted."""
+    """Return the facts of a hand-made program, after its admission."""
     main = f"func.func public @main(%a: tensor<8xf32>) -> {result} {{ {body} }}"
     code = code_of(f'module {{ sdy.mesh @mesh = <["x"=4]> {main} {functions} }}')
     argument = {"shape": [8], "dtype": "float32", "spec": {"spec": []}}
@@ -529,7 +529,7 @@ def test_collectives_behind_calls_and_composites_are_counted():
         ("i32", "0", "5", "1", 5),
         ("i32", "0", "7", "3", 3),
         ("ui8", "250", "255", "1", 5),
-        ("ui8", "250", "255", "3", None),  # 250, 253, 0, ...: it goes on
+        ("ui8", "250", "255", "3", None),  # 250, 253, 0, ...: the loop continues
         ("i8", "0", "120", "100", None),
         ("i8", "0", "0", "1", 0),
     ],
@@ -581,7 +581,7 @@ def test_a_window_over_a_single_number_is_one():
 
 @pytest.mark.parametrize("kind", ["i2", "i4", "ui2", "ui4"])
 def test_a_loop_over_narrow_numbers_is_not_counted(kind: str):
-    """Python cannot read them, which was called our fault."""
+    """Python cannot read them, which was counted as the grader's fault."""
     body = f"""%s = stablehlo.constant dense<0> : tensor<{kind}>
       %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<{kind}>, tensor<8xf32>
       cond {{ %b = stablehlo.constant dense<1> : tensor<{kind}>

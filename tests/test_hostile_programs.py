@@ -1,7 +1,7 @@
-"""Programs of the hostile corpus that would earn more than they do: each gets what its header says, honest ones get everything.
+"""Programs of the hostile corpus: each attack gets what its header says, and honest programs get all points.
 
-``tests/submissions/hostile/programs`` has a folder for each exercise of the course that is attacked. ``honest*.py`` define
-tasks of it and lose nothing. Every other file is an attack on the same tasks, and its docstring has the expected result:
+``tests/submissions/hostile/programs`` has a folder for each attacked exercise. ``honest*.py`` define some of its tasks
+and lose no points. Every other file is an attack on the same tasks, and its docstring has the expected result:
 
     kind: what the attack pretends
     earns: points, of those of its tasks
@@ -56,7 +56,7 @@ class Program:
 
     @property
     def defines(self) -> set[str]:
-        """The names of its functions and of what it assigns."""
+        """Return the names of its functions and of the variables that it assigns."""
         nodes = list(ast.walk(self.tree))
         assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         return assigned | {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
@@ -78,17 +78,17 @@ def grader() -> Iterator[Grader]:
 
 
 def results(grader: Grader, program: Program) -> list[Result]:
-    """The results of the checks of the tasks that a program defines."""
+    """Return the results of the checks of the tasks that a program defines."""
     exercise = grader.course.exercise(program.exercise)
     report = texts.graded(grader, program.exercise, program.text)
     assert report.pending == 0
-    assert not report.evidence or any(one.step is None for one in report.evidence)  # somebody judged values
+    assert not report.evidence or any(one.step is None for one in report.evidence)  # some evidence has values
     names = {c.name for t in exercise.tasks.values() if t.name in program.defines for c in exercise.checks_of(t)}
     return [r for r in report.results if r.name in names]
 
 
 def test_the_corpus_is_whole() -> None:
-    """Every kind of attack is there, every folder has an honest program and an attack, and nothing else lies around."""
+    """Every kind of attack occurs, every folder has an honest program and an attack, and there are no other files."""
     attacks, honest = programs(honest=False), programs(honest=True)
     assert {a.header["kind"] for a in attacks} == KINDS
     assert {a.exercise for a in attacks} == {h.exercise for h in honest} == {p.name for p in PROGRAMS.iterdir()}

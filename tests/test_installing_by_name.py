@@ -1,4 +1,4 @@
-"""No text tells anybody to install shardlings from an index by its name, which anyone may register there."""
+"""No text recommends to install shardlings from an index by its name, which anyone may register there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts derived twice: what `grader.facts` says must hold for what a small interpreter really counts."""
+"""Facts derived twice: the facts of a program must include everything that a small interpreter counts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHAPE = (8, 16)  # 2 x 8 on each device
 
 @pytest.fixture(autouse=True)
 def _devices(devices: int) -> None:
-    """Eight of them."""
+    """Start eight simulated devices."""
 
 
 def mesh_of(sizes: Mapping[str, int]) -> jax.sharding.Mesh:
@@ -52,7 +52,7 @@ def mesh_of(sizes: Mapping[str, int]) -> jax.sharding.Mesh:
 
 
 def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, Any]:
-    """A shard_map of this per-device function over a float32[8, 16], compiled, and its module."""
+    """Compile a shard_map of this per-device function over a float32[8, 16], and return it with its module."""
     mesh = mesh_of(sizes)
     fn = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=SPEC, out_specs=SPEC, check_vma=False), keep_unused=True)
     sharding = NamedSharding(mesh, SPEC)
@@ -62,7 +62,7 @@ def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, 
 
 
 def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
-    """Where facts are wrong of what was counted: nowhere, one hopes."""
+    """Return the differences between facts and counts. There should be none."""
     wrong = []
 
     def within(what: str, interval: Interval, really: float, slack: float = 0) -> None:
@@ -76,7 +76,7 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
             sent = sum(n for k, n in counts.sent[device].items() if KIND.get(k, k) == kind)
             within(f"{kind} on device {device}", total(collectives, lambda c: Interval.of(1)), ran)
             interval = total(collectives, lambda c, d=device: c.sent_by(d))
-            # A model of rings: a part of an element is sent as such, whole bytes are said.
+            # A model of rings: parts of an element are sent, whole bytes are counted.
             within(f"bytes of {kind} from device {device}", interval, sent, slack=8 * ran)
         if found.flops is not None:
             within(f"FLOPs of device {device}", found.flops, counts.flops[device])
@@ -93,7 +93,7 @@ KIND = {
 
 
 def twice(body: Callable, seed: int = 0) -> tuple[facts.Facts, interpreter.Counts]:
-    """Facts and counts of a per-device function, whose values on both ways are equal."""
+    """Return facts and counts of a per-device function whose values agree in both ways."""
     fn, module = lowered(body)
     value = np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
     results, counts = interpreter.run(module, MESH, [value])
@@ -152,7 +152,7 @@ def test_counts_are_what_one_counts_by_hand() -> None:
 
 
 def test_devices_may_take_different_branches() -> None:
-    """On one device the product costs something, on another it does not."""
+    """On one device the matmul costs something, on another it does not."""
     _, counts = twice(by_branch)
     assert len(set(counts.flops)) == 2
 
@@ -167,7 +167,7 @@ def test_devices_may_take_different_branches() -> None:
     ],
 )
 def test_a_wrong_fact_is_found(wrong: Callable[[Collective], Collective]) -> None:
-    """Else this file would prove nothing."""
+    """Otherwise this file would prove nothing."""
     found, counts = twice(BODIES["loop"])
     assert outside(found, counts) == []
     assert outside(dataclasses.replace(found, collectives=[wrong(c) for c in found.collectives]), counts)
@@ -182,7 +182,7 @@ CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_
 
 
 def steps() -> st.SearchStrategy[Step]:
-    """Per-device functions of one array, of any nesting."""
+    """Draw per-device functions of one array, of any nesting."""
     axes = st.sampled_from(["x", "y", ("x", "y")])
     pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4).filter(
         lambda ps: len({a for a, _ in ps}) == len({b for _, b in ps}) == len(ps)
@@ -210,7 +210,7 @@ def nested(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
         return lambda a: lax.fori_loop(0, n, lambda i, a: f(a), a)
 
     def until(f: Step) -> Step:
-        """As many rounds as data say; all devices agree."""
+        """Run as many rounds as data decide; all devices agree."""
         small = lambda s: (s[0] < 5) & (lax.pmax(jnp.max(jnp.abs(s[1])), ("x", "y")) < 2)  # noqa: E731
         return lambda a: lax.while_loop(small, lambda s: (s[0] + 1, f(s[1]) * 1.5), (0, a))[1]
 
@@ -253,7 +253,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], dims: Mapping[str, int]) -> tuple:
-    """The jitted function that ``call`` makes of ``fn``, its module, and inputs."""
+    """Return the jitted function that ``call`` makes of ``fn``, its module, and inputs."""
     mesh, specs = mesh_of(sizes), [P(*a.spec) for a in call.args.values()]
     if task.kind == "body":
         out = task.out_specs
@@ -279,8 +279,8 @@ def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], di
 def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
     """On the first mesh of the first check of every task that makes a program.
 
-    Of modules 01 to 05: later ones have trees, steps, and calls for the clock whose arrays hold no data, which the
-    interpreter cannot run. What is read of their programs is derived a second time in tests/test_keys_*.py.
+    Only modules 01 to 05: later ones have trees, steps, and calls for the clock whose arrays hold no data, which the
+    interpreter cannot run. Facts about their programs are derived a second time in tests/test_keys_*.py.
     """
     exercise = load_exercise(path, path.stem, path.parent.name, 0.02)
     calls = {c.call.task.name: c.call for c in exercise.checks.values() if isinstance(c.call, Call)}
@@ -299,7 +299,7 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
     try:
         jitted, module, values = module_of(call.task, fn, call, sizes, call.sizes(sizes, hidden=False))
         wanted = jax.tree.leaves(jitted(*values))
-    except Exception:  # a misconception that JAX refuses: there is no program
+    except Exception:  # JAX refuses this misconception, so there is no program
         assert "reference" not in what, what
         return
     results, counts = interpreter.run(module, sizes, [np.asarray(v) for v in values])
@@ -337,7 +337,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
             module = canonical(code, ask.mesh, arguments, set()).parse()
             with module.context, np.errstate(all="ignore"):
                 _, counts = interpreter.run(module, ask.mesh, ask.arrays()[0])
-        except Exception:  # it knows what a shard_map over all axes has, and no more; and some are refused
+        except Exception:  # it supports only shard_map over all axes, and some programs are refused
             continue
         counted += 1
         assert outside(facts.read(module, ask.mesh, set()), counts) == [], f"{ask.exercise} {ask.task} {ask.mesh}"

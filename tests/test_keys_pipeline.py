@@ -322,7 +322,7 @@ def test_timeline_of_i1():
     permutes = line.shares()["permute"]
     hops = sum(c.runs for c in line.collectives)
     drawn = [
-        f"{show_us(line.step)}, {hops} permutes, {permutes.part:.0%} of their time hidden",
+        f"{show_us(line.step)}, {hops} permutes, {permutes.part:.0%} of their time overlapped",
         *draw_timelines([line], 76)[0],
     ]
     assert "\n".join(drawn) in exercise.further

@@ -1,4 +1,4 @@
-"""The generated notebooks: they run in Jupyter, and their checks judge what the cells define."""
+"""The generated notebooks run in Jupyter, and their checks judge the definitions in their cells."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ NOTEBOOKS = [
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)
-@pytest.mark.filterwarnings("ignore")  # what Jupyter's own packages warn of is not ours
+@pytest.mark.filterwarnings("ignore")  # ignore warnings of Jupyter's own packages
 def test_every_notebook_runs_from_top_to_bottom(path: Path) -> None:
-    """Fresh from the author: it installs nothing, draws what is tried by hand, and each check shows a report without a pass."""
+    """A new notebook installs nothing and draws its examples, and each check shows a report without a pass."""
     from nbclient import NotebookClient
 
     book = nbformat.read(path, as_version=4)
@@ -92,14 +92,14 @@ def test_every_notebook_runs_from_top_to_bottom(path: Path) -> None:
 
 
 def shown_in(output: nbformat.NotebookNode) -> str:
-    """What a cell's output shows, as HTML where it is."""
+    """Return the output of a cell, as HTML if it has any."""
     return output["text"] if output["output_type"] == "stream" else output["data"]["text/html"]
 
 
 def run_setup(
     folder: Path, before: str = "", after: str = "", course: str = "", **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """A notebook's first cell, in a process without the course's package where ``env`` says so."""
+    """Run a notebook's first cell, in a process without the course's package if ``env`` says so."""
     text = f"{before}\n{SETUP.format(devices=8, course=course)}\n{after}"
     return subprocess.run(
         [sys.executable, "-c", text], cwd=folder, env=os.environ | env, capture_output=True, text=True, check=False
@@ -129,7 +129,7 @@ def test_the_first_cell_installs_nothing_by_name_and_says_how(tmp_path: Path) ->
 
 
 def test_the_tool_beside_a_lone_notebook_is_a_folder_and_no_name_of_a_package(tmp_path: Path) -> None:
-    """``pip install tool`` would take whatever an index has under that name."""
+    """``pip install tool`` would install any package that an index has under that name."""
     (tmp_path / "tool" / "grader").mkdir(parents=True)
     (tmp_path / "tool" / "grader" / "notebook.py").touch()
     done = run_setup(tmp_path, MISSING)
@@ -138,7 +138,7 @@ def test_the_tool_beside_a_lone_notebook_is_a_folder_and_no_name_of_a_package(tm
 
 @pytest.mark.parametrize(("tool", "at"), [("tool", "../../tool"), (".", "../..")], ids=["student branch", "checkout"])
 def test_the_first_cell_installs_the_tool_that_lies_beside_the_course(tmp_path: Path, tool: str, at: str) -> None:
-    """Where ``publish`` puts it, or in a checkout, and nowhere else."""
+    """In the place where ``publish`` puts it, or in a checkout, and nowhere else."""
     module = tmp_path / "exercises" / "01_layout"
     module.mkdir(parents=True)
     (tmp_path / tool / "grader").mkdir(parents=True)
@@ -161,7 +161,7 @@ subprocess.run = found
 
 
 def test_a_notebook_that_was_opened_alone_fetches_its_course(tmp_path: Path) -> None:
-    """Caused: no course above, as in Colab; git is ours, and makes the folder that it would."""
+    """No course above, as in Colab. git is replaced, and makes the folder that the real one would."""
     repository = "https://github.com/who/what/tree/main/exercises"
     config = made_up(tmp_path / "course").root / "course.yaml"
     config.write_text(config.read_text() + f"repository: {repository}\n")
@@ -182,7 +182,7 @@ def test_a_notebook_that_was_opened_alone_fetches_its_course(tmp_path: Path) -> 
     ids=["none", "TPU", "TPU v5 and later", "GPU"],
 )
 def test_the_first_cell_chooses_by_the_devices_that_are_there(tmp_path: Path, files: tuple, platforms: str) -> None:
-    """Caused: files of devices, as the drivers make them; JAX is not started on what is not there."""
+    """Files of devices, as the drivers make them. JAX is not started on missing devices."""
     (tmp_path / "jax.py").write_text(
         "import os\nprint(os.environ['JAX_PLATFORMS'], os.environ['XLA_FLAGS'])\nraise SystemExit"
     )
@@ -216,7 +216,7 @@ for wrong in (np.ones(3), jax.numpy.ones(3)):
 """
 
 
-def test_show_draws_who_holds_what() -> None:
+def test_show_draws_the_devices_of_each_block() -> None:
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", SHOWN], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
@@ -247,7 +247,7 @@ def test_explain_tells_of_the_callers_own_functions() -> None:
         cwd=ROOT, env=env, capture_output=True, text=True, check=True,
     )  # fmt: skip
     told = " ".join(done.stdout.split())
-    assert "matmul_local on x=2, y=4" in told and "devices do not talk" in told
+    assert "matmul_local on x=2, y=4" in told and "devices do not communicate" in told
     assert "in time on v5e 2x4, x on slice axis 0, y on slice axis 1, profile ideal" in told
 
 

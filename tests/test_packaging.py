@@ -1,4 +1,4 @@
-"""The packages that are uploaded: what is in them, and what they do where nothing else of the project is."""
+"""The uploaded packages: their content, and how they work without the rest of the project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ C1 = "c1_no_communication"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and the sdist that it was built from."""
+    """Return a folder with the wheel, and with the sdist from which it was built."""
     place = tmp_path_factory.mktemp("dist")
     build = ["uv", "build", "--quiet", "--offline", "--no-build-isolation", "--python", sys.executable]
     run([sys.executable, "-m", *build, "--out-dir", str(place), str(ROOT)])
@@ -40,7 +40,7 @@ def run(command: list[str], **how) -> str:
 
 
 def texts(built: Path) -> dict[str, dict[str, str]]:
-    """Of both packages: path -> text."""
+    """Return the texts of both packages by path."""
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         found = {"wheel": {name: archive.read(name).decode() for name in archive.namelist()}}
@@ -74,10 +74,18 @@ def test_they_hold_the_students_course_and_no_solution(built: Path) -> None:
 
 def test_they_hold_every_file_of_the_package(built: Path) -> None:
     ours = {p.relative_to(ROOT).as_posix() for p in (ROOT / "grader").rglob("*") if p.is_file()}
-    ours = {p for p in ours if "__pycache__" not in p and not p.startswith("grader/_course/")}
+    added = ("grader/_course/", "grader/_docs/")
+    ours = {p for p in ours if "__pycache__" not in p and not p.startswith(added)}
     for packed in texts(built).values():
-        assert {p for p in packed if p.startswith("grader/") and not p.startswith("grader/_course/")} == ours
+        assert {p for p in packed if p.startswith("grader/") and not p.startswith(added)} == ours
     assert {"grader/reports/templates/class.html.j2", "grader/authoring/new_course/gitignore"} <= ours
+
+
+def test_the_wheel_holds_every_page_of_the_documentation(built: Path) -> None:
+    pages = {f"grader/_docs/{p.relative_to(ROOT / 'docs').as_posix()}": p for p in (ROOT / "docs").rglob("*.md")}
+    pages |= {f"grader/_docs/{name}": ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
+    packed = {name: text for name, text in texts(built)["wheel"].items() if name.startswith("grader/_docs/")}
+    assert packed == {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
 
 
 def test_the_wheel_alone_gives_students_their_commands(built: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Questions of every kind, all the way: what a learner is given, checks and hands in, and what is graded and shown."""
+"""Questions of every kind from the learner's view over checks and submission to grades and pages."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_without_the_answers_they_are_read_back(course: Course, workers: Workers
     assert reasons[2].startswith("read as gather: bytes = ")
 
 
-def test_a_wrong_letter_and_a_known_misconception_are_told(course: Course, workers: Workers) -> None:
+def test_a_wrong_letter_and_a_known_misconception_are_reported(course: Course, workers: Workers) -> None:
     text = (
         right(course)
         .replace("what_is_sent = ", "what_is_sent = 'Q' or ")

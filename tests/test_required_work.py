@@ -1,7 +1,7 @@
-"""H4's attack: what is gathered again in the backward pass enters nothing but a mask that is never true.
+"""An attack on H4: the arrays gathered again in the backward pass enter only a mask that is never true.
 
-The program holds exactly the collectives that are asked for, its values and gradients are right, and all that was gathered
-is kept. An honest program with the same collectives passes.
+The program has exactly the required collectives, right values and right gradients, and keeps all gathered arrays. An
+honest program with the same collectives passes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def ran(whole: str) -> Seen:
 
 
 def gathers_again(program: Seen) -> None:
-    """One gather for each layer in the backward pass."""
+    """Make a program with one gather for each layer in the backward pass."""
     expect_collectives(program.only(backward=True, kind="all_gather"), all_gather={"x": LAYERS})
 
 
@@ -67,7 +67,7 @@ def gathers_again(program: Seen) -> None:
 def test_a_gather_behind_a_mask_is_no_gather(whole: str) -> None:
     honest, attack = ran("again"), ran(whole)
     for name in ("a", "b"):
-        expect_close(attack.grads[name], honest.grads[name].value)  # nothing is wrong with its values
+        expect_close(attack.grads[name], honest.grads[name].value)  # its values are right
     gathers_again(honest)
     assert reason(gathers_again, attack) == (
         "line 32: all_gather over x is not counted in the backward pass: no result changes when what it returns is "

@@ -1,4 +1,4 @@
-"""Honest programs in other styles pass, and the search would see one that does not."""
+"""Honest programs in other styles pass, and the search would find one that does not."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PROGRAMS = 40
 
 @pytest.fixture(scope="module")
 def grader(devices: int) -> Iterator[Grader]:
-    """JAX runs programs here, too."""
+    """Yield a grader in a process in which JAX also runs programs."""
     with texts.course_grader() as made:
         yield made
 
 
 def again(way: str, text: str, seed: int = 0) -> str:
-    """What a rewrite makes of a program, without the imports and helpers in front."""
+    """Return a rewritten program, without the imports and helpers in front."""
     found = written_again(ast.parse(text), [w for w in ways() if w.name == way], random.Random(seed))
     assert found is not None
     return found[found.index("def f") :].strip()
@@ -39,7 +39,7 @@ def test_references_and_alternatives_in_other_styles_pass(grader: Grader) -> Non
 
 
 def test_a_right_program_that_is_refused_is_found(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the report refuses everything, programs that compute the right values are told from others."""
+    """If the report refuses everything, programs with right values are still distinguished from others."""
 
     def refused(grader: Grader, exercise: str, text: str) -> ExerciseReport:
         report = texts.graded(grader, exercise, text)

@@ -1,4 +1,4 @@
-"""A minute of ``tests.search``, and that it would see what it looks for."""
+"""A minute of ``tests.search``, and a proof that it would find what it looks for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES = 60
 
 @pytest.fixture(autouse=True)
 def _devices(devices: int) -> None:
-    """JAX reads programs here, too."""
+    """Start devices, because JAX reads programs in this process, too."""
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_names_are_those_that_tracing_touches() -> None:
 
 @pytest.mark.slow
 def test_what_learners_can_call_ours_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every fault is called ours, both generators say so."""
+    """If every fault counts as the grader's, both generators report it."""
 
     def ours(*args: Any, **options: Any) -> Fault:
         return Fault("broken", "ours")
@@ -68,7 +68,7 @@ def test_what_learners_can_call_ours_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_facts_that_do_not_hold_are_found() -> None:
-    """Of an honest program whose collective nobody saw, and of one that came to something else."""
+    """For an honest program with a missing collective, and for one with other results."""
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
         taking = grader.hosts[0]

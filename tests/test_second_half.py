@@ -1,4 +1,4 @@
-"""Exercises of a course's second half, written in the words of ``docs/checks.md``, and proved by ``verify``."""
+"""Exercises of a course's second half, written with the functions of ``docs/checks.md``, and proved by ``verify``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.course.loading import Course, load_course
 
 HERE = Path(__file__).parent / "second_half"
 NAMES = sorted(path.stem for path in HERE.glob("solutions/*/*.py"))
-# What people get wrong there, by exercise: which checks it fails, and no others.
+# Typical mistakes, by exercise: the checks that each fails, and no others.
 NAMED = {
     ("w1_gpipe", "a_bubble_too_many"): {"bubble"},
     ("w2_fsdp", "gathered_everything_first"): {"memory"},
@@ -29,7 +29,7 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """The course, with what learners are given of it."""
+    """Return the course and its learners' release."""
     root = tmp_path_factory.mktemp("course") / "second_half"
     shutil.copytree(HERE, root, ignore=shutil.ignore_patterns("__pycache__"))
     made = load_course(root / "course.yaml")

@@ -1,4 +1,4 @@
-"""SECURITY.md names, for each promise, tests that are there."""
+"""SECURITY.md names existing tests for each promise."""
 
 from __future__ import annotations
 

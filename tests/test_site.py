@@ -1,4 +1,4 @@
-"""The documentation as a site: every link leads somewhere, nothing is fetched from elsewhere, and no page is left out."""
+"""The documentation as a site: every link works, nothing is fetched from elsewhere, and no page is left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def built(checkout: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """What ``make docs`` does. Not ``--quiet``: warnings that are not printed are not counted."""
+    """Build the site as ``make docs`` does. Not ``--quiet``: warnings that are not printed are not counted."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
         cwd=checkout, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
@@ -73,7 +73,7 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
 
 
 def test_the_drawing_of_the_rooms_says_what_the_diagram_says() -> None:
-    """Mermaid is read on GitHub, the drawing on the site: the same rooms, walls and messages."""
+    """GitHub shows the Mermaid diagram, the site the drawing: both have equal rooms, walls and messages."""
     (diagram,) = MERMAID.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     labels = re.sub(r"</?b>|<br>", " ", " ".join(re.findall('"([^"]*)"', diagram)))
     drawing = ET.parse(ROOT / "docs" / "architecture.svg").getroot()

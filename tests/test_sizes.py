@@ -1,4 +1,4 @@
-"""Functions and files of the package stay small: complexity as radon counts it, lines of a function, lines of a file."""
+"""Functions and files of the package stay small: complexity as in radon, lines of a function, lines of a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def decisions(node: ast.AST) -> int:
-    """What radon adds for one node."""
+    """Return the complexity that radon adds for one node."""
     match node:
         case ast.If() | ast.IfExp() | ast.Assert():
             return 1
@@ -36,7 +36,7 @@ def decisions(node: ast.AST) -> int:
 
 
 def within(function: Function) -> Iterator[ast.AST]:
-    """The nodes of a function's body, without those of functions in it."""
+    """Return the nodes of a function's body, without those of functions in it."""
     left: list[ast.AST] = [*function.body]
     while left:
         node = left.pop()

@@ -1,4 +1,4 @@
-"""Programs that do less than they seem to earn nothing by it, and the search would see one that does."""
+"""Programs that do less than they seem to earn nothing by it, and the search would find one that does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_program_of_a_minute_gains(grader: Grader) -> None:
 def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     grader: Grader, target: skeletons.Target
 ) -> None:
-    """Where a report passes everything, each check of a fake's time is a gain, and its step is; not if its values were judged."""
+    """If all checks pass, each check of a fake's time is a gain, and so is its step, unless its values were judged."""
     text, task = target.texts[0], target.task.name
     how = fake("products in int8")
     programs = [shown(text.module, task, Shown(how.fakes, "", test)) for test in ("False", how.test)]
@@ -60,7 +60,7 @@ def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     assert all("the honest program's takes" in g for g in gains[-3:])
 
 
-def test_a_fake_that_nobody_sees_gains_nothing(grader: Grader, target: skeletons.Target) -> None:
+def test_an_unused_fake_gains_nothing(grader: Grader, target: skeletons.Target) -> None:
     how = fake("products in int8")
     program = shown(target.texts[0].module, target.task.name, Shown(how.fakes, "", "False"))
     assert program is not None
@@ -69,7 +69,7 @@ def test_a_fake_that_nobody_sees_gains_nothing(grader: Grader, target: skeletons
     assert report.earned == plain.earned and skeletons.gained(grader, target, report, plain) == ([], False)
 
 
-def test_every_fake_is_another_program_of_some_timed_task(grader: Grader) -> None:
+def test_every_fake_differs_from_the_honest_program_of_some_timed_task(grader: Grader) -> None:
     modules = [(t.texts[0].module, t.task.name) for t in skeletons.targets(grader, "f h2 m1")]
     for one in fakes():
         assert any(shown(module, task, Shown((one,), "", "True")) for module, task in modules), one.name

@@ -1,4 +1,4 @@
-"""Ctrl-C: one sentence and exit code 130, wherever a command is, and nothing half-written."""
+"""Ctrl-C: one sentence and exit code 130, wherever a command is, and no half-written file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
 def started(code: str, cwd: Path) -> subprocess.Popen[str]:
-    """A process in a group of its own, as a terminal has it; the tests themselves may run where Ctrl-C is ignored."""
+    """Start a process in a group of its own, as a terminal does.
+
+    The tests themselves may run where Ctrl-C is ignored.
+    """
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -29,7 +32,7 @@ def started(code: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str], given: str | None = None) -> str:
-    """What it said on stderr until it ended."""
+    """Return its output on stderr up to its end."""
     try:
         return process.communicate(given, timeout=60)[1]
     except subprocess.TimeoutExpired:
@@ -38,7 +41,7 @@ def ended(process: subprocess.Popen[str], given: str | None = None) -> str:
 
 
 def stopped(process: subprocess.Popen[str]) -> str:
-    """Interrupt it once it has said a line; what it said on stderr, where it ended as it should."""
+    """Interrupt a process after its first line, and return its stderr if it ended as it should."""
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
@@ -90,7 +93,7 @@ def test_it_ends_wherever_it_is(tmp_path: Path, then: str) -> None:
     assert stopped(started(READY + textwrap.dedent(then), tmp_path)) == f"{SENTENCE}\n"
 
 
-def test_who_starts_it_may_want_interruptions_ignored(tmp_path: Path) -> None:
+def test_ignored_interruptions_stay_ignored(tmp_path: Path) -> None:
     code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)" + READY
     process = started(f"{code}stopping.stop_at_once(); ready(); sys.stdin.readline()", tmp_path)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -113,7 +116,7 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str) -> None:
-    """While the course's own file is executed, which all of them do, and which lasts here until it is interrupted."""
+    """While the course's own file is executed, which all commands do, and which lasts here until the interruption."""
     made_up(tmp_path, "import math\n", "import math, os, time\nopen('executed', 'w').close()\ntime.sleep(300)\n")
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "x1_gather.py").write_text("gather_time = 1\n")
@@ -127,5 +130,5 @@ def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str
     said = ended(process)
     assert (process.returncode, said.splitlines()[-1], "Traceback" in said) == (STOPPED, SENTENCE, False)
     left = {p.relative_to(tmp_path) for p in tmp_path.rglob("*")} - before - {Path("executed")}
-    whole = {"graded", "x.zip"}  # a batch goes on there; the zip was written, before its points were added up
+    whole = {"graded", "x.zip"}  # a batch continues there; the zip was complete before the interruption
     assert not [p for p in left if "__pycache__" not in p.parts and p.parts[0] not in whole]

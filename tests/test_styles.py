@@ -1,4 +1,4 @@
-"""Honest styles, each graded for full marks through workers, as handed in: what runs when called runs when graded."""
+"""Honest styles, each graded for full marks through workers: code that runs when called also runs when graded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def graded(grader: Grader, exercise: str, *cells: str) -> ExerciseReport:
 
 
 def lost(report: ExerciseReport) -> list[str]:
-    """The checks that did not pass, and why."""
+    """Return the checks that did not pass, with reasons."""
     return [f"{r.name}: {r.reason} ({r.where})" for r in report.results if r.kind == "check" and r.status != "passed"]
 
 
@@ -230,7 +230,7 @@ def book(path: Path, *cells: str) -> Submission:
 def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(
     grader: Grader, tmp_path: Path, cells: tuple[str, ...]
 ) -> None:
-    """SPECS of a later exercise are not those of an earlier one, which passed on screen."""
+    """SPECS of a later exercise replaced those of an earlier one, which had passed on screen."""
     submission = book(tmp_path / "03_matmuls.ipynb", IMPORTS, *cells)
     report = grader.grade(submission, list(MODULE))
     assert [lost(e) for e in report.exercises] == [[], []]
@@ -306,7 +306,7 @@ def test_other_exercises_in_an_honest_style_get_full_marks(grader: Grader, exerc
     assert lost(graded(grader, exercise, f"{IMPORTS}\n{text}")) == []
 
 
-def test_an_absent_module_is_told_in_the_notes_of_the_report(grader: Grader) -> None:
+def test_an_absent_module_is_reported_in_the_notes_of_the_report(grader: Grader) -> None:
     report = graded(grader, "c1_no_communication", f"import plot_not_there\n{IMPORTS}\n{TASK}")
     assert lost(report) == []
     assert report.notes == [

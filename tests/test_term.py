@@ -1,4 +1,4 @@
-"""A term of a small class, with kills; all its sums are added up by a program that shares no code with the grader."""
+"""A term of a small class, with kills. A program without the grader's code adds up all its sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_sum_of_a_term_adds_up(tmp_path: Path) -> None:
     assert done.stdout.count("killed at") >= 2 and done.stdout.count(" 0 differ") == 3
     assert "temporary folders left: 0" in done.stdout
 
-    # The program sees a wrong sum.
+    # The program finds a wrong sum.
     truth = json.loads((tmp_path / "truth.json").read_text())
     truth["s001"]["points"]["01_gather"][0] += 1
     (tmp_path / "truth.json").write_text(json.dumps(truth))

@@ -1,7 +1,7 @@
-"""Honest bad luck, really caused: what fails is told in one line, costs nobody a point, and stops nobody else.
+"""Honest bad luck, really caused: each failure is reported in one line, costs no points, and stops no other student.
 
-``failed`` is the learner's own; ``broken`` is ours, and only after one more try alone. A second grader on one
-folder is in ``test_store.py``; attacks, which are bad luck on purpose, are in ``test_hostile.py``.
+``failed`` is the learner's fault. ``broken`` is the grader's, and only after one more try alone. A second grader on one
+folder is in ``test_store.py``. Attacks, which cause bad luck on purpose, are in ``test_hostile.py``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """What the class handed in."""
+    """Write the submissions of the class."""
     for student, text in CLASS.items():
         (tmp_path / "work" / student).mkdir(parents=True)
         (tmp_path / "work" / student / f"{NAME}.py").write_text(text)
@@ -72,7 +72,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
-    """As the command does it, in this process; what could not be graded."""
+    """Grade as the command does, in this process, and return the students that could not be graded."""
     course = grader.course
     places = dict(find_submissions([work], course.module_of).students)
     submissions, failures = store.read_all(
@@ -85,7 +85,7 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
 
 
 class no_bar:
-    """Shows nothing."""
+    """Show no progress."""
 
     def __init__(self, total: int, what: str) -> None: ...
 
@@ -97,18 +97,19 @@ class no_bar:
 
 def command(course: Course, work: Path, out: Path) -> list[str]:
     place = ["--course", str(course.root), "--isolation", "none"]
-    return ["grade", str(work), "--out", str(out), "--only", "01_gather", *place]  # asked by name: no note says so
+    # Named on the command line, so no note reports the choice.
+    return ["grade", str(work), "--out", str(out), "--only", "01_gather", *place]
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """All that is there, half-written files included; only what a kill leaves behind and nothing reads is left out."""
-    not_written_from_it = (".lock", "grades.sqlite", "grades.sqlite-journal")  # test_database.py has the database
+    """Return all files, also half-written ones, except those that a killed writer leaves and nothing reads."""
+    not_written_from_it = (".lock", "grades.sqlite", "grades.sqlite-journal")  # test_database.py tests the database
     kept = (p for p in out.rglob("*") if p.name not in not_written_from_it and not p.name.startswith(".tmp-"))
     return {str(p.relative_to(out)): p.read_bytes() for p in kept if p.is_file()}
 
 
 def scores(out: Path) -> dict[str, bytes]:
-    """All but the history of changes, which a first grading has none of."""
+    """Return all files except the history of changes, which a first grading has none of."""
     return {name: data for name, data in files(out).items() if not name.startswith("changes.")}
 
 
@@ -126,7 +127,7 @@ def undisturbed(grader: Grader, work: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Caused: the k-th file cannot be put in its place, for every k. Then there is room again."""
+    """The k-th file cannot be put in its place, for every k. Then there is room again."""
     wanted, replace = undisturbed(grader, work), os.replace
     for last in range(1, WRITES + 1):
         left = iter(range(1, last + 1))
@@ -165,7 +166,7 @@ def can_mount() -> bool:
 @pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
 def test_a_small_disk_that_fills_up_and_is_enlarged(grader: Grader, work: Path, part: float) -> None:
-    """Caused: a file system of too few pages, made larger afterwards."""
+    """A file system of too few pages, made larger afterwards."""
     wanted = undisturbed(grader, work)
     pages = sum(-(-len(data) // 4096) for data in wanted.values())
     out, first, then = (work.parent / name for name in ("out", "first", "then"))
@@ -194,7 +195,7 @@ exit $code
 
 @pytest.mark.slow
 def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
-    """Caused: a limit on the size of files, as some quotas are, smaller than a page."""
+    """A limit on the size of files, as some quotas are, smaller than a page."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
@@ -212,7 +213,7 @@ def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
-    """Caused: what is printed goes to a file on a full disk. The reports are elsewhere and whole."""
+    """The printed output goes to a file on a full disk. The reports are elsewhere and complete."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
     again = [sys.executable, "-m", "grader.cli", *command(grader.course, work, out)]
     with open("/dev/full", "w") as full:
@@ -226,14 +227,14 @@ def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
 
 
 def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
-    """Caused: the first report cannot be written. The others, which could not be either, are not graded for nothing."""
+    """The first report cannot be written. The others would fail as well, so they are not graded."""
     read_in: list[str] = []
     stopped = threading.Event()
 
     class Slow(Grader):
         def grade(self, submission, names, *, public=False):
             read_in.append(submission.student)
-            if len(read_in) > 1:  # however slow this machine is: not before the first report was handed over
+            if len(read_in) > 1:  # not before the first report was passed on, however slow the machine
                 stopped.wait(60)
                 time.sleep(0.1)
             return submitted_nothing(submission.student)
@@ -261,7 +262,7 @@ def submitted_nothing(student: str) -> Report:
 def test_work_that_the_machine_cannot_read_costs_nothing(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Caused: opening one student's file fails as on a damaged disk, with too many open files, without memory."""
+    """Opening one student's file fails as on a damaged disk, with too many open files, without memory."""
     wanted, opened, out = undisturbed(grader, work), os.open, work.parent / "out"
 
     def damaged(path: str | Path, *rest: int, **more: int) -> int:
@@ -280,7 +281,7 @@ def test_work_that_the_machine_cannot_read_costs_nothing(
 
 
 def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, work: Path) -> None:
-    """Caused: a file too large to be read. It is noted and costs its points."""
+    """A file too large to be read is noted and costs its points."""
     (work / "bo" / f"{NAME}.py").write_bytes(b"#" * (6 << 20))
     out = work.parent / "out"
     assert grade(grader, work, out) == {}
@@ -291,19 +292,19 @@ def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, wor
 # -- clocks ------------------------------------------------------------------------------------
 
 WALL = {"st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "getmtime", "getctime", "utcnow", "today", "time_ns"}  # fmt: skip
-DUE = "grading.py"  # without --only it looks which modules are due
-STAMPED = "submit.py"  # says in what is handed in when that was
-LATE = "times.py"  # of files, where a late policy asks for it and the staff has no record
-KEPT = "journal.py", "steps.py"  # when something was predicted is kept beside it, for its author
-REMEMBERED = "cache.py"  # the day on which something was used last decides what is forgotten first, and nothing else
-LEFT = "files.py"  # what a killed writer left behind is deleted when it is older than a minute; nothing reads it
+DUE = "grading.py"  # without --only it finds the modules that are due
+STAMPED = "submit.py"  # writes the submission time into the submission
+LATE = "times.py"  # reads times of files, for a late policy without a record of the staff
+KEPT = "journal.py", "steps.py"  # write the time of a prediction beside it, for its author
+REMEMBERED = "cache.py"  # the day of the last use decides only which entries are evicted
+LEFT = "files.py"  # files of killed writers are deleted after a minute; nothing reads them
 
 
 def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
     """Durations are measured with time.monotonic; deadlines are nbgrader's, from its timestamp.txt and duedate.
 
-    What is graded where nothing is named may depend on what is due; how it is graded does not. What a late policy takes off
-    depends on when work was handed in.
+    Without names on the command line, due dates decide which modules are graded, but not how. The penalty of a late
+    policy depends on the submission time.
     """
     found = []
     for path in sorted(Path(package.__file__).parent.rglob("*.py")):
@@ -326,7 +327,7 @@ def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
 def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Caused: it is 1970; reports and unchanged work are from 2100, changed work is older than its report."""
+    """It is 1970. Reports and unchanged submissions are from 2100; changed submissions are older than their reports."""
     undisturbed(grader, work)
     out, future, past = work.parent / "undisturbed", 4_102_444_800, 631_152_000
     for path in (*out.rglob("*"), *work.rglob("*")):
@@ -344,7 +345,7 @@ def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
 
 
 def test_a_deadline_takes_no_points_without_a_late_policy(grader: Grader, tmp_path: Path) -> None:
-    """Caused: a deadline long ago. When work was handed in is no affair of the report's."""
+    """The deadline is long past. Without a late policy the report ignores the submission time."""
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(f"{COURSE}    deadline: 2001-01-01\n")
     late = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
@@ -370,7 +371,7 @@ cli.main()
 
 @pytest.mark.slow
 def test_a_grader_killed_between_any_two_writes_is_resumed(grader: Grader, work: Path) -> None:
-    """Caused: SIGKILL before the k-th file is in its place, for every k: page but no report, report but no row."""
+    """SIGKILL before the k-th file is in its place, for every k: page but no report, report but no row."""
     shutil.rmtree(work / "cy")
     wanted = undisturbed(grader, work)
     for last in range(1, WRITES - 3 + 1):
@@ -416,9 +417,9 @@ def workers_in(small: Course) -> Iterator[Callable[[str], Workers]]:
 
 
 def processes(worker: Worker, stop: bool = False) -> list[int]:
-    """The worker itself and what it forked, parents first; neither a launcher nor bubblewrap.
+    """Return the worker and the processes that it forked, parents first, without a launcher and bubblewrap.
 
-    ``stop``: stop each before its children are listed, so that no process that is just forked is missed.
+    ``stop``: stop each process before its children are listed, so that none that is just forked is missed.
     """
     assert worker.process is not None
     found, todo = [], [worker.process.pid]
@@ -444,9 +445,9 @@ def kill_while_busy(
     forks: int = 0,
     sign: Path | None = None,
 ) -> list[int]:
-    """The next ``often`` requests each lose their processes as soon as there are the worker and so many forks of it.
+    """Kill the processes of each of the next ``often`` requests, as soon as the worker has so many forks.
 
-    ``sign``: a file that a submission makes when it is to be killed.
+    ``sign``: a file that a submission writes when it is to be killed.
     """
     write, killed = worker.send, []
 
@@ -460,7 +461,7 @@ def kill_while_busy(
             sign.unlink()
         stopped = processes(worker, stop=True)
         for pid in stopped[of]:
-            with contextlib.suppress(ProcessLookupError):  # it went with the one before
+            with contextlib.suppress(ProcessLookupError):  # it ended with the one before
                 os.kill(pid, signum)
             killed.append(pid)
         for pid in stopped:
@@ -481,7 +482,7 @@ def kill_while_busy(
 
 
 def program(number: float) -> str:
-    """A program that was not run before, so that it takes its time."""
+    """Return a program that was not run before, so that it takes its time."""
     return f"import jax.numpy as jnp\ndef f(a, *, mesh):\n    return jnp.sin(a) + {number}\n"
 
 
@@ -490,7 +491,7 @@ def program(number: float) -> str:
 def test_a_runner_that_dies_once_is_not_noticed(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, signum: int
 ) -> None:
-    """Caused: the process that runs programs gets the signal of the memory killer, of an abort, of a crash."""
+    """The process that runs programs gets the signal of the memory killer, of an abort, or of a crash."""
     workers, ask = workers_in(tier), array()
     killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signum, 1)
     (seen,) = findings(workers, program(0.25 + signum), ask)
@@ -499,10 +500,13 @@ def test_a_runner_that_dies_once_is_not_noticed(
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_a_runner_that_dies_twice_over_one_program_is_the_learners_where_ours_runs(
+def test_a_runner_that_dies_twice_over_one_program_is_the_learners_fault_if_ours_runs(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str
 ) -> None:
-    """Caused: abort, twice, which is when we give up. A program of our own and the next one of somebody's are run."""
+    """Two aborts, after which the grader gives up.
+
+    It then runs its own program, and the next one of another student.
+    """
     workers = workers_in(tier)
     killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signal.SIGABRT, 2)
     (lost,) = findings(workers, program(0.5), array())
@@ -513,16 +517,16 @@ def test_a_runner_that_dies_twice_over_one_program_is_the_learners_where_ours_ru
     assert isinstance(seen, Observation)
 
 
-def test_a_runner_that_dies_whatever_it_is_given_is_ours(
+def test_a_runner_that_dies_with_every_program_is_the_graders_fault(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Caused: killed as often as it is tried, also while it runs a program of our own."""
+    """The process is killed at each try, also while it runs the grader's own program."""
     workers = workers_in("none")
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 99)
         (lost,) = findings(workers, program(0.6), array())
     assert isinstance(lost, Fault) and lost.kind == "broken"
-    assert lost.message.endswith("; it runs no program of ours either")
+    assert lost.message.endswith("; the grader's own program fails too")
     (seen,) = findings(workers, program(0.8), array())
     assert isinstance(seen, Observation)
 
@@ -530,11 +534,11 @@ def test_a_runner_that_dies_whatever_it_is_given_is_ours(
 def test_what_was_broken_is_graded_anew_by_the_same_command(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Caused: the process that runs programs is killed as often as it is tried; the next day it is not."""
+    """The process that runs programs is killed at each try. On the next day it is not."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
     workers = grader.hosts[0]
     assert isinstance(workers, Workers)
-    workers.runners[0].worker.kill()  # it remembers what it ran
+    workers.runners[0].worker.kill()  # it caches results
     (work / "bo" / f"{NAME}.py").write_text(RIGHT.replace("local", "mine"))
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 3)
@@ -553,7 +557,7 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
     assert times(out)["cy.json"] == before["cy.json"]
 
 
-# Long enough for a machine with other work to see the process before it has ended.
+# Long enough to see the process before it ends, even on a busy machine.
 SLOW_TO_LOAD = "import time\ntime.sleep(2)\ndef f(): return 1\n"
 SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(2)\n    return 1\n"
 
@@ -564,17 +568,17 @@ SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(2)\n    return 1\n"
 def test_a_tracer_that_is_killed_once_is_not_noticed(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, text: str, which: slice
 ) -> None:
-    """Caused: while an innocent submission is loaded or called, the memory killer takes all processes or the last."""
+    """While an innocent submission is loaded or called, the memory killer takes all processes or the last one."""
     workers = workers_in(tier)
     killed = kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 1, of=which, forks=2)
     (found,) = findings(workers, text, cases("f"))
     assert values(found) == [1] and killed
 
 
-def test_a_tracer_that_is_killed_whatever_it_is_given_is_ours_and_the_next_one_is_traced(
+def test_a_tracer_killed_with_every_input_is_the_graders_fault_and_the_next_source_is_traced(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Caused: all processes of the tracer are killed, also while it tries a submission of our own."""
+    """All processes of the tracer are killed, also while it tries the grader's own submission."""
     workers = workers_in("none")
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.tracer, signal.SIGKILL, 99, forks=2)
@@ -588,11 +592,14 @@ def test_a_tracer_that_is_killed_whatever_it_is_given_is_ours_and_the_next_one_i
 def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: slice
 ) -> None:
-    """Caused: SIGKILL, twice, in the middle of their code, to their process or to all. It looks like their own doing."""
+    """Two SIGKILLs in the middle of learner code, to its process or to all.
+
+    The learner's own code seems to cause it.
+    """
     workers, sign = workers_in("none"), tmp_path / "loading"
     kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
     (lost,) = findings(workers, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
-    reason = "it was killed, as happens to what takes more memory than it is allowed"
+    reason = "it was killed, for example because it used more memory than allowed"
     assert lost == Fault("crashed", f"your file, while it was loaded, ended the process: {reason}")
     (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
@@ -613,7 +620,7 @@ def f(a, *, mesh):
 
 @pytest.mark.slow
 def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) -> None:
-    """Caused: one device alone calls psum. Nothing can tell before it is run; then its time runs out, twice."""
+    """One device alone calls psum. This shows only when the program runs; then its time runs out, twice."""
     short = small.config.limits.model_copy(update={"stuck_seconds": 10.0})
     workers = Workers(Course(small.root, small.config.model_copy(update={"limits": short})), WORKING[0])
     (stuck,) = findings(workers, LONELY, array())
@@ -636,7 +643,7 @@ def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) 
 def test_memory_taken_while_loading_is_the_learners(
     workers_in: Callable[[str], Workers], tier: str, allocate: str
 ) -> None:
-    """Caused: more memory than is allowed, asked for at once, or touched until it ends."""
+    """More memory than allowed, requested at once, or touched until the process ends."""
     workers = workers_in(tier)
     (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
     assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
@@ -646,7 +653,7 @@ def test_memory_taken_while_loading_is_the_learners(
 
 @pytest.mark.parametrize("tier", WORKING)
 def test_a_program_with_too_large_temporaries_is_the_learners(workers_in: Callable[[str], Workers], tier: str) -> None:
-    """Caused: arrays that are each allowed, and together, on all devices, are not. It is refused before it runs."""
+    """Each array is allowed, but all devices together exceed the limit. The program is refused before it runs."""
     text = """\
 import jax.numpy as jnp
 def f(a, *, mesh):
@@ -667,7 +674,7 @@ def f(a, *, mesh):
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", WORKING[1:])
 def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: str) -> None:
-    """In the one that is taken first they are graded by ``test_examples``."""
+    """``test_examples`` grades them in the tier that is used by default."""
     students = tuple(examples.EXPECTED)
     for student in students:
         shutil.copytree(examples.place(student), tmp_path / "work" / student)
@@ -685,7 +692,7 @@ def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: st
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", WORKING)
 def test_the_references_have_full_marks_in_every_tier(tmp_path: Path, tier: str) -> None:
-    """All of them in the tier that is taken first; in the others the last exercise of each module, the hardest."""
+    """All references in the default tier; in the others the last exercise of each module, which is the hardest."""
     course = find_course(ROOT)
     last = [module.exercises[-1] for module in course.config.modules]
     names = list(course.module_of) if tier == WORKING[0] else last
@@ -715,6 +722,6 @@ def f(a, *, mesh):
 def test_sums_over_leading_dimensions_are_computed_in_every_tier(
     workers_in: Callable[[str], Workers], tier: str
 ) -> None:
-    """XLA picks kernels for them by what the processor can do, and fails where it is not told."""
+    """XLA picks kernels for them by facts about the processor, and fails without these."""
     (seen,) = findings(workers_in(tier), SUMS, array())
     assert isinstance(seen, Observation), seen

@@ -1,4 +1,4 @@
-"""The walls between rooms: ``make lint`` holds them, and each contract fails when it is broken."""
+"""The walls between rooms: ``make lint`` checks them, and each contract fails if it is broken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# For each contract an import that it forbids.
+# An import that each contract forbids.
 BROKEN = {
     "layers": ("grader/course/answers.py", "from grader.batch import grade"),
     "wire": ("grader/wire/text.py", "from grader.common import result"),

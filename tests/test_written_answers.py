@@ -1,4 +1,4 @@
-"""An answer in words, all the way: from what a learner is given to the points that a person gives."""
+"""An answer in words, from the learner's question to the points that a person gives."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_learners_get_the_question_and_neither_rubric_nor_answer(course: Course)
     assert given.points == 2 and given.questions["why_it_waits"].hints
 
 
-def test_words_wait_for_a_person_who_alone_sees_the_rubric(course: Course, workers: Workers) -> None:
+def test_answers_in_words_are_pending_and_only_staff_see_the_rubric(course: Course, workers: Workers) -> None:
     report = graded(course, workers, "'''It <b>waits</b>\n for B.'''")
     (result,) = report.exercises[0].results
     assert (result.kind, result.status, result.earned, report.pending) == ("written", "waiting", 0, 2)
@@ -82,14 +82,14 @@ def test_words_wait_for_a_person_who_alone_sees_the_rubric(course: Course, worke
     assert exit_code([report]) == 0 and not report.broken
 
 
-def test_who_writes_a_book_is_told_how_much_of_it_is_read(course: Course, workers: Workers) -> None:
+def test_a_too_long_answer_reports_how_much_of_it_is_read(course: Course, workers: Workers) -> None:
     (result,) = graded(course, workers, "'word ' * 10_000").exercises[0].results
     assert result.status == "waiting" and len(str(result.actual)) <= MAX_TEXT
     assert result.reason == "a person reads this answer and gives its points; only its first 4000 characters were read"
 
 
 @pytest.mark.parametrize(("answer", "reason"), [("None", "not answered yet"), ("'  '", "not answered yet"), ("3", "this is no text: write your answer between quotes")])  # fmt: skip
-def test_what_is_no_text_needs_no_person(course: Course, workers: Workers, answer: str, reason: str) -> None:
+def test_an_answer_that_is_not_text_needs_no_review(course: Course, workers: Workers, answer: str, reason: str) -> None:
     report = graded(course, workers, answer)
     assert [(r.status, r.reason) for r in report.exercises[0].results] == [("failed", reason)] and report.pending == 0
 
@@ -105,10 +105,10 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
     summary = summarise([found])
     assert summary.attention == [] and summary.broken == []
     _, problems = overridden(report, None, [by_bob(3)])
-    assert problems == [f"ada {NAME}/why_it_waits: 3 points, and it is worth 2; the line does nothing"]
+    assert problems == [f"ada {NAME}/why_it_waits: 3 points, but it is worth 2; the line does nothing"]
 
 
-def test_the_class_page_names_whose_words_are_to_be_read(course: Course, workers: Workers) -> None:
+def test_the_class_page_names_students_with_unread_answers(course: Course, workers: Workers) -> None:
     report = graded(course, workers, "'It waits.'")
     summary = summarise([report])
     (found,) = summary.attention
@@ -159,7 +159,7 @@ def test_the_example_of_overrides_in_the_documents_is_one(tmp_path: Path) -> Non
     assert Override(**line).points == 2
 
 
-def test_who_decides_again_reads_a_good_answer_and_the_rubric(course: Course, workers: Workers) -> None:
+def test_why_shows_a_good_answer_and_the_rubric(course: Course, workers: Workers) -> None:
     source = Source(f"{NAME}.py", (Chunk(f"{NAME}.py", "why_it_waits = 'It waits.'"),))
     plan = Grader(course, "none", here=cast(Any, workers)).plan(NAME, False)
     answered, _ = collect(workers, source, plan)

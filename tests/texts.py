@@ -1,4 +1,4 @@
-"""Texts of references, alternatives and misconceptions, one task each, as a learner would hand them in; graded, or run."""
+"""References, alternatives and misconceptions as a learner would submit them, one task each; graded, or run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Text:
 
 
 class Hintless(Grader):
-    """A grader that says what is wrong, and not which mistake it looks like: for that it would run every misconception."""
+    """A grader that reports failures without hints. For hints it would run every misconception."""
 
     def _with_hints(self, exercise: Exercise, results: list[Result], *_: Any) -> list[Result]:
         return results
@@ -54,7 +54,7 @@ class Hintless(Grader):
 
 @contextmanager
 def course_grader() -> Iterator[Grader]:
-    """A grader of this course that remembers what equal programs come to, for as long as it lives."""
+    """Return a grader of this course that caches the results of programs while it lives."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     with (
         TemporaryDirectory() as folder,
@@ -65,7 +65,7 @@ def course_grader() -> Iterator[Grader]:
 
 
 def traced_tasks(grader: Grader, only: str = "") -> Iterator[tuple[Exercise, Task]]:
-    """Every task that is traced; ``only``: of exercises whose names begin with one of these words."""
+    """Yield every traced task; ``only``: of exercises whose names begin with one of these words."""
     for name in grader.course.module_of:
         if not only or name.startswith(tuple(only.split())):
             exercise = grader.course.exercise(name)
@@ -75,13 +75,13 @@ def traced_tasks(grader: Grader, only: str = "") -> Iterator[tuple[Exercise, Tas
 
 
 def right_texts(exercise: Exercise, task: Task) -> list[Text]:
-    """The reference and the alternatives."""
+    """Yield the reference and the alternatives."""
     others = [a for a in exercise.alternatives.values() if a.of is task]
     return [text_of(exercise, task), *(text_of(exercise, task, other) for other in others)]
 
 
 def wrong_texts(exercise: Exercise, task: Task) -> list[Text]:
-    """The misconceptions."""
+    """Yield the misconceptions."""
     return [text_of(exercise, task, m) for m in exercise.misconceptions.values() if m.of is task]
 
 
@@ -92,7 +92,7 @@ def text_of(exercise: Exercise, task: Task, other: Alternative | Misconception |
 
 
 def _asked_with(exercise: Exercise, task: Task) -> set[Task]:
-    """The task, and those without which its checks cannot pass."""
+    """Return the task, and the tasks that its checks need to pass."""
     checks = exercise.checks_of(task)
     for check in checks:  # grows
         checks += [exercise.checks[name] for name in check.after if exercise.checks[name] not in checks]
@@ -100,7 +100,7 @@ def _asked_with(exercise: Exercise, task: Task) -> set[Task]:
 
 
 def reaching(module: ast.Module, names: set[str]) -> ast.Module:
-    """Imports, and the statements that define these names or what they use."""
+    """Return the imports, and the statements that define these names or names that they use."""
     defined = {name: s for s in module.body for name in _defines(s)}
     needed, queue = set[str](), [*names]
     while queue:
@@ -123,13 +123,13 @@ def _defines(statement: ast.stmt) -> set[str]:
 
 
 def graded(grader: Grader, exercise: str, text: str) -> ExerciseReport:
-    """The report of a submission that holds this text and nothing else."""
+    """Return the report of a submission with this text alone."""
     source = Source(f"{exercise}.py", (Chunk(f"{exercise}.py", text),))
     return grader.grade(Submission("me", {exercise: source}, (), text), [exercise]).exercises[0]
 
 
 def results_of(report: ExerciseReport, exercise: Exercise, task: Task) -> dict[str, Result]:
-    """Of a task's checks."""
+    """Return the results of a task's checks."""
     names = {check.name for check in exercise.checks_of(task)}
     return {r.name: r for r in report.results if r.name in names}
 
@@ -138,7 +138,7 @@ def results_of(report: ExerciseReport, exercise: Exercise, task: Task) -> dict[s
 
 
 def computes(text: str, like: str, task: Task, asks: list[Ask]) -> str:
-    """Empty where two programs come to the same on every ask that has data, as JAX runs them; else what differs."""
+    """Return the difference between two programs on all asks with data, as JAX runs them; '' if there is none."""
     functions = []
     for source in (text, like):
         space: dict[str, Any] = {"__name__": "submission"}
@@ -159,7 +159,7 @@ def computes(text: str, like: str, task: Task, asks: list[Ask]) -> str:
 
 
 def _came_to(function: Any, ask: Ask, call: Call) -> list[Any]:
-    """Results and gradients of the first step."""
+    """Return results and gradients of the first step."""
     import jax
     from jax.sharding import AxisType, NamedSharding
     from jax.sharding import PartitionSpec as P

@@ -1,4 +1,4 @@
-"""Made-up timelines for the tests of what draws them."""
+"""Made-up timelines for tests of the code that draws them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ US = 1_000_000
 
 
 def span(lane: str, kind: str, start: float, end: float, number: int = 0, **more: object) -> Span:
-    """Times in microseconds."""
+    """Return a span. Times are in microseconds."""
     what = {"product": "dot_general", "kernel": "add"}.get(kind, f"{kind} over {lane[:-1]}")
     return Span(lane, what, kind, round(start * US), round(end * US), number, **more)  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ def timeline(*spans: Span, step: float | None = None, loops: tuple[Loop, ...] = 
 
 
 def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:
-    """A matmul that passes its blocks on: each hop under a product."""
+    """Return the timeline of a matmul that passes its blocks on: each permute beside a matmul."""
     spans = []
     for k in range(hops + 1):
         start = k * max(product, hop)
@@ -47,7 +47,10 @@ def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:
 
 
 def looped(rounds: int = 8, product: float = 10, hop: float = 30) -> Timeline:
-    """A late loop: in each round a hop, then a product; rounds 1, 2 and the last are drawn."""
+    """Return the timeline of a late loop: each round has a permute, then a matmul.
+
+    Rounds 1, 2 and the last are drawn.
+    """
     each, spans = product + hop, []
     for k in sorted({1, 2, rounds}):
         start = 5 + (k - 1) * each

@@ -1,6 +1,6 @@
-"""What an operation really waits for while the small interpreter runs: a second derivation of ``grader.common.dependency``.
+"""The waits of operations in the small interpreter: a second derivation of ``grader.common.dependency``.
 
-Every value carries the executions that it was made of. What a branch or a loop is chosen by, all in it waits for.
+Every value carries the executions that it was made from. All operations in a branch or a loop wait for its condition.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ Path = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Ran:
-    """One execution of a watched operation: its number in program order with calls written out; the rounds it is in."""
+    """One execution of a watched operation: its number in program order with calls inlined, and its rounds."""
 
     number: int
     rounds: tuple[tuple[int, int], ...]  # (which execution of a loop, which round), outermost first
     time: int
 
     def in_round_of(self, other: Ran) -> bool:
-        """Whether it ran in the same round of the innermost loop around the other."""
+        """Return whether it ran in the same round of the innermost loop around the other."""
         return self.rounds[: len(other.rounds)] == other.rounds
 
 
 class Watch(Machine):
-    """``waited``: for each execution of a watched operation, those that it waited for."""
+    """``waited``: for each execution of a watched operation, the executions that it waited for."""
 
     def __init__(self, module: Any, mesh: Mapping[str, int]) -> None:
         super().__init__(module, mesh)
@@ -44,7 +44,7 @@ class Watch(Machine):
         self.loops = 0
 
     def written_out(self, op: Any, calls: Path) -> Iterator[Path]:
-        """Every watched operation with the calls that lead to it."""
+        """Return every watched operation with the calls that lead to it."""
         for region in op.regions:
             for inner in (o.operation for block in region for o in block):
                 if inner.name in WATCHED:

@@ -1,4 +1,4 @@
-"""A command in a process that tells what it parsed of texts with a mark in them."""
+"""Run a command in a process that records which marked texts it parses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ main()
 
 
 def parsed_by(*words: str, cwd: Path) -> tuple[set[str], subprocess.CompletedProcess[str]]:
-    """Run a command, and return what its own process parsed with the mark: python, json, or any zip."""
+    """Run a command. Return what its own process parsed of the marked texts: python, json, or any zip."""
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "seen")

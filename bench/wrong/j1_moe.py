@@ -3,7 +3,7 @@ import jax.numpy as jnp
 
 
 def routed(x, route, w, k, cap, gates=None, order="rank", room=None, weigh=None):
-    """A dense mask of tokens, experts and slots; some of it done otherwise."""
+    """A layer with a dense mask of tokens, experts and slots. The arguments select wrong variants."""
     E = route.shape[1]
     probs = jax.nn.softmax(route)
     top, experts = jax.lax.top_k(probs, k)

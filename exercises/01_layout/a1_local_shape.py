@@ -44,7 +44,7 @@ import math
 
 
 def local_shape(shape, spec, mesh_shape):
-    """The shape of the block that one device holds.
+    """Return the shape of the block that one device holds.
 
     Args: shape is a tuple of ints, spec a PartitionSpec, mesh_shape the size of every axis, such as {"x": 4, "y": 2}.
     Returns: a tuple of ints.

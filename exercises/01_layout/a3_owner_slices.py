@@ -1,4 +1,4 @@
-"""# A3 Who holds what
+"""# A3 Which device holds which block
 
 A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
 a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
@@ -46,7 +46,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def owner_slices(shape, spec, mesh_shape):
-    """The part of the array that each device holds.
+    """Return the part of the array that each device holds.
 
     Args: shape is a tuple of ints, spec a PartitionSpec, mesh_shape the size of every axis, such as {"x": 4, "y": 2}.
     Returns: a dict from device number to a tuple of slices.

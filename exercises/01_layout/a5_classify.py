@@ -21,15 +21,16 @@ The letters of the output are *kept*.
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-Ways are equal if the tuples of axes are, in their order. A kept letter may be cut in one operand only. Every letter is
-in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an entry as a tuple.
+Two ways are equal if their tuples have the same axes in the same order. A kept letter may be cut in one operand only.
+Every letter is in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an
+entry as a tuple.
 
 **What is checked**
 
 | check | small case |
 |---|---|
-| products of matrices of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
-| products of matrices of case 4 | `P("x")`, `P(None, "x")`: 4 |
+| matmuls of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
+| matmuls of case 4 | `P("x")`, `P(None, "x")`: 4 |
 | specs that are no sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
 | batch letters, other orders of letters, tuples of axes | below |
 
@@ -53,7 +54,7 @@ def axes_of(entry):
 
 
 def classify(eq, spec_a, spec_b):
-    """The case of a sharded einsum of two operands.
+    """Return the case of a sharded einsum of two operands.
 
     Args: eq such as "ij,jk->ik"; spec_a and spec_b are the PartitionSpecs of the operands.
     Returns: 1, 2, 3, 4 or "illegal".

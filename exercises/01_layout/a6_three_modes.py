@@ -1,7 +1,7 @@
 """# A6 Auto, Explicit, Manual
 
-JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the
-collective.
+JAX has three modes that say where arrays live. You write one matmul in each mode and see where the collective comes
+from.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
@@ -53,7 +53,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 
 
 def explicit(mesh):
-    """The same devices and axes, in Explicit mode."""
+    """Return a mesh of these devices and axes in Explicit mode."""
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
 
 

@@ -25,7 +25,7 @@ All arrays are float32. `A` of the first body has two or three dimensions; the l
 
 | body | value | communication | small case sends |
 |---|---|---|---|
-| `all_gather_body` | every device holds the whole `A`, for `dim=0`; the same for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
+| `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
 | `all_to_all_body` | rows were cut, now columns are | one all-to-all over x and no other collective | 240 bytes |
@@ -47,25 +47,25 @@ from jax.sharding import PartitionSpec as P
 
 
 def all_gather_body(a, *, dim):
-    """A shard of A, cut along `dim` over x -> the whole A."""
+    """Return the whole A, from a shard cut along `dim` over x."""
     # TODO: write this function
     raise NotImplementedError("all_gather_body")
 
 
 def all_reduce_body(a):
-    """A partial sum [I, J] on every device of x -> their sum [I, J]."""
+    """Return the sum [I, J] of the partial sums [I, J] on all devices of x."""
     # TODO: write this function
     raise NotImplementedError("all_reduce_body")
 
 
 def reduce_scatter_body(a):
-    """A partial sum [I, J] on every device of x -> their sum [I, J_X]."""
+    """Return this device's columns of the sum, [I, J_X], from a partial sum [I, J] on every device of x."""
     # TODO: write this function
     raise NotImplementedError("reduce_scatter_body")
 
 
 def all_to_all_body(a):
-    """A shard of A[I_X, J] -> a shard of A[I, J_X]."""
+    """Return a shard of A[I, J_X], from a shard of A[I_X, J]."""
     # TODO: write this function
     raise NotImplementedError("all_to_all_body")
 

@@ -27,7 +27,7 @@ dict. All dimensions divide evenly.
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
-| an axis that leaves a dimension; an axis that comes to a dimension, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
+| an axis that no longer cuts a dimension; an axis that newly cuts one, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
 
 Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a
 plan's layout at the end and its bytes.
@@ -47,9 +47,9 @@ import math
 
 
 def run_plan(plan, src, unreduced, shape, mesh_shape):
-    """The layout a plan ends in, what is still unreduced, and the bytes each device sends (float32).
+    """Return a plan's final layout, the axes that are still unreduced, and the bytes that each device sends (float32).
 
-    Raises ValueError where a step cannot be taken.
+    Raises ValueError if a step is impossible.
     """
     layout, unreduced, sent = list(src), set(unreduced), 0
     block = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in layout if axis)
@@ -76,7 +76,7 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 
 
 def reshard_plan(src, unreduced, dst, shape, mesh_shape):
-    """The steps from one layout to another.
+    """Return the steps from one layout to another.
 
     Args:
         src, dst: a tuple with one axis or None per dimension.

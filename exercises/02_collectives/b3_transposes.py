@@ -13,7 +13,7 @@ which takes one cotangent block per device, y, to one cotangent block per device
 ```
 
 **Write** five transposes by hand, as bodies over mesh axis `x`. The grader wraps them in `shard_map` with
-`check_vma=False`, so every device has a cotangent of its own.
+`check_vma=False`, so the devices' cotangents may differ.
 
 | forward pass, on the block of one device | body | cotangent in → out, float32 |
 |---|---|---|
@@ -94,8 +94,8 @@ fsdp_backward_bytes = None  # TODO: your answer
 # **JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices,
 # so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
 #
-# **In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. A
-# pipeline's shift runs back.
+# **In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. In the
+# backward pass, a pipeline's shift goes in the opposite direction.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
 # system".

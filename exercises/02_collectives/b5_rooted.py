@@ -48,25 +48,25 @@ from jax.sharding import PartitionSpec as P
 
 
 def rooted_broadcast(a, *, root):
-    """The block of device `root`, on every device."""
+    """Return the block of device `root`, on every device."""
     # TODO: write this function
     raise NotImplementedError("rooted_broadcast")
 
 
 def rooted_scatter(a, *, root):
-    """Chunk i of the rows of the root's block, on device i."""
+    """Return chunk i of the rows of the root's block, on device i."""
     # TODO: write this function
     raise NotImplementedError("rooted_scatter")
 
 
 def rooted_gather(a, *, root):
-    """All blocks side by side on device `root`, zeros on the others."""
+    """Return all blocks side by side on device `root`, zeros on the others."""
     # TODO: write this function
     raise NotImplementedError("rooted_gather")
 
 
 def rooted_reduce(a, *, root):
-    """The sum of all blocks on device `root`, zeros on the others."""
+    """Return the sum of all blocks on device `root`, zeros on the others."""
     # TODO: write this function
     raise NotImplementedError("rooted_reduce")
 

@@ -35,9 +35,9 @@ Keep float32 throughout.
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way
 bandwidth of a link.
 
-**Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of
-24 · 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends
-twice that, 5760.
+**Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of 24
+· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends twice
+as many, 5760 bytes.
 
 Check your work: shardlings check c3_contracting
 For all exercises of this module: README.md, or shardlings show 03_matmuls

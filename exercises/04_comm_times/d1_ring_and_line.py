@@ -1,7 +1,8 @@
 """# D1 How long a collective takes on a ring and on a line
 
-In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring it;
-at the end of a line only one does. So the time hardly depends on N: more chips make more hops, with smaller shards.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring
+these bytes; at the end of a line only one link does. So the time hardly depends on N: more chips make more hops, with
+smaller shards.
 
 ```
    ring of 4 (the axis wraps around)          line of 4 (it does not)
@@ -53,7 +54,7 @@ import math
 
 
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """Seconds a collective takes over one mesh axis: the exact bandwidth time, no latency.
+    """Return the seconds of a collective over one mesh axis: the exact bandwidth time, no latency.
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
@@ -113,7 +114,8 @@ ring_reduce_time = None  # TODO: your answer
 # How long does the all-gather over y to `A[I, J]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1.
+# Model: bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a
+# line.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
 # an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.
@@ -126,7 +128,8 @@ line_gather_time = None  # TODO: your answer
 # to `C[I_X, K_Z]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1.
+# Model: bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a
+# line.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -139,8 +142,8 @@ line_scatter_time = None  # TODO: your answer
 # y take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an
-# all-gather.
+# Model: bandwidth only, exact for a ring or a line as the axis is; the all-reduce is a reduce-
+# scatter and an all-gather.
 # Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
 # an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.
@@ -149,7 +152,7 @@ line_reduce_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ
+# **The book's rule.** For an even N it equals the time of whole shards in N/2 rounds. At N = 4 the two rules differ
 # by 25 %.
 #
 # **Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs.

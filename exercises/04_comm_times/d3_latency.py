@@ -53,7 +53,7 @@ import math
 
 
 def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
-    """Time of an all-gather, and what sets it.
+    """Return the time of an all-gather, and what sets it.
 
     Args:
         bytes: V, the full logical array over these axes.
@@ -73,8 +73,8 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 # long do their all-gathers take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: max(hops · 1 us, bandwidth) for each; a ring has ⌊N/2⌋ hops and takes V / W, a line N-1
-# hops and (N-1)/N · V / W1.
+# Model: max(hops · 1 us, bandwidth) for each array; a ring has ⌊N/2⌋ hops and takes V / W, a line
+# has N-1 hops and takes (N-1)/N · V / W1.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
 # an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.

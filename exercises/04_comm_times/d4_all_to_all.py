@@ -47,7 +47,7 @@ import math
 
 
 def exchange_time(bytes, sizes, network, one_way_bandwidth):
-    """Seconds of an all-to-all, bandwidth only: the chunks on the busiest wire.
+    """Return the seconds of an all-to-all, bandwidth only, from the chunks on the busiest wire.
 
     Args:
         bytes: V, the full logical array over these chips.
@@ -76,8 +76,8 @@ ring_exchange_time = None  # TODO: your answer
 # long does the all-to-all over x, `A[I_X, J] → A[I, J_X]`, take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as
-# pass its middle wire.
+# Model: bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass
+# the middle wire.
 # Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
 # an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.

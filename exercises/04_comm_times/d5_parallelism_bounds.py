@@ -29,7 +29,7 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 | the forward pass with FSDP, tensor parallelism and both | the table; along an axis of 1 nothing moves: 0 |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; the slower of weights (FSDP) and activations in the forward pass is fastest |
+| `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; minimize the longer of the times of weights (FSDP) and activations in the forward pass |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
@@ -47,7 +47,7 @@ import math
 
 
 def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
-    """Seconds of arithmetic, weight traffic and activation traffic of one layer's pass.
+    """Return the seconds of arithmetic, weight traffic and activation traffic of one layer's pass.
 
     Args:
         backward: False for the forward pass. fsdp: False when weights are whole over x (plain data parallelism).
@@ -63,7 +63,7 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
 
 
 def best_split(B, F, N, MX, MY):
-    """The (X, Y) whose slower forward communication, weights (FSDP) or activations, is the fastest.
+    """Return the (X, Y) that minimizes the longer forward communication, that of weights (FSDP) or of activations.
 
     Args: as for mlp_times; N chips, a power of two, as are X and Y; X·Y = N, from (1, N) to (N, 1).
     """

@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other
-GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower
-one sets the time.
+On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
+*any* other GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so
+the slower one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -51,7 +51,7 @@ import math
 
 
 def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
-    """Seconds of a collective on GPUs, bandwidth only; levels overlap.
+    """Return the seconds of a collective on GPUs, bandwidth only; levels overlap.
 
     Args:
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
@@ -94,8 +94,8 @@ nodes_gather_time = None  # TODO: your answer
 # the all-reduce take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware
-# promises.
+# Model: bandwidth only; the switches add and send the sum to all (SHARP), at the bandwidth of the
+# data sheet.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.
@@ -121,8 +121,8 @@ ragged_exchange_time = None  # TODO: your answer
 # is the communication fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F
-# bytes in V / W_node, between nodes.
+# Model: per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of
+# V = E·4·D·F bytes between nodes, which take V / W_node.
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.
@@ -131,14 +131,15 @@ gpu_least_batch = None  # TODO: your answer
 
 # ## Going further
 #
-# **More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them
-# 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+# **More of the small case.** With two nodes, the level inside the nodes still needs 65 µs, and the level between them
+# needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, it is max(65, 63) = 65 µs.
 #
 # **SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
 # any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
 #
 # **Ragged all-to-all.** A mixture of experts sends each token to k experts.
 #
-# **In real systems.** Data parallelism over two nodes is therefore cheap, and each token's experts are kept to few nodes.
+# **In real systems.** Data parallelism over two nodes is therefore cheap, and models limit each token's experts to few
+# nodes.
 #
 # **Read on.** *How To Scale Your Model*, "How to Think About GPUs".

@@ -15,8 +15,8 @@ bandwidth**: the bytes that a rank must really send, divided by the time.
 | | meaning |
 |---|---|
 | `kind` | `"all_reduce"`, `"reduce_scatter"`, `"all_gather"`, `"all_to_all"`, `"broadcast"` or `"reduce"` |
-| `bytes_in` | bytes that one rank puts in; for a broadcast, the root |
-| `bytes_out` | bytes that one rank has at the end; for a reduce, the root |
+| `bytes_in` | input bytes of one rank (of the root, for a broadcast) |
+| `bytes_out` | output bytes of one rank (of the root, for a reduce) |
 | `ranks`, `seconds` | n, t |
 
 **Model.** algbw = S / t, busbw = algbw · factor.
@@ -24,8 +24,8 @@ bandwidth**: the bytes that a rank must really send, divided by the time.
 | collective | S, per rank | factor |
 |---|---|---|
 | all-reduce | the array, in = out | 2·(n − 1)/n |
-| reduce-scatter | the array that goes *in*, n times what comes out | (n − 1)/n |
-| all-gather | the array that comes *out*, n times what goes in | (n − 1)/n |
+| reduce-scatter | the input, which is n times the output | (n − 1)/n |
+| all-gather | the output, which is n times the input | (n − 1)/n |
 | all-to-all | the rank's buffer, in = out | (n − 1)/n |
 | broadcast, reduce | the array | 1 |
 
@@ -51,13 +51,11 @@ import math
 
 
 def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
-    """Algorithm bandwidth and bus bandwidth of one collective, in bytes/s.
+    """Return the algorithm bandwidth and the bus bandwidth of one collective, in bytes/s.
 
-    Args:
-        kind: "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast" or "reduce".
-        bytes_in: what one rank (for a broadcast: the root) puts in. bytes_out: what one rank (for a reduce: the root)
-            has at the end.
-        ranks: n. seconds: t.
+    Args: kind: "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast" or "reduce". bytes_in:
+        bytes that one rank (for a broadcast: the root) puts in. bytes_out: bytes that one rank (for a reduce:
+        the root) has at the end. ranks: n. seconds: t.
 
     Returns:
         (algbw, busbw).
@@ -96,14 +94,14 @@ puzzle_bus_bandwidth = None  # TODO: your answer
 
 # ## Going further
 #
-# **What a rank sends at least.** The factor times S. In a broadcast or a reduce, the root sends S, or each rank of a
-# chain does.
+# **The least that a rank sends** is the factor times S. In a broadcast or a reduce, the root sends S, or each rank of a
+# chain sends S.
 #
 # **A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it
-# 70. Four times as much goes *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A listener asks
-# whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the right factor and the
-# wrong S. With S = in = 4·out it shows 280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in
-# GB/s the two are 297 and 301.) The small case has these numbers.
+# 70. Four times as many bytes go *into* the reduce-scatter: every rank brings 4 such arrays and keeps one. A
+# listener asks whether the benchmark counts only the bytes that come out. It does: `out · (n−1)/n / t` has the
+# right factor but the wrong S. With S = in = 4·out it shows 280, so the wires are as busy as in the all-reduce.
+# (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297 and 301.) The small case has these numbers.
 #
 # **In real systems.** nccl-tests prints both columns. Compare busbw with the links, and algbw with your training step.
 #

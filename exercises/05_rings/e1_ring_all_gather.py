@@ -2,7 +2,7 @@
 
 Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
 to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
-Pass on what arrived last, and keep a copy.
+Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -47,7 +47,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_all_gather(a):
-    """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
+    """Return the whole A[I, J] from a shard of A[I_X, J]; the mesh axis is 'x'."""
     # TODO: write this function
     raise NotImplementedError("ring_all_gather")
 
@@ -82,7 +82,7 @@ ring_gather_one_way_time = None  # TODO: your answer
 # the core and `P` is a hop, times are in us.
 #
 # ```
-# one way: 333.896 us, 7 permutes, 23% of their time hidden
+# one way: 333.896 us, 7 permutes, 23% of their time overlapped
 #         │0        │50       │100       │150      │200      │250      │300
 # compute k─────   k─        k─       k─        k─       k─        k─       k─
 # link x+ permute··permute···permute··permute···permute··permute···permute··

@@ -1,8 +1,8 @@
 """# E2 A reduce-scatter from hops
 
 Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
-A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
-backwards.
+A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1 in
+reverse.
 
 ```
    four devices: the chunk that each holds, and (summed over how many)
@@ -49,7 +49,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_reduce_scatter(a):
-    """A partial sum [I, J] on every device of 'x' -> the rows of the sum that belong to this device, [I_X, J]."""
+    """Return this device's rows of the sum, [I_X, J], from a partial sum [I, J] on every device of 'x'."""
     # TODO: write this function
     raise NotImplementedError("ring_reduce_scatter")
 
@@ -89,7 +89,7 @@ ring_scatter_small_time = None  # TODO: your answer
 # is work of the core and `P` is a hop, times are in us.
 #
 # ```
-# one way: 385.046 us, 7 permutes, 0% of their time hidden
+# one way: 385.046 us, 7 permutes, 0% of their time overlapped
 #         │0                │100             │200              │300
 # compute k        k         k        k─        k        k─        k         k
 # link x+  permute· permute·· permute·  permute· permute·  permute· permute··

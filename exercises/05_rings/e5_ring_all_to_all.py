@@ -49,7 +49,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_all_to_all(a):
-    """A block of A[I_X, J] -> a block of A[I, J_X]; the mesh axis is 'x'."""
+    """Return a block of A[I, J_X] from a block of A[I_X, J]; the mesh axis is 'x'."""
     # TODO: write this function
     raise NotImplementedError("ring_all_to_all")
 
@@ -87,7 +87,7 @@ ring_trade_time = None  # TODO: your answer
 # the core and `P` is a hop, times are in us.
 #
 # ```
-# from hops: 185.419 us, 7 permutes, 4% of their time hidden
+# from hops: 185.419 us, 7 permutes, 4% of their time overlapped
 #         │0                │50                │100              │150
 # compute k─               k             k           k        k      k    k─kk
 # link x+   permute········ permute······ permute···· permute· P····· P···  P·

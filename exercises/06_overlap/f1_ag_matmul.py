@@ -51,7 +51,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     # TODO: write this function
     raise NotImplementedError("ag_matmul")
 
@@ -79,8 +79,9 @@ ag_matmul_hides_from = None  # TODO: your answer
 
 
 # Question ag_matmul_time [us]
-# A[4096, 8192] (D over y) meets first W[8192, 12288], then W[8192, 69632], each in an `ag_matmul`
-# of its own, in bfloat16 on a ring of 8 v4p chips. How long do the two take, one after the other?
+# A[4096, 8192] (D over y) is multiplied first by W[8192, 12288], then by W[8192, 69632], each in
+# a separate `ag_matmul`, in bfloat16 on a ring of 8 v4p chips. How long do the two take, one
+# after the other?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C;
@@ -94,20 +95,20 @@ ag_matmul_time = None  # TODO: your answer
 # ## Going further
 #
 # **In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
-# ring; `D` is a product and `P` is a hop, times are in us.
+# ring; `D` is a matmul and `P` is a hop, times are in us.
 #
 # ```
-# right: 9,069.576 us, 7 permutes, 100% of their time hidden
+# right: 9,069.576 us, 7 permutes, 100% of their time overlapped
 #         │0                      │5,000
 # compute D════D═════D════D═════D════D════D═════D════
 # link y+   P··  P···  P··  P··· P···  P··  P···
 #
-# each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
+# each hop waits: 14,289.154 us, 7 permutes, 0% of their time overlapped
 #         │0                      │5,000                  │10,000
 # compute D════    D════    D════    D════    D════    D════    D════    D════
 # link y+      P···     P···     P···     P···     P···     P···     P···
 #
-# loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
+# loop, receives first: 14,289.154 us, 7 permutes, 0% of their time overlapped
 #         │0
 # compute D════    D════    D════………    D════
 # link y+      P···     P···     ………P···
@@ -116,14 +117,14 @@ ag_matmul_time = None  # TODO: your answer
 # **The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard
 # that it sends. The third is a `fori_loop`: receive, then multiply.
 #
-# **Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop
-# can run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
+# **Loops.** JAX unrolls a Python loop. There the order of lines means nothing: each operation that does not need a hop
+# can run beside it, so "receive, then multiply" gives the first picture. A round of `fori_loop` or `scan` ends when all
 # operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu
-# 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. One that
-# receives, then multiplies gives right values and traffic, and all its hops are exposed. `unroll=True` writes it out.
+# 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. A loop
+# that receives, then multiplies gives right values and traffic, but all its hops are exposed. `unroll=True` unrolls it.
 #
-# **When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice
-# as long as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+# **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
+# long as a matmul, gathering first is faster, and the ring only saves memory. F3 uses both directions.
 #
 # **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum" and can write such rings itself. An
 # exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.

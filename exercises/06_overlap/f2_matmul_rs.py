@@ -1,8 +1,8 @@
 """# F2 Overlap a reduce-scatter with its matmul
 
-`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all columns of
-`Out`, and needs the whole sum of its own. The running sum of E2 needs one block of columns at a time: compute the next
-block while the sum travels.
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all
+columns of `Out`, and needs the whole sum of its own columns. The running sum of E2 needs one block of columns
+at a time: compute the next block while the sum travels.
 
 ```
    y = 4, on device y1; P_j = T · W_j is its part of block j
@@ -31,7 +31,7 @@ All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
 | Out equals T @ W, also in bfloat16 on a ring of eight | | |
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·(F/Y)·D FLOPs | |
-| each hop has a matmul beside it that does not need what the hop brings | | |
+| each hop overlaps a matmul that does not need the hop's data | | |
 | in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.35 · matmuls | |
 | never the partial sums of all N blocks at once | | |
 
@@ -54,7 +54,8 @@ from jax.sharding import PartitionSpec as P
 
 
 def matmul_rs(t, w):
-    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    """Return the block of Out[B_X, D_Y], Out = T W, from blocks of T[B_X, F_Y] and W[F_Y, D]; the ring is mesh axis
+    'y'."""
     # TODO: write this function
     raise NotImplementedError("matmul_rs")
 
@@ -99,20 +100,20 @@ matmul_rs_time_saved = None  # TODO: your answer
 # ## Going further
 #
 # **In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
-# ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+# ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 #
 # ```
-# right: 12,021.875 us, 7 permutes, 100% of their time hidden
+# right: 12,021.875 us, 7 permutes, 100% of their time overlapped
 #         │0                  │5,000             │10,000
 # compute D════D═════k═════k═════k═════k═════k═════k════k
 # link y+         P··   P··   P··   P··   P··   P··   P··
 #
-# loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
+# loop, adds first: 16,545.813 us, 7 permutes, 0% of their time overlapped
 #         │0
 # compute k═════   D════   ………D════   D════k
 # link y+       P··     P··………     P··
 #
-# all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
+# all matmuls first: 17,323.294 us, 7 permutes, 0% of their time overlapped
 #         │0                  │5,000             │10,000             │15,000
 # compute product═════════════════════════════════════k  k  k   k  k   k  k  k
 # link y+                                             P·· P· P··P·· P··P·· P··
@@ -120,7 +121,7 @@ matmul_rs_time_saved = None  # TODO: your answer
 #
 # **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a
 # matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
-# overlap: there the hop needs the matmul. Written out, both make the first picture.
+# overlap: there the hop needs the matmul. Unrolled, both give the first picture.
 #
 # **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as
 # right here.

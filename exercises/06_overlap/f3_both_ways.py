@@ -1,7 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time.
-Send half of each block one way round and half the other way: then a hop takes half the time.
+The rings of F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs time.
+Send half of each block one way round and half the other way, so that a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -31,8 +31,8 @@ Send half of each block one way round and half the other way: then a hop takes h
 | in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
 
 In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
-halve rows or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be
-in parts.
+halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only once). A
+matmul may be split into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
@@ -51,13 +51,14 @@ from jax.sharding import PartitionSpec as P
 
 
 def both_ways_ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     # TODO: write this function
     raise NotImplementedError("both_ways_ag_matmul")
 
 
 def both_ways_matmul_rs(t, w):
-    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    """Return the block of Out[B_X, D_Y], Out = T W, from blocks of T[B_X, F_Y] and W[F_Y, D]; the ring is mesh axis
+    'y'."""
     # TODO: write this function
     raise NotImplementedError("both_ways_matmul_rs")
 
@@ -85,9 +86,9 @@ both_ways_most_chips = None  # TODO: your answer
 
 
 # Question both_ways_time_saved [us]
-# A[6144, 8192] (D over y) meets first W[8192, 14336], then W[8192, 28672], in bfloat16 on a ring
-# of 8 v4p chips. How much time do two `both_ways_ag_matmul` save against two `ag_matmul`, which
-# go one way?
+# A[6144, 8192] (D over y) is multiplied first by W[8192, 14336], then by W[8192, 28672], in
+# bfloat16 on a ring of 8 v4p chips. How much time do two `both_ways_ag_matmul` save, compared
+# with two `ag_matmul`, which go one way?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the
@@ -104,21 +105,21 @@ both_ways_time_saved = None  # TODO: your answer
 # takes 1.6 times as long as its matmuls.
 #
 # **In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
-# ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+# ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 #
 # ```
-# one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
+# one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped
 #         │0             │5,000         │10,000        │15,000        │20,000
 # compute D════    D════    D════    D════    D════    D════    D════    D════
 # link y+ permute··permute··permute··permute··permute··permute··permute··
 #
-# both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
+# both ways: 14,689.754 us, 14 permutes, 100% of their time overlapped
 #         │0             │5,000         │10,000
 # compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
 # link y+   P··· P··· P····P···· P··· P··· P····
 # link y-     P···· P··· P··· P····P···· P··· P···
 #
-# both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
+# both halves forth: 22,323.268 us, 14 permutes, 63% of their time overlapped
 #         │0             │5,000         │10,000        │15,000        │20,000
 # compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
 # link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···

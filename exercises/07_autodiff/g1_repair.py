@@ -1,4 +1,4 @@
-"""# G1 What check_vma says, and what it saves
+"""# G1 Which mistakes check_vma finds, and which bytes it saves
 
 Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may
 differ from device to device along x; `f32[6]` is equal on all of them. A cut input varies, an operation varies if
@@ -103,8 +103,8 @@ def means(x, *, mesh):
 # all-reduces take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: an all-reduce on a ring takes its hops of 1 us, X/2 for each of its two phases, or 2 V /
-# W, W both directions of a link, whichever is longer.
+# Model: an all-reduce on a ring takes the longer of X hops of 1 us (X/2 for each of its two
+# phases) and 2 V / W, W both directions of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.

@@ -1,8 +1,8 @@
 """# G2 Megatron's f and g
 
-N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
-computes its own hidden units. In the forward pass the devices' outputs are parts of a sum. In the backward pass the
-gradient of x comes in parts, because every device used x.
+N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so
+it computes its own units of the MLP. In the forward pass the devices' outputs are parts of a sum. In the
+backward pass the gradient of x comes in parts, because every device used x.
 
 ```
     x --f--> x @ w_in -- tanh --> h @ w_out --g--> y     all-reduce in g
@@ -36,7 +36,7 @@ gradient of x comes in parts, because every device used x.
 
 Allowed: y and dx may travel in one all-reduce.
 
-**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp.
+**Symbols.** B rows, D model width, F units of the MLP, N (in questions X) devices along tp.
 
 **Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
 720.
@@ -88,7 +88,7 @@ def block_by_hand(x, w_in, w_out, dy):
 
 
 def block_by_types(x, w_in, w_out, dy):
-    """Return the same as block_by_hand, with check_vma=True and no custom_vjp."""
+    """Return the results of block_by_hand, with check_vma=True and no custom_vjp."""
     # TODO: write this function
     raise NotImplementedError("block_by_types")
 
@@ -123,8 +123,8 @@ layers_time = None  # TODO: your answer
 # **Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
 # devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
 #
-# **A trap.** With `check_vma=True` JAX adds a cast wherever something that varies meets x. Two such places have two
-# casts, and two all-reduces in the backward pass. If you cast once yourself, there is one.
+# **A trap.** With `check_vma=True` JAX adds a cast wherever an operation combines x with a varying array. Two such places
+# have two casts, and two all-reduces in the backward pass. If you cast once yourself, there is one all-reduce.
 #
 # **In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
 #

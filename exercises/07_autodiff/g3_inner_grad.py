@@ -1,6 +1,6 @@
 """# G3 A gradient inside shard_map
 
-Data parallelism in one function: every device has all of w and its own rows, and calls `jax.grad` *inside* the
+This is data parallelism in one function. Every device has all of w and its own rows, and calls `jax.grad` *inside* the
 per-device function. The result depends on the type of w:
 
 | mode | type of w | `jax.grad` of a device's loss |
@@ -9,7 +9,8 @@ per-device function. The result depends on the type of w:
 | `check_vma=True` | equal on all devices | already **summed** over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
-Row 2 follows from the types. JAX casts w where it meets rows that vary, and the transpose of that cast is a psum.
+Row 2 follows from the types. JAX casts w where it is combined with rows that vary, and the transpose of that cast is a
+psum.
 
 ```
            x0      x1      x2      x3       rows of their own
@@ -74,13 +75,13 @@ def grad_vma_off(w, rows, targets):
 
 
 def grad_vma_on(w, rows, targets):
-    """Return the same as grad_vma_off, with check_vma=True."""
+    """Return the gradient of grad_vma_off, with check_vma=True."""
     # TODO: write this function
     raise NotImplementedError("grad_vma_on")
 
 
 def grad_in_both(w, rows, targets):
-    """Return the same, with check_vma=True and with check_vma=False."""
+    """Return the gradient of grad_vma_off, with check_vma=True and with check_vma=False."""
     # TODO: write this function
     raise NotImplementedError("grad_in_both")
 
@@ -98,7 +99,7 @@ inner_grad_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Both modes are in use. Code that moves from one mode to the other unchanged is N times off, or
-# trains every device on its own rows.
+# **In real systems.** Both modes are in use. If you move code unchanged from one mode to the other, its gradients are
+# wrong by a factor of N, or every device trains on its own rows.
 #
 # **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".

@@ -96,7 +96,7 @@ accumulated_tokens = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. There a
-# constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+# **In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. In such a
+# loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
 #
 # **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.

@@ -67,16 +67,16 @@ def batch_norm(x, *, mesh):
 # its step?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: rings of v5p; these all-reduces are so small that only their hops count: 1 us each, X/2
-# for each of two phases.
+# Model: rings of v5p; these all-reduces are so small that only their hops count: 1 us per hop,
+# X/2 hops for each of two phases.
 two_pass_cost = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **Precision.** The variance is the mean of squares minus the square of the mean. Where means are many times as large
-# as deviations, both terms are nearly equal, and few digits are left. A program can first subtract something that all
-# devices know, such as a running mean. The data of this exercise need no such step.
+# **Precision.** The variance is the mean of squares minus the square of the mean. If means are many times as large as
+# deviations, both terms are nearly equal, and few digits are left. A program can first subtract a number that all devices
+# know, such as a running mean. The data of this exercise need no such step.
 #
 # **In real systems.** Such sums have a few KB, and hops take longer than bytes. That is why one all-reduce is better
 # than two. PyTorch offers this as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and need no

@@ -1,8 +1,8 @@
 """# H10 Tensor parallelism that gathers after every layer
 
-This is the plainest way to cut a stack of layers. Each device has some columns of every weight and computes those
-columns of the layer's result. An all-gather makes the result whole for the next layer. Lectures show its forward
-pass; here you write its backward pass, too.
+This is the plainest way to cut a stack of layers. Each device has some columns of every weight and computes
+these columns of the layer's result. An all-gather makes the result whole for the next layer. Lectures show
+its forward pass; here you write its backward pass, too.
 
 ```
               every device                       device d alone
@@ -86,12 +86,13 @@ slicing_costs = None  # TODO: your answer
 
 # ## Going further
 #
-# **Why exactly so much**, if weights stay where they are. In the backward pass device d needs dh of its own columns
+# **Why no fewer bytes**, if weights stay on their devices. In the backward pass device d needs dh of its own columns
 # only. h is whole everywhere, so those columns give its columns of the gradient of w, and its part of the next {dh}.
 # Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other devices: a
-# reduce-scatter. Only dx must be whole, and that takes the gather, too. dy needs nothing. An all-gather's transpose
-# is a reduce-scatter, but of a cotangent that comes in parts; dy is whole.
+# reduce-scatter. Only dx must be whole, which also takes a gather. dy needs no communication: an all-gather's transpose
+# is a reduce-scatter, but of a partial cotangent, and dy is whole.
 #
-# **In real systems.** Weights are cut by columns and by rows in turn (H5). That waits for half as many collectives.
+# **In real systems.** Weights are cut by columns and by rows in turn (H5). Such a layer waits for half as many
+# collectives.
 #
 # **Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.

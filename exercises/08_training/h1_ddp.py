@@ -1,10 +1,10 @@
-"""# H1 Data parallelism, with padding and dropout
+"""# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
 devices make the same update. The step must equal that of one device with the whole batch. Two mistakes change it
 without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, maybe none. The mean of their means is not the mean
+- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
   over real rows.
 - **Dropout.** Devices that draw from the same key drop the same places of different rows.
 

@@ -1,8 +1,8 @@
 """# H2 Gradients in buckets
 
-A gradient can be sent while earlier layers still compute. One all-reduce per tensor pays an overhead for each; one
-for all waits for the end. So tensors go into *buckets* in the order in which they become ready. Each bucket is sent
-as one flat array.
+A gradient can be sent while earlier layers still compute. One all-reduce per tensor has an overhead for each
+tensor. One all-reduce for all tensors waits for the end. So tensors go into *buckets* in the order in which
+they become ready. Each bucket is sent as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
@@ -72,12 +72,12 @@ def bucketed_grads(ws, x, y, *, plan):
 
 # Question best_bucket [MB]
 # A ring of v4p chips all-reduces 1300 million bfloat16 gradients, in equal buckets. Each bucket
-# costs 60 us beside its transfer. How large are the buckets that leave the least time exposed?
+# costs 60 us beside its transfer. Which size of bucket exposes the least time?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: gradients come as fast as the ring takes them; exposed are the overhead of each bucket,
-# and the transfer of one bucket; a ring takes 2 V / W, W both directions of one link; 1 MB is
-# 10^6 bytes.
+# Model: gradients become ready as fast as the ring sends them; the overhead of each bucket and
+# the transfer of one bucket are exposed; a ring takes 2 V / W, W both directions of one link; 1
+# MB is 10^6 bytes.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -90,8 +90,8 @@ best_bucket = None  # TODO: your answer
 # take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: gradients come as fast as the ring takes them; exposed are the overhead of each bucket,
-# and the transfer of one bucket; a ring takes 2 V / W, W both directions of one link.
+# Model: gradients become ready as fast as the ring sends them; the overhead of each bucket and
+# the transfer of one bucket are exposed; a ring takes 2 V / W, W both directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -107,11 +107,11 @@ bare_time = None  # TODO: your answer
 # a shorter time T < s/w, the first bucket starts after T/n. If T is much longer, only the last bucket is exposed.
 #
 # **In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
-# 2x4 v5e chips, which form a ring; `D` is a product, `k` is other work of the core and `R` is an all-reduce, times are
+# 2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core and `R` is an all-reduce, times are
 # in us.
 #
 # ```
-# bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time hidden
+# bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time overlapped
 #          │0                          │5,000                       │10,000
 # compute  D════D═════D═════D════D═══D════D═════D══════D════k─D════D════ kk
 # link dp+                                                R···all_reduce·R····

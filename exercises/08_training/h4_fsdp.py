@@ -1,9 +1,8 @@
 """# H4 FSDP: gather a layer, use it, drop it
 
-Data parallelism keeps the whole model on every device. Fully sharded data parallelism (FSDP) keeps 1/N of each
-layer on each of N devices. A device gathers a layer just before it uses it, and drops it afterwards. The backward
-pass gathers the layer again. The gradient goes back to the owners: the transpose of an all-gather is a
-reduce-scatter.
+Data parallelism keeps the whole model on every device. Fully sharded data parallelism (FSDP) keeps 1/N of each layer on
+each of N devices. A device gathers a layer just before it uses it, and drops it afterwards. The backward pass gathers
+the layer again. A reduce-scatter, the transpose of the all-gather, returns each part of the gradient to its owner.
 
 ```
   forward   gather 0 | gather 1 | gather 2 | gather 3 |
@@ -68,7 +67,7 @@ def fsdp_loss(ws, x, *, mesh):
 # - "waiting": {"small": ..., "large": ...}
 # - "ahead": {"small": ..., "large": ...}
 # with small in ms, large in ms (bare numbers), or with units. Model: ring: a gather takes V / W,
-# W both directions of a link; a product takes its FLOPs at the chip's rate. Hardware: v5p: ICI
+# W both directions of a link; a matmul takes its FLOPs at the chip's rate. Hardware: v5p: ICI
 # 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on axes that are
 # multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16 4.59e14 FLOP/s; hop
 # 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -82,7 +81,7 @@ fsdp_forward_times = None  # TODO: your answer
 # backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way rings: X - 1 hops, each of 1/X of what is gathered or scattered; 1 MB is 10^6
+# Model: one-way rings: X - 1 hops, each of 1/X of the gathered or scattered array; 1 MB is 10^6
 # bytes.
 fsdp_step_bytes = None  # TODO: your answer
 
@@ -90,32 +89,32 @@ fsdp_step_bytes = None  # TODO: your answer
 # ## Going further
 #
 # **In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
-# which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
+# which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
 # times are in us.
 #
 # ```
-# ahead: 3,027.999 us, 4 all-gathers, 42% of their time hidden
+# ahead: 3,027.999 us, 4 all-gathers, 42% of their time overlapped
 #          │0              │1,000           │2,000
 # compute  kk         D═════     D═════     D════     D═════k
 # link dp+ all_gather·all_gather·all_gather·G·········      R
 # link dp- all_gather·all_gather·all_gather·G·········      R
 #
-# waiting: 4,074.489 us, 4 all-gathers, 2% of their time hidden
+# waiting: 4,074.489 us, 4 all-gathers, 2% of their time overlapped
 #          │0              │1,000           │2,000          │3,000
 # compute  k          D═════k          D════k          D═════          D═════k
 # link dp+ all_gather·      all_gather·     all_gather·      G·········      R
 # link dp- all_gather·      all_gather·     all_gather·      G·········      R
 # ```
 #
-# The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile, too, lets
-# all-gathers run beside it.
+# The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile also lets all-gathers
+# run beside the core.
 #
 # **In real systems.** FSDP of PyTorch and MaxText's `fsdp` axis.
 #
-# **Gathering again.** `jax.checkpoint` drops what its function computed. The backward pass computes it again, gathers
-# included, but not before the cotangent is there. To gather ahead in the backward pass, too, write a
-# `jax.custom_vjp`. A compiler merges two equal gathers, and then the layer is kept. So the backward rule ties the
-# second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
+# **Gathering again.** `jax.checkpoint` drops the values that its function computed. The backward pass computes
+# them again, with the gathers, but only when the cotangent is ready. To gather ahead in the backward pass too,
+# write a `jax.custom_vjp`. A compiler merges two equal gathers and then keeps the layer. So the backward rule
+# ties the second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
 #
 # **Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
 # finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round

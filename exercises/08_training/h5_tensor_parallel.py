@@ -4,9 +4,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own hidden units from the first matmul to
-the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units alone,
-because dy is whole. The gradient of x is a sum over all devices' units.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own units from the first matmul to
+the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units
+alone, because dy is whole. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -17,7 +17,7 @@ because dy is whole. The gradient of x is a sum over all devices' units.
                                                      +-------+
 ```
 
-**Write** two bodies and a function; docstrings have shapes.
+**Write** two bodies and a function. Their docstrings give the shapes.
 
 | | returns |
 |---|---|
@@ -37,9 +37,9 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` where N does not divide F | |
 
-**Symbols.** B rows, D width, F hidden units, N devices along tp.
+**Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
-**Small case.** B=5, D=12, F=36, float32, tp=4: 9 hidden units on a device. y has 240 bytes; an all-reduce sends 2 ·
+**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 ·
 3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 Check your work: shardlings check h5_tensor_parallel
@@ -76,7 +76,7 @@ def init(seed, *, D, F):
 
 
 def fused_columns(F, N):
-    """Return the places in w13 = [w1 | w3] of 2F columns, in an order whose N equal pieces are [piece of w1 | piece of w3].
+    """Return the columns of w13 = [w1 | w3] in an order whose N equal pieces are [piece of w1 | piece of w3].
 
     Returns: a list of 2F ints. Raises ValueError if N does not divide F.
     """
@@ -100,7 +100,7 @@ gated_mlp_bytes = None  # TODO: your answer
 # block take, forward and backward pass together?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring; products at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a
+# Model: ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a
 # link; nothing overlaps.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
@@ -110,8 +110,8 @@ gated_mlp_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Megatron's block. If w13 is cut as it is, the first devices have gates and the last devices
-# their partners. All shapes fit, nothing fails, and the model is wrong.
+# **In real systems.** Megatron's block. If w13 is cut in its given order, the first devices get gates and the last
+# devices get their partners. All shapes fit and no error occurs, but the model is wrong.
 #
 # **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
 # for Training".

@@ -1,4 +1,4 @@
-"""# H6 Tensor parallelism with the sequence cut between
+"""# H6 Tensor parallelism with a cut sequence between blocks
 
 In H5 every device holds all of `x` between two blocks, and all devices compute the same norms. Here the same axis
 tp cuts the rows: `x[S_tp, D]`. A block gathers the rows just before its first matmul. The all-reduce after its
@@ -31,12 +31,12 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | a layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | and all-reduces of 2D numbers | 1080 bytes |
-| `train`: work | a device norms its own rows; hidden units may be computed twice, other matmuls once | |
-| `train`: memory | on tp=8: of each layer only a device's rows and hidden units are kept, no gathered [S, D] | |
+| `train`: work | a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once | |
+| `train`: memory | on tp=8: a device keeps of each layer only its rows and its `hidden`, no gathered [S, D] | |
 | `drop`: value | the share of zeros, equal on copies, nothing sent | |
 | `drop`: masks | rows have different masks; the mask depends on seed and place, not on values | |
 
-**Symbols.** S rows, D width, F hidden units, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
+**Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers; `hidden` = tanh(…), float32[S, F/N].
 
 **Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200;
 five send 81,000 per layer. Gradients of `scale` and `bias`: 2 · 3/4 · 720 = 1080.
@@ -112,15 +112,15 @@ kept_bytes = None  # TODO: your answer
 
 # ## Going further
 #
-# **Pieces and copies.** A scale meets only the rows of its device, so each device has a *piece* of its gradient.
-# Pieces are added. Copies would be averaged, but there are none here. The gradients of `w1` and `w2` need no sum: the
+# **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of its gradient. Add
+# parts. Copies would be averaged, but there are none here. The gradients of `w1` and `w2` need no sum, because the
 # gathers brought all rows.
 #
-# **Gathering again.** The gathered rows of the forward pass are not kept: they would be [S, D] for each layer on each
-# device. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep
-# the first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
+# **Gathering again.** A device does not keep the gathered rows of the forward pass, which have [S, D] numbers for each
+# layer. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep the
+# first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
 #
-# **In real systems.** Megatron's sequence parallelism. Frameworks have been released without the sum of the norms'
-# gradients. The loss goes down all the same, and the devices' scales drift apart.
+# **In real systems.** Megatron's sequence parallelism. Some frameworks were released without the sum of the norms'
+# gradients. The loss still goes down, but the devices' scales drift apart.
 #
 # **Read on.** Korthikanti et al., *Reducing Activation Recomputation in Large Transformer Models*, section 4.

@@ -1,9 +1,9 @@
 """# H8 Gradients of hybrid sharding
 
-FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two
-mesh axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and each group along it
-holds a copy. All devices have rows of their own. A gradient is summed first over the near links, and only the rest
-goes far.
+FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
+axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and each group along it holds a
+copy. All devices have different rows. Devices first sum a gradient over the near links. Then each sends only its part
+of the sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -31,7 +31,7 @@ columns.
 | far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
 | near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
 
-So all M micro-batches must be summed before anything is sent.
+So a device must sum all M micro-batches before it sends anything.
 
 **Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the questions M billions of
 parameters), B rows, D and K columns.
@@ -68,8 +68,7 @@ def hsdp_grads(w, x, y, *, mesh):
 # How many GB of bfloat16 gradients does each GPU send to other nodes in a step?
 #
 # Answer in GB (a bare number), or with a unit.
-# Model: ring over the nodes: what a device sends of an array it holds is 2 (R-1)/R of it; 1 GB is
-# 10^9 bytes.
+# Model: ring over the nodes: of an array, a device sends 2 (R-1)/R; 1 GB is 10^9 bytes.
 hsdp_far_bytes = None  # TODO: your answer
 
 

@@ -1,7 +1,7 @@
-"""# H9 Seven layouts of one layer, and what overlaps with what
+"""# H9 Seven layouts of a layer, and which operations overlap
 
-A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each C is laid out as A, and is the next layer's A.
-Seven layouts:
+In a deep stack, each layer computes C[B, E] = A[B, E] · W[E, E]. C has the layout of A, and is the next layer's A.
+There are seven layouts:
 
 | | A[B, E] | W[E, E] | called | moves, per layer |
 |--|---|---|---|---|
@@ -29,7 +29,7 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 | | returns |
 |---|---|
 | `stack(a, ws, *, mesh, scheme)` | A · ws[0] · ws[1] · …, laid out as A, by `jax.shard_map` |
-| `hides_behind(act, weight, hops)` | a layer's collectives, and what runs beside each |
+| `hides_behind(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
 
 **What is checked**
 
@@ -99,7 +99,7 @@ def hides_behind(act, weight, hops):
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link;
-# products run at the chip's rate.
+# matmuls run at the chip's rate.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -112,8 +112,8 @@ exchange_layer_time = None  # TODO: your answer
 # and a batch of 57344 rows take in it, one after the other?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: rings along x and y with links of their own; W is gathered ahead; V bytes take V / W, W
-# both directions of a link.
+# Model: rings along x and y with separate links; W is gathered ahead of time; V bytes take V / W,
+# W both directions of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -123,17 +123,17 @@ mixed_layer_time = None  # TODO: your answer
 # ## Going further
 #
 # **In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
-# chips, which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `S` is a
+# chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S` is a
 # reduce-scatter, times are in us.
 #
 # ```
-# scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time hidden
+# scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time overlapped
 #         │0            │20,000
 # compute k       product═D══════product═
 # link x+ G·······G·······G······
 # link x- G·······G·······G······
 #
-# scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time hidden
+# scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time overlapped
 #         │0            │20,000       │40,000       │60,000        │80,000
 # compute product═               product═              product═
 # link x+         reduce_scatter·        S·············        reduce_scatter·
@@ -141,15 +141,15 @@ mixed_layer_time = None  # TODO: your answer
 # ```
 #
 # The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
-# beside it, and no reduce-scatter. By both profiles scheme 5 is fully exposed.
+# beside the core, but no reduce-scatter. In both profiles the collectives of scheme 5 are fully exposed.
 #
-# **What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
-# each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So
-# these layouts can overlap, too, but only hop by hop.
+# **Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap none. If a
+# collective is *cut into hops*, each hop needs one part of the matmul, or one part needs the hop. The hop overlaps the
+# other parts, in 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
 #
 # **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
-# longer than the matmul. In 2 a matmul is as long as the gather beside it if a chip's rows equal its FLOP/s divided
-# by a link's byte/s (D5).
+# longer than the matmul. In 2 a matmul takes as long as the gather that it overlaps if a chip's rows equal its FLOP/s
+# divided by a link's byte/s (D5).
 #
 # **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
 # exercise is layout 6 in hops; here that is F3.

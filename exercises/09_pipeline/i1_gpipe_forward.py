@@ -31,13 +31,14 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | collectives | permutes and no other collective | |
 | ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
 
-Mind the junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
-row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 ·
-NaN is NaN.
+Beware of junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
+row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 · NaN
+is NaN.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
-**Small case.** P=4, M=5: 8 ticks. Each device is useful in 5, so the bubble is 3/8. With M=27 it is 3/30.
+**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of them, so the bubble is 3/8. With M=27 it is
+3/30.
 
 Check your work: shardlings check i1_gpipe_forward
 For all exercises of this module: README.md, or shardlings show 09_pipeline
@@ -50,7 +51,8 @@ from jax.sharding import PartitionSpec as P
 
 
 def stage(ws, a):
-    """The layers of one device: each brings the rows of a[b, D] to length 1, multiplies by its w, and takes tanh."""
+    """Apply the layers of one device: each scales the rows of a[b, D] to length 1, multiplies by its w, and applies
+    tanh."""
     for w in ws:
         a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
     return a
@@ -72,8 +74,8 @@ def gpipe_forward(ws, x):
 # computed the last output?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one
-# direction of a link.
+# Model: all devices in step: a stage's arithmetic at the peak rate, then a hop of its output at
+# W1, one direction of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -85,19 +87,19 @@ pipeline_time = None  # TODO: your answer
 # go through. How many TFLOP do all devices together spend on junk?
 #
 # Answer in TFLOP (a bare number), or with a unit.
-# Model: one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is
-# 10^12 FLOPs.
+# Model: one program on all devices, which compute in every tick; matmuls only; 1 TFLOP is 10^12
+# FLOPs.
 bubble_flops = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
-# float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
-# of the core, `P` a hop, times are in us.
+# **In time**, as the course's clock lays it out, ticks unrolled: P = 4, M = 5, two layers of float32[4096,
+# 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a matmul, `k` other work of the
+# core, `P` a hop, times are in us.
 #
 # ```
-# 24,302.753 us, 7 permutes, 0% of their time hidden
+# 24,302.753 us, 7 permutes, 0% of their time overlapped
 #          │0            │5,000        │10,000      │15,000       │20,000
 # compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
 # link pp+     P···     P···     P···    P···     P···    P····    P···
@@ -105,7 +107,7 @@ bubble_flops = None  # TODO: your answer
 #
 # A matmul waits for the hop before it, and the hop waits for the matmul before it. With d for a stage and h for a
 # hop, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own
-# profile lets permutes run beside the core, too.
+# profile also lets permutes run beside the core.
 #
 # **In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
 # weights and gradients.

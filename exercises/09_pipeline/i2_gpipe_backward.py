@@ -11,7 +11,7 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
    pp=2     .   .  F0  F1  F2  F3  B0  B1  B2  B3   .   .
 ```
 
-In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
+In ticks with a dot a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
 **Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step (`check_vma=False`). `stage` is given. The
 loss is the mean of `(output − y)²` over all M micro-batches together.
@@ -34,11 +34,11 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
 follow the memory of a program of more than 5,000 operations.
 
-**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash` of a stage), D width.
+**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
-and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:
-again, and one for each gradient.
+**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output and
+a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks: one to
+compute the stage again, and one for each gradient.
 
 Check your work: shardlings check i2_gpipe_backward
 For all exercises of this module: README.md, or shardlings show 09_pipeline
@@ -51,7 +51,8 @@ from jax.sharding import PartitionSpec as P
 
 
 def stage(ws, a):
-    """The layers of one device: each brings the rows of a[b, D] to length 1, multiplies by its w, and takes tanh."""
+    """Apply the layers of one device: each scales the rows of a[b, D] to length 1, multiplies by its w, and applies
+    tanh."""
     for w in ws:
         a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
     return a
@@ -72,7 +73,7 @@ def gpipe_step(ws, x, y, *, rate):
 # 8192] between stages. How many MiB is the stash of one device at the end of the forward pass?
 #
 # Answer in MiB (a bare number), or with a unit.
-# Model: a stash of inputs of stages and nothing else; 1 MiB is 2^20 bytes.
+# Model: the stash holds only inputs of stages; 1 MiB is 2^20 bytes.
 gpipe_stash = None  # TODO: your answer
 
 
@@ -81,8 +82,7 @@ gpipe_stash = None  # TODO: your answer
 # layers whose `w` is bfloat16[6144, 6144]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: arithmetic at the peak rate and nothing else; the backward pass computes each stage
-# again.
+# Model: only arithmetic, at the peak rate; the backward pass computes each stage again.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -92,6 +92,6 @@ gpipe_step_time = None  # TODO: your answer
 # ## Going further
 #
 # **In real systems.** This is GPipe with rematerialization. Devices that keep the values inside their layers need not
-# compute the stage again, and pay in memory.
+# compute the stage again, but need more memory.
 #
 # **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.

@@ -1,8 +1,8 @@
 """# I3 One forward, one backward
 
 GPipe finishes the forward pass of all M micro-batches before the first backward. So its first device keeps M
-inputs. But the last device can start the backward of a micro-batch as soon as it has its forward. A schedule of one
-forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
+inputs. But the last device can start the backward of a micro-batch right after its forward. A schedule that
+alternates one forward and one backward (1F1B) takes equally long, and keeps fewer inputs.
 
 ```
    GPipe       0   1   2   3   4   5   6   7   8   9  10  11    in flight
@@ -33,14 +33,14 @@ forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
 | in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
 
 `F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
-device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere, and of
-two possible cells either may come first.
+device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere. If
+two cells are possible, either may come first.
 
 **Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
 
 **Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After them B7 passes three more
-devices: 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P − 1) =
-3/11, as in GPipe.
+devices. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P −
+1) / (M + P − 1) = 3/11, as in GPipe.
 
 Check your work: shardlings check i3_schedule_1f1b
 For all exercises of this module: README.md, or shardlings show 09_pipeline
@@ -62,12 +62,12 @@ def schedule_1f1b(P, M):
 
 # Question in_flight_memory [MiB]
 # 12 devices run 1F1B with only 6 micro-batches of 2048 tokens. Each device sends bfloat16[2048,
-# 7168] to the next. At its worst moment a device keeps the most inputs. How many MiB do the
-# devices' worst moments add up to?
+# 7168] to the next. Each device's number of kept inputs has its maximum at a different time. How
+# many MiB is the sum of these maxima over all devices?
 #
 # Answer in MiB (a bare number), or with a unit.
-# Model: bfloat16; one input of its stage for each micro-batch in flight, at the worst moment; 1
-# MiB is 2^20 bytes.
+# Model: bfloat16; a device keeps one input of its stage for each micro-batch in flight; 1 MiB is
+# 2^20 bytes.
 in_flight_memory = None  # TODO: your answer
 
 
@@ -76,7 +76,7 @@ in_flight_memory = None  # TODO: your answer
 # matmuls with a bfloat16[8192, 8192]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: arithmetic at the peak rate, devices with programs of their own; b = 2 f, nothing is
+# Model: arithmetic at the peak rate; each device has its own program; b = 2 f, nothing is
 # computed again.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16

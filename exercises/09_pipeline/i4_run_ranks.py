@@ -1,4 +1,4 @@
-"""# I4 Ranks that wait for ever
+"""# I4 Ranks that wait forever
 
 In JAX all devices run one program, and the compiler matches their communication. Pipelines on GPUs are often
 written rank by rank, and nothing matches sends with receives. A rank whose message never comes raises no error: it
@@ -17,7 +17,7 @@ hangs. Here you find such ranks.
 | | type |
 |---|---|
 | `programs` | one list of operations per rank; rank r runs `programs[r]` |
-| returns: `order` | list of (rank, index in its program): the operations that end, in a possible order |
+| returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
 A rank runs its operations one after the other. The next begins when one has ended.
@@ -25,14 +25,14 @@ A rank runs its operations one after the other. The next begins when one has end
 | operation | ends |
 |---|---|
 | `("send", to, name)` | when its message is received |
-| `("isend", to, name)` | at once; the message is on its way |
+| `("isend", to, name)` | at once; the message is then on its way |
 | `("wait", name)` | when the message of this rank's last `isend` of that name is received |
-| `("recv", source, name)` | when a message from `source` is there; it takes the oldest one that is not received yet |
+| `("recv", source, name)` | when a message from `source` is there; it receives the oldest message that is not received yet |
 | `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |
 
 **What is checked**
 
-| check | rule: the order can happen and goes as far as it can; `stuck` is exact |
+| check | rule: the order is possible and complete; `stuck` is exact |
 |---|---|
 | messages | with send and recv |
 | isend | with isend and wait, too |
@@ -45,7 +45,7 @@ end together, or that do not wait for each other, have no fixed order.
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
-If rank 2 sent to rank 0, it would be stuck, too: rank 0 never receives.
+If rank 2 sent to rank 0, it would be stuck too, because rank 0 never receives.
 
 Check your work: shardlings check i4_run_ranks
 For all exercises of this module: README.md, or shardlings show 09_pipeline
@@ -71,8 +71,8 @@ def run_ranks(programs):
 # done?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: V / W1 for a message, W1 the egress of a GPU; a rank takes part in one message at a time;
-# 1 GB is 10^9 bytes.
+# Model: a message takes V / W1, W1 the egress of a GPU; a rank takes part in one message at a
+# time; 1 GB is 10^9 bytes.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
 # Model of 2025-08-18.

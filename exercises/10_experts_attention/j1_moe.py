@@ -1,8 +1,8 @@
 """# J1 Experts on other devices
 
-A layer has E experts, each with its own weights, and each token goes through k of them: more parameters, the same
-arithmetic per token. Axis ep cuts experts and tokens. A device sends each token to its expert's device, and gets
-the result back.
+A layer has E experts, each with its own weights, and each token goes through k of them. The layer has more
+parameters, but the FLOPs per token stay as they are. Axis ep cuts experts and tokens. A device sends each
+token to its expert's device, and gets the result back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -17,9 +17,9 @@ the result back.
 experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
 tanh(token · W of the expert).
 
-**Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
-on, each in the order of tokens. A choice without a slot is dropped: it adds nothing, and the other gates do not
-change.
+**Capacity.** A device has `cap` slots for each expert. It serves all first choices in the order of tokens,
+then all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates
+do not change.
 
 | | whole shape | layout |
 |---|---|---|
@@ -39,8 +39,8 @@ change.
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
 **Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16
-slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes there, 12 · 4 · 4 =
-192 back. The budget has 2 numbers per slot more.
+slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes to the experts, 12
+· 4 · 4 = 192 bytes back. The budget allows 2 more numbers per slot.
 
 Check your work: shardlings check j1_moe
 For all exercises of this module: README.md, or shardlings show 10_experts_attention
@@ -70,8 +70,9 @@ def moe(x, route, w, *, k, cap):
 
 # Question moe_bytes [MB]
 # Each of 4 devices has 3072 tokens of 5120 bfloat16 numbers. Each token chooses 4 experts. All
-# slots of a device together are 150 % of its choices, and every expert has as many. Results are
-# as wide as tokens. How many MB does a device send in the forward pass, to the experts and back?
+# slots of a device together are 150 % of its choices, and every expert has equally many slots.
+# Results are as wide as tokens. How many MB does a device send in the forward pass, to the
+# experts and back?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -85,7 +86,7 @@ moe_bytes = None  # TODO: your answer
 #
 # Answer with a bare number.
 # Model: ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link;
-# products take FLOPs / C; hops and drops left out.
+# matmuls take FLOPs / C; latency and dropped choices are left out.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -94,8 +95,8 @@ moe_hides_from = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity
-# drops little. DeepSeek-V3 and others drop nothing. There the data decide how many bytes are sent
+# **In real systems.** This is expert parallelism. An extra loss keeps the experts evenly busy, so that a small capacity
+# drops few choices. DeepSeek-V3 and others drop nothing, so the number of bytes depends on the data
 # (`ragged_all_to_all`).
 #
 # **Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

@@ -1,7 +1,7 @@
 """# J2 Ring attention
 
-A text is so long that axis cp cuts its positions, in attention, too. Queries stay on their devices. Blocks of keys
-and values go round a ring, and each round adds one block to a running softmax.
+A text is so long that axis cp cuts its positions, even in attention. Queries stay on their devices. Blocks of keys and
+values go round a ring. In each round a device adds one block to its running softmax.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head
@@ -10,15 +10,15 @@ and values go round a ring, and each round adds one block to a running softmax.
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
-not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
-before it.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head, take the softmax of q · k (not scaled) over
+the positions. The result is the mean of the rows of v with these weights. With `causal` a query sees its own position
+and the positions before it.
 
 | | whole shape | layout |
 |---|---|---|
 | `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-Device i has positions i · T/N and on; with `striped` it has every N-th position, from i on.
+Device i has the T/N positions from i · T/N. With `striped` it has every N-th position, starting at i.
 
 **What is checked**
 
@@ -31,8 +31,9 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 | sent, with gradients | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
 | memory, with gradients | with gradients, cp=8: no scores or weights of a finished round | |
 
-A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
-keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
+A block may carry one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round, which
+keep each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round the
+ring.
 
 **Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
 
@@ -66,7 +67,7 @@ def ring_attn(q, k, v, *, causal, striped):
 # the whole text on does no round's hop take longer than its matmuls?
 #
 # Answer with a bare number.
-# Model: a hop takes its bytes / W1, one direction of a link; products take FLOPs / C.
+# Model: a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs / C.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -75,12 +76,12 @@ ring_hides_from = None  # TODO: your answer
 
 # Question stripes_save [ms]
 # Causal attention of 98304 positions with 24 heads of d=128 runs in bfloat16 on a ring of 4 v4p
-# chips; all hops are overlapped. How many ms shorter are all rounds together with stripes than
-# with blocks?
+# chips; all hops are overlapped. How many ms do stripes save against blocks, in all rounds
+# together?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: 4·d FLOPs for each pair of a query and a key that it sees, at C; nothing for other pairs;
-# a round takes as long as its busiest device.
+# Model: 4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost
+# nothing; a round takes as long as its busiest device.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
 # 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -93,7 +94,7 @@ stripes_save = None  # TODO: your answer
 # slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
 # same in every round.
 #
-# **In real systems.** Context parallelism for long texts. Devices fold in blocks as flash attention does. J3
-# exchanges positions for heads instead. That sends less, but needs enough heads.
+# **In real systems.** Context parallelism for long texts. Devices add blocks to the softmax as flash attention does. J3
+# exchanges positions for heads instead. J3 sends fewer bytes, but needs enough heads.
 #
 # **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.

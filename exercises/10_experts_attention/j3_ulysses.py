@@ -1,8 +1,8 @@
 """# J3 Ulysses: from positions to heads and back
 
-Attention computes each head alone, and needs all positions of it. Everything around attention computes each
-position alone. Axis x cuts the positions of a long text. One all-to-all turns "all heads of my positions" into "all
-positions of my heads". Another one turns the result back.
+Attention computes each head separately, and needs all positions of that head. All other layers compute each
+position separately. Axis x cuts the positions of a long text. One all-to-all turns "all heads of my
+positions" into "all positions of my heads". A second all-to-all turns the result back.
 
 ```
             heads                                  heads
@@ -20,16 +20,16 @@ and K.
 | | shape on one device | layout |
 |---|---|---|
 | `q`, result | float32[B, T/N, Q, d] | `P(None, "x", None, None)`: positions over x |
-| `k`, `v` | float32[B, T/N, K, d] | the same |
+| `k`, `v` | float32[B, T/N, K, d] | `P(None, "x", None, None)` |
 
 **What is checked**
 
 | check | rule, per device | small case |
 |---|---|---|
 | value | causal attention of whole texts | |
-| what is sent | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
+| what is sent | all-to-alls only; each device sends (N−1)/N of its block of q, k, v and the result, once | 2592 bytes |
 
-So send K key heads, and repeat them for their query heads after the all-to-all.
+Therefore send only K key heads, and repeat them for their query heads after the all-to-all.
 
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
@@ -48,7 +48,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def rotate(a, position):
-    """Turn pairs of numbers of a[..., T, heads, d] by an angle that grows with position[T]: rotary embedding."""
+    """Turn pairs of numbers of a[..., T, heads, d] by an angle that grows with position[T] (rotary embedding)."""
     half = a.shape[-1] // 2
     angle = position[:, None, None] / 10.0 ** jnp.arange(half)
     cos, sin, first, second = jnp.cos(angle), jnp.sin(angle), a[..., :half], a[..., half:]

@@ -1,8 +1,9 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. It can be larger
-than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax mean is a ratio of two sums
-over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache
+can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A softmax
+mean is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot
+average the ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -12,8 +13,8 @@ over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
-`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
+**Write** the body `decode(q, k, v, length)`. For each sequence and head, take the softmax of q · k over the first
+`length` positions. The result is the mean of the rows of v with these weights. `q` is already scaled.
 
 | | whole shape | layout |
 |---|---|---|
@@ -26,18 +27,18 @@ over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the mean of v over the filled positions, weighted by the softmax | |
-| what is sent | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
 | | over y and z nothing | |
 
-Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
-from all scores of a head the largest score on any device.
+Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, so that e^s overflows. From all
+scores of a head, subtract the largest score that any device has.
 
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).
 
-**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
-alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
-7 numbers, 84 bytes.
+**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. On x0 alone the weights are (1/4, 3/4), on x1 alone
+(1/2, 1/2). Over all devices they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2
+a device sends 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 Check your work: shardlings check j4_decode
 For all exercises of this module: README.md, or shardlings show 10_experts_attention
@@ -62,8 +63,8 @@ def decode(q, k, v, length):
 
 # Question cache_read_time [ms]
 # A layer's cache has 8 heads of 128 bfloat16 numbers, and 48 sequences of 49152 positions. A mesh
-# x=12, y=4, z=4 of v4p chips cuts it as above. How long does a chip take to read its part of the
-# layer's cache in a step?
+# x=12, y=4, z=4 of v4p chips cuts it as in the table. How long does a chip take to read its part
+# of the layer's cache in a step?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: HBM bandwidth only.
@@ -74,11 +75,12 @@ cache_read_time = None  # TODO: your answer
 
 
 # Question merge_time [us]
-# A ring of 8 v5p chips cuts the positions, and nothing else. How long does `decode` take to add
-# the masses and the sums of v of 3584 sequences with 64 heads of 32 numbers, in float32?
+# A ring of 8 v5p chips cuts only the positions. How long does `decode` take to add the masses and
+# the sums of v of 3584 sequences with 64 heads of 32 numbers, in float32?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out.
+# Model: ring, bandwidth only: an all-reduce takes 2·V / W; the all-reduce of the maximum is left
+# out.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
 # 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
@@ -87,7 +89,7 @@ merge_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that several chips share needs
-# it.
+# **In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that is cut along its positions needs
+# such a merge.
 #
 # **Read on.** *How To Scale Your Model*, "All About Transformer Inference".

@@ -1,6 +1,7 @@
 """# K1 The placement of an einsum's result
 
-Along one mesh axis an array has a *placement*: what each device holds, and which whole array these parts stand for.
+Along one mesh axis an array has a *placement*. It says what each device holds, and which whole array these parts
+represent.
 
 | placement | each of the N devices holds | the whole array |
 |---|---|---|
@@ -8,8 +9,8 @@ Along one mesh axis an array has a *placement*: what each device holds, and whic
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results have one of these placements,
-too, a program can be checked before it runs: placements are types.
+Every device applies one function to its parts, without communication. If the results have a placement too, it follows
+from the placements of the operands. So placements are types, and a program can be checked before it runs.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -19,30 +20,30 @@ too, a program can be checked before it runs: placements are types.
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays.
-Such a program must slice, gather or reduce first.
+**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays. In
+that case a program must first slice, gather or reduce.
 
 | | arguments |
 |---|---|
 | `einsum_rule(equation, placements)` | `"ij,jk->ik"`, one placement per operand |
 | `elementwise_rule(op, placements)` | `"triple"` 3·x, `"add"` x + y, `"relu"` max(x, 0), `"add_one"` x + 1 |
 
-No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have one shape.
+No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have equal shapes.
 
 **What is checked**, against NumPy arrays with positive and negative numbers, cut in three and computed part by part
 
 | check | rule |
 |---|---|
-| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
-| `einsum_rule`: sums | partial sums, and `ValueError` where an einsum does not pass them on |
+| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut along any dimension |
+| `einsum_rule`: sums | partial sums, and `ValueError` if the result has no placement |
 | `einsum_rule`: no fit | `ValueError` when parts do not fit |
 | `elementwise_rule` | the four operations |
 
 **Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
 
-**Small case.** Two devices hold the partial sums 5 and −3 of 2. Tripled they are 15 and −9, a partial sum of 6:
-`"P"`. Through relu they are 5 and 0, which stand for neither 2 nor a sum of 2. Plus one they are 6 and −2, one too
-many.
+**Small case.** Two devices hold the partial sums 5 and −3 of the number 2. `triple` gives 15 and −9, which are partial
+sums of 6, so the placement is `"P"`. `relu` gives 5 and 0. Their sum is 5 and not relu(2) = 2. `add_one` gives 6 and
+−2. Their sum is 4, one more than 2 + 1.
 
 Check your work: shardlings check k1_einsum_rule
 For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
@@ -89,7 +90,8 @@ pending_bytes = None  # TODO: your answer
 # devices do the columns of `A` and the rows of `B` have the same indices?
 #
 # Answer with a bare number.
-# Model: device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first.
+# Model: device (i, j) has index i along x and j along y; in a tuple the first axis makes the
+# largest blocks.
 pieces_that_meet = None  # TODO: your answer
 
 

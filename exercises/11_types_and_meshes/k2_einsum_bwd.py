@@ -1,7 +1,7 @@
-"""# K2 The einsum's gradients, and what is pending in them
+"""# K2 The gradients of an einsum, and which of them are pending
 
-An einsum of parts needs no communication (K1), but its backward pass may. A whole operand meets a different part on
-each device, so each device has only a share of that operand's gradient: it is *pending*.
+An einsum of parts needs no communication (K1), but its backward pass may. Each device multiplies a whole operand by a
+different part. So each device has only a share of that operand's gradient, and the sum over devices is *pending*.
 
 ```
    x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
@@ -9,28 +9,28 @@ each device, so each device has only a share of that operand's gradient: it is *
    gradient of w                "sbi,sbo->io"   gw is S(1)   like w
 ```
 
-**Write** two functions. Placements are those of K1, along one mesh axis. In all cases the parts fit: K1's rule has
-an answer.
+**Write** two functions. Placements are those of K1, along one mesh axis. In all cases the parts fit, so K1's rule
+returns a placement.
 
 | | returns |
 |---|---|
 | `einsum_bwd(equation, placements)` | for each operand (equation, placement) of its gradient |
-| `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends until every gradient is placed as its operand |
+| `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends to give every gradient its operand's placement |
 
-In a gradient's equation the output's gradient takes the operand's place, and the operand's letters become the
-output. The others keep their order. Its placement is that of the result when every device runs this equation on its
-own parts.
+In a gradient's equation the output's gradient replaces the operand, and the operand's letters become the output. The
+other operands keep their order. The gradient's placement is the placement of the result when every device runs this
+equation on its own parts.
 
-The output's gradient is given, placed as the output. But if the output is `"P"`, its gradient is `"R"`: a sum
-passes its gradient to each summand unchanged. A `"P"` gradient takes a ring all-reduce in float32; nothing else is
-sent.
+The output's gradient is given, with the output's placement. If the output is `"P"`, its gradient is `"R"`, because a
+sum passes its gradient unchanged to each summand. Each `"P"` gradient takes a ring all-reduce in float32; nothing else
+is sent.
 
 **What is checked**
 
 | check | rule |
 |---|---|
-| `einsum_bwd`: equations | those of the gradients |
-| `einsum_bwd`: placements | of gradients that are placed as their operands, and of pending ones |
+| `einsum_bwd`: equations | the equation of each gradient |
+| `einsum_bwd`: placements | the placement of each gradient, whether it is its operand's or pending |
 | `einsum_bwd`: sums | the output or an operand is a partial sum |
 | `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 
@@ -59,7 +59,7 @@ def einsum_bwd(equation, placements):
 
 
 def gradient_bytes(gradients, sizes, devices):
-    """Return the bytes that each device sends until every gradient is placed as its operand.
+    """Return the bytes that each device sends to give every gradient its operand's placement.
 
     Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices along the axis.
     """
@@ -95,8 +95,8 @@ scale_gradients = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. The all-reduce
-# of a scale's gradient is often forgotten. Then everything runs, and each device trains a scale of its own.
+# **In real systems.** Megatron's tensor parallelism pays the all-reduce of gx in every backward pass. Programs often
+# forget the all-reduce of a scale's gradient. They still run, but each device trains a different scale.
 #
 # **Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang,
 # "Computing sharding with einsum".

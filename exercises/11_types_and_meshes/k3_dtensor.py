@@ -1,8 +1,7 @@
 """# K3 Two ways to write a layout
 
-JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis* what it
-does, in the order of the mesh. Axes apply from left to right. Neither language can say everything that the other
-can.
+JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis* what it does,
+in the order of the mesh. Axes apply from left to right. Each notation can express layouts that the other cannot.
 
 | | mesh dp=2, fsdp=3, tp=4, array of shape (24, 8) |
 |---|---|
@@ -16,7 +15,7 @@ can.
    dp=1, fsdp=0 1 2                67  89  ab          23  67  ab
 ```
 
-`"S(d)"` cuts the rest of dimension d into equal parts, `"R"` leaves copies, `"P"` leaves a partial sum. In a tuple
+`"S(d)"` cuts what is left of dimension d into equal parts, `"R"` makes copies, `"P"` means partial sums. In a tuple
 the first axis makes the largest blocks.
 
 **Write** two functions. `axes_of` is given.
@@ -41,13 +40,13 @@ a spec with unreduced axes.
 | | a dimension that the array lacks (0 is the first, −1 is none), an axis that the mesh lacks |
 | | a list not as long as the mesh; other placements, such as `"P(max)"` or `"SS(0, 3)"` |
 
-Never return a layout that is only similar.
+Never return a layout that is only similar to the given one.
 
 **Symbols.** In the questions r dimensions and k mesh axes.
 
-**Small case.** `P(None, "tp")` on the mesh above is `["R", "R", "S(1)"]`, and back. `P(("fsdp", "dp"))` raises
-`ValueError`. `["S(0)", "S(0)", "R"]` would give four of the six parts to the wrong devices, and every shape would
-still be right.
+**Small case.** On the mesh above, `P(None, "tp")` is equivalent to `["R", "R", "S(1)"]`. `P(("fsdp", "dp"))` raises
+`ValueError`: the similar list `["S(0)", "S(0)", "R"]` gives four of the six parts to the wrong devices, although every
+shape is right.
 
 Check your work: shardlings check k3_dtensor
 For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
@@ -83,12 +82,12 @@ def to_spec(placements, shape, mesh):
 
 
 # Question specs_without_a_list [a number]
-# An array of rank 3 is on a mesh of 3 axes, all larger than 1. Each axis cuts one dimension, or
-# is unreduced, or leaves copies. Count the PartitionSpecs that describe such layouts. How many of
+# An array of rank 3 is on a mesh of 3 axes, all larger than 1. Each axis cuts one dimension, is
+# unreduced, or makes copies. Count the PartitionSpecs that describe such layouts. How many of
 # them can no list of `"R"`, `"S(d)"`, `"P"` describe?
 #
 # Answer with a bare number.
-# Model: layouts as specs can say them; tuples that differ in their order are different specs.
+# Model: count the layouts that specs can express; tuples in different orders are different specs.
 specs_without_a_list = None  # TODO: your answer
 
 
@@ -104,8 +103,8 @@ scattered_gradient = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Programs convert checkpoints between the two. FSDP over tensor parallelism makes such a tuple,
-# because tp cuts the weight before FSDP does. DTensor has a strided shard for it.
+# **In real systems.** Programs convert checkpoints between the two. FSDP with tensor parallelism makes a tuple that is
+# not in the mesh's order, because tp cuts the weight before FSDP does. DTensor has a strided shard for this case.
 #
 # **Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
 # placements.

@@ -1,8 +1,8 @@
-"""# K4 A mesh for these strategies
+"""# K4 A mesh for given strategies
 
-A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1).
-A node holds consecutive ranks and has much faster links inside. So the order of the axes decides which groups use
-these links.
+A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1). A
+node holds consecutive ranks, and links inside a node are much faster. So the order of the axes decides which groups use
+the fast links.
 
 | axis | cuts | communication |
 |---|---|---|
@@ -23,9 +23,9 @@ these links.
 
 | | returns |
 |---|---|
-| `mesh_for(strategies, devices, node)` | a mesh; a size of −1 (one at most) takes what the others leave |
+| `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
 | `groups(mesh, axes)` | lists of ranks that differ along these axes only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the mesh's (any) order |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of the given mesh (any order) |
 
 **What is checked**
 
@@ -36,17 +36,17 @@ these links.
 | `mesh_for`: inner | dp_shard is inside dp_replicate |
 | `mesh_for`: refused | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
 | `groups` | the groups, in any order |
-| `axes_for` | batch: along them ranks read different sequences |
-| | loss: shares of the loss, and of the gradients, must be summed |
-| | weights: ranks hold different parts of a weight that FSDP gathers |
+| `axes_for` | batch: axes along which ranks read different sequences |
+| | loss: axes over which shares of the loss and of the gradients must be summed |
+| | weights: axes along which ranks hold different parts of a weight that FSDP gathers |
 
 The other axes may have any order.
 
-**Symbols.** In the questions P, R, S, C, T are the sizes of the axes, V bytes of an array, n GPUs of a group, w
-bytes/s that one GPU sends.
+**Symbols.** In the questions P, R, S, C, T are the sizes of the axes. An array has V bytes, a group has n GPUs, and one
+GPU sends w bytes/s.
 
-**Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of
-cp, such as [0, 4], stays in a node.
+**Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices in nodes of 8 gives dp_shard=4, cp=2, tp=4. A group
+of cp, such as [0, 4], stays in a node.
 
 Check your work: shardlings check k4_mesh_for
 For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
@@ -59,9 +59,8 @@ import math
 def mesh_for(strategies, devices, node):
     """Return the axes of a mesh, outermost first.
 
-    Args:
-        strategies: a dict from axis to size, in no particular order; a size of -1 takes what the others leave.
-        devices: in all. node: devices in a node; it divides devices.
+    Args: strategies: a dict from axis to size, in no particular order; a size of -1 means all devices that
+        the other sizes leave. devices: number of devices. node: devices per node; it divides devices.
     Returns: a list such as [("dp_shard", 4), ("tp", 2)]. Raises ValueError if there is no such mesh.
     """
     # TODO: write this function
@@ -94,15 +93,15 @@ def axes_for(what, mesh):
 # How long do the all-reduces of a step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is what one GPU can
-# send; nothing overlaps.
+# Model: an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is the bandwidth at
+# which one GPU sends; nothing overlaps.
 tp_outermost_time = None  # TODO: your answer
 
 
 # Question nodes_of_a_weight [a number]
-# A mesh is pp=2, dp_replicate=2, dp_shard=16, cp=8, tp=2, outermost first, with nodes of 8. One
-# group over the axes `axes_for("weights", mesh)` gathers a weight under FSDP. In how many nodes
-# are the ranks of this group?
+# A mesh is pp=2, dp_replicate=2, dp_shard=16, cp=8, tp=2, outermost first, with nodes of 8. Under
+# FSDP, a group over the axes `axes_for("weights", mesh)` gathers a weight. In how many nodes does
+# this group have ranks?
 #
 # Answer with a bare number.
 # Model: ranks numbered with the last axis fastest, nodes of 8 consecutive ranks.
@@ -111,9 +110,10 @@ nodes_of_a_weight = None  # TODO: your answer
 
 # ## Going further
 #
-# **The small case** with tp outermost: [0, 8, 16, 24] would be a group of tp, with each rank in a different node.
+# **A bad order.** If tp were outermost in the small case, [0, 8, 16, 24] would be a group of tp, with each rank in a
+# different node.
 #
-# **In real systems.** Training frameworks build their meshes in this way, some with `pp` outermost, some with the
-# data axes. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+# **In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others the data axes.
+# cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
 #
 # **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.

@@ -1,8 +1,7 @@
 """# K5 Names for dimensions, rules for axes
 
-One model runs on many meshes. So its arrays do not name mesh axes: each dimension has a *logical* name. A list of
-rules says which axes cut a name's dimensions. For another mesh or strategy you change the list, and the model stays
-as it is.
+One model runs on many meshes. So its arrays do not name mesh axes: each dimension has a *logical* name. A list of rules
+maps names to mesh axes. For another mesh or strategy you change only the list, not the model.
 
 ```
    rules                        ("batch", "seq", "heads")     on dp=2, tp=4
@@ -26,21 +25,21 @@ as it is.
 
 | check | rule |
 |---|---|
-| names | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
-| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
-| order | the rules are tried from first to last, in whatever order the dimensions are |
-| missing axes | a rule with an axis that the mesh lacks is skipped as a whole |
-| None | a rule with None applies, too: the dimension stays whole, whatever rules follow |
+| names | the first rule for a dimension's name that is not skipped applies; if all are skipped, the dimension stays whole |
+| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped completely |
+| order | the rules are tried from first to last, whatever the order of the dimensions |
+| missing axes | a rule with an axis that the mesh lacks is skipped completely |
+| None | a rule with None can apply too: the dimension then stays whole, whatever rules follow |
 | no rule | `ValueError` for a name that no rule has |
 
-After a skipped rule a later rule for the same name may still apply.
+If a rule is skipped, a later rule for its name may still apply.
 
-**Symbols.** In the questions → separates a rule's name from its axes; B, S, E, F are sizes of batch, seq, embed,
+**Symbols.** In the questions, → separates a rule's name from its axes. B, S, E, F are the sizes of batch, seq, embed,
 mlp.
 
-**Small case.** With the rules above, ("batch", "seq") alone is `P("dp", "tp")`: no other dimension takes tp first.
-With the rule for seq in front of that for heads, all three names give `P("dp", "tp", None)`. The order of the
-*rules* decides, not that of the dimensions.
+**Small case.** With the rules above, an array with only ("batch", "seq") is `P("dp", "tp")`, because no other dimension
+takes tp first. If the rule for seq comes before the rule for heads, all three names give `P("dp", "tp", None)`. The
+order of the *rules* decides, not the order of the dimensions.
 
 Check your work: shardlings check k5_logical_names
 For all exercises of this module: README.md, or shardlings show 11_types_and_meshes
@@ -89,7 +88,7 @@ spec_by_rules = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They differ in what happens to
-# a rule if some of its axes are missing; their documentation says it.
+# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They treat a rule with missing axes
+# in different ways; see their documentation.
 #
 # **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.

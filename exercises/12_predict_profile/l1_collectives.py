@@ -1,8 +1,8 @@
 """# L1 Read a compiled program
 
-The compiler decides what a program sends, and its text shows it: `jax.jit(f).lower(...).compile().as_text()`. The
-text is one device's program, so all its shapes are local. Below is a part of such a text: seven layers on a TPU, in
-a loop of three rounds.
+The compiler decides what a program sends. The text of the compiled program shows it:
+`jax.jit(f).lower(...).compile().as_text()`. This text is the program of one device, so all shapes in it are
+local. Below is a part of such a text: seven layers on a TPU, in a loop of three rounds.
 
 ```
 %cond (p: (s32[], bf16[768,1024])) -> pred[] {
@@ -34,14 +34,14 @@ a loop of three rounds.
 
 | check | texts |
 |---|---|
-| `device_groups` | lists, and grids transposed and cut |
+| `device_groups` | lists, and grids that are transposed and cut |
 | `collectives`: straight | CPU, no loops, several operands; equal lines count twice |
 | `collectives`: loops | loops in loops, CPU and TPU (only CPU prints `known_trip_count`) |
-| `collectives`: transfers | started on one line and done on another |
+| `collectives`: transfers | one line starts the transfer, and another line completes it |
 | `collectives`: fusions | computations that a `fusion` calls (`calls=%...`) |
 
-TPU writes an overlapped gather, with a `chain_id`, into several fusions. It is one gather: count it where
-`AsyncCollectiveStart` is.
+TPU writes an overlapped gather, marked by a `chain_id`, into several fusions. Count it once, in the fusion with
+`AsyncCollectiveStart`.
 
 **Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
 
@@ -64,7 +64,7 @@ KINDS = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce
 
 
 def computations(hlo):
-    """The computations by name, and the name of the first to run.
+    """Return the computations by name, and the name of the computation that runs first.
 
     Each is a list of its lines, (result, shape, opcode, operands, attributes), such as
     ("g.1", "f32[8,4]{1,0}", "all-gather", ["w.2"], "channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}")
@@ -103,22 +103,23 @@ def collectives(hlo):
 # Question sent_by_loops [MB]
 # The body of a loop of 12 rounds, inside a loop of 2 rounds, has the line `%all-gather-start.1 =
 # (bf16[384,1024], bf16[3072,1024]) all-gather-start(%w), replica_groups=[4,8]<=[8,4]T(1,0),
-# dimensions={0}`, and further down its `all-gather-done`. How many bytes does one device send for
-# this gather while the program runs?
+# dimensions={0}`, and a later line has its `all-gather-done`. How many bytes does one device send
+# for this gather while the program runs?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: each chunk is passed on until all have it; what one device sends; 1 MB is 10^6 bytes.
+# Model: each device passes chunks on until all devices have them; count what one device sends; 1
+# MB is 10^6 bytes.
 sent_by_loops = None  # TODO: your answer
 
 
 # ## Going further
 #
 # **The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
-# `_public/l1_collectives.py` has those of the checks that you can run. Graded texts differ: some have new names,
-# devices, types and rounds, or a line twice. To make your own, compile a program.
+# `_public/l1_collectives.py` has the texts of the checks that you can run. Graded texts differ: some have new
+# names, devices, types and rounds, or repeat a line. To make your own texts, compile a program.
 #
-# **In real systems.** The first question on a slow step is what the compiler added without a request. This is how to
-# see it. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. None of these texts has that form.
+# **In real systems.** If a step is slow, first look for collectives that you did not ask for and the compiler added. The
+# newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. No text of this exercise has that form.
 #
 # **Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous
 # HLO instructions".

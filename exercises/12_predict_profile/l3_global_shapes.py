@@ -1,7 +1,7 @@
 """# L3 From one device's program back to the arrays
 
-A profile shows what one device runs: local shapes, numbered devices, no mesh axes. You find the whole arrays behind
-it, and the axes that cut them.
+A profile shows the program of one device: local shapes, numbered devices, no mesh axes. From it you find the shapes of
+the whole arrays, and the axes that cut them.
 
 ```
 %h = bf16[72,512] parameter(0), sharding={devices=[2,1,4]<=[8]
@@ -10,21 +10,21 @@ it, and the axes that cut them.
 %v = bf16[64,40]  parameter(2), sharding={devices=[4,2]<=[2,4]T(1,0)}
 ```
 
-`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Its first dimension runs over the 4
-parts of the array's first dimension, its second over the 2 parts of the next. With `last_tile_dim_replicate` the
-grid has one dimension more, over copies. `{replicated}` has no grid. The mesh numbers its devices row by row: on
-x=2, y=4, device 5 has x=1, y=1.
+`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Dimension 0 of the grid runs
+over the 4 parts of the array's dimension 0, and dimension 1 over the 2 parts of its dimension 1. With
+`last_tile_dim_replicate` the grid has one more dimension, which runs over copies. `{replicated}` has no grid.
+The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 
 **Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in order; axes may have any names.
 `parameters` is given.
 
 | | returns |
 |---|---|
-| `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups are alike |
+| `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups have equal axes |
 | `global_shapes(hlo, mesh)` | for each parameter (whole shape, axes of each dimension) |
 
-If several axes cut a dimension, the outer one comes first. A dimension that no axis cuts has `[]`. No axis is cut
-in two.
+If several axes cut a dimension, the outer axis comes first. A dimension that no axis cuts has `[]`. Every sharding uses
+whole axes.
 
 **What is checked**
 
@@ -34,11 +34,11 @@ in two.
 | `global_shapes`: unequal axes | programs on two axes of unequal sizes |
 | `global_shapes`: equal axes | three axes of one size: only their strides differ |
 
-**Symbols.** X, Y, Z sizes of mesh axes; B, K, F local or whole sizes as the question says.
+**Symbols.** X, Y, Z are the sizes of mesh axes. B, K, F are local or whole sizes, as the question states.
 
-**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`. Eight groups of one device
-give `[]`: they send nothing. Above, `h` is [144, 512], rows cut by x. `v` is [256, 80], rows cut by y and columns
-by x.
+**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`. Eight groups of one device give
+`[]`, because they send nothing. In the program above, `h` is [144, 512] with rows cut by x, and `v` is [256, 80] with
+rows cut by y and columns by x.
 
 Check your work: shardlings check l3_global_shapes
 For all exercises of this module: README.md, or shardlings show 12_predict_profile
@@ -49,14 +49,16 @@ import re
 
 
 def parameters(hlo):
-    """Return (local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
+    """Return (local shape, sharding) of each parameter of the program, such as ([64, 40],
+    "{devices=[4,2]<=[2,4]T(1,0)}")."""
     line = r"%\S+ = \w+\[([\d,]*)\]\S* parameter\((\d+)\), sharding=(\{[^}]*\})"
     found = {int(number): (shape, sharding) for shape, number, sharding in re.findall(line, hlo)}
     return [([int(n) for n in found[i][0].split(",") if n], found[i][1]) for i in sorted(found)]
 
 
 def axes(groups, mesh):
-    """Return the names of the axes along which these groups communicate, in the mesh's order; [] for groups of one device."""
+    """Return the names of the axes along which these groups communicate, in the mesh's order; [] for groups of one
+    device."""
     # TODO: write this function
     raise NotImplementedError("axes")
 
@@ -64,7 +66,8 @@ def axes(groups, mesh):
 def global_shapes(hlo, mesh):
     """Return (whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
 
-    If two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that no axis cuts has [].
+    If two axes cut a dimension, the outer axis is first: P(("y", "x")) is ["y", "x"]. A dimension that no axis cuts has
+    [].
     """
     # TODO: write this function
     raise NotImplementedError("global_shapes")
@@ -77,15 +80,15 @@ def global_shapes(hlo, mesh):
 # matmul of the whole arrays take?
 #
 # Answer in GFLOP (a bare number), or with a unit.
-# Model: multiplications and additions of the whole product, each once; those of the all-reduce do
-# not count.
+# Model: count each multiplication and addition of the whole matmul once, without those of the
+# all-reduce.
 whole_product = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In real systems.** If X = Y, sizes cannot distinguish the axes, and strides can. A first look at a profile asks
-# whether its layout is the intended one.
+# **In real systems.** If X = Y, sizes cannot distinguish the axes, but strides can. In a profile, first check whether the
+# layout is the intended one.
 #
 # **Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
 # `OpSharding`.

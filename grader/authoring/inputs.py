@@ -22,7 +22,10 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
     for call in calls.values():
         others = [one for one in calls.values() if one.task is call.task and id(one) not in timed and not one.timing]
         if not call.timing and not (id(call) in timed and others):
-            yield from tame_dims(call)
+            found = list(tame_dims(call))
+            if found and call.hidden_dims == call.dims:
+                found = [f"{call.task.name}: hidden_dims is missing; give sizes that are odd on each device"]
+            yield from found
 
 
 def tame_dims(call: Call) -> Iterator[str]:
@@ -55,12 +58,15 @@ def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
 
 
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Yield arguments with values that depend on more than the generator given to ``draw``.
+    """Yield arguments and hidden cases that depend on more than the generator given to ``draw`` or ``hidden``.
 
     Raises AuthorError for values that cannot be drawn.
     """
     once, again = (plan(exercise, public=False, seed="verify") for _ in range(2))
     for first, second in zip(once, again, strict=True):
+        if repr(first.cases) != repr(second.cases):
+            yield f"{first.task}: hidden cases are drawn differently each time: draw with the rng that is given"
+            return
         for one, other in zip(first.inputs, second.inputs, strict=True):
             for (name, drawn), (_, redrawn) in zip(arrays_of(one), arrays_of(other), strict=True):
                 if drawn.tobytes() != redrawn.tobytes():

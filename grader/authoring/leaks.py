@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from grader.course.copying import copied
 from grader.course.loading import Course
 from grader.course.statements import Statement, statements
 from grader.exercise import Exercise
 
+LEAST_LINE = 16  # characters; shorter lines occur in any file
+IDIOM = 3  # exercises; a line of so many is an idiom
+LEAST_OPERATORS = 2
+SIGNS = str.maketrans({"·": "*", "×": "*", "−": "-", "÷": "/", "'": '"'})
+
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Yield the secret lines, and the course's seed, that occur in the files that learners get."""
+    """Yield the secret lines, and the course's seed, that occur in the files that learners get, and in their texts."""
     secrets = dict(secret_lines(course))
     for path, text in made.items():
         for line in text.splitlines():
@@ -24,21 +31,77 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
         if len(seed) > 3 and seed in text:
             yield f"exercises/{path} holds the course's seed"
 
+    yield from told_solutions(course)
+
+
+def told_solutions(course: Course) -> Iterator[str]:
+    """Yield lines of solutions and formulas of answers that statements, questions and hints tell.
+
+    The last hint of a task or question may tell: it is almost the line.
+    """
+    exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
+    used = Counter(line for exercise in exercises for line in _all_lines(exercise))
+    for exercise in exercises:
+        solution = list(_solution(exercise, used))
+        for where, text in _texts(exercise):
+            folded = _folded(text)
+            for what, secret in solution:
+                if re.search(rf"(?<![\w.*/]){re.escape(_folded(secret))}(?![\w*/(\[])", folded):
+                    yield f"{exercise.id}: {where} tells {what}: {secret.strip()[:80]}"
+
+
+def _texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
+    """Yield what learners read of an exercise before they ask for a last hint."""
+    yield "the statement", f"{exercise.statement}\n{exercise.further}"
+    for task in exercise.tasks.values():
+        yield f"the docstring of {task.name}", task.fn.__doc__ or ""
+    for question in exercise.questions.values():
+        yield f"the text of {question.name}", question.text
+    for asked in [*exercise.tasks.values(), *exercise.questions.values()]:
+        yield from ((f"hint {n} of {asked.name}", hint) for n, hint in enumerate(asked.hints[:-1], 1))
+
+
+def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of tasks and of private functions, and the formulas of answers, each with its owner."""
+    for part in statements(exercise, grading=False):
+        if part.kind in ("task", "question", "private"):
+            for line in _secret(part, set()):
+                if len(normal_form(line)) >= LEAST_LINE and used[normal_form(line)] < IDIOM:
+                    yield f"a line of {part.name}", line.split("  #")[0]
+        if part.kind == "question":
+            yield from ((f"the answer of {part.name}", formula) for formula in _formulas(part))
+
+
+def _formulas(part: Statement) -> Iterator[str]:
+    """Yield what a question's function returns, if it is a formula with two operators or more."""
+    for node in ast.walk(part.node):
+        if isinstance(node, ast.Return) and node.value is not None:
+            operators = sum(isinstance(inner, ast.BinOp) for inner in ast.walk(node.value))
+            if operators >= LEAST_OPERATORS:
+                yield copied(part, node.value)
+
+
+def _folded(text: str) -> str:
+    """Return text with ASCII operators and quotes, and white space only between words."""
+    text = " ".join(text.translate(SIGNS).split())
+    return re.sub(r" ?([-+*/%()\[\]{},.=<>@:]) ?", r"\1", text)
+
 
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Yield (line, owner) for lines of solutions, hidden checks, hidden cases, answers and misconceptions.
 
     Not secret are lines that learners get on purpose, short lines, and idioms (lines of three exercises or more).
     """
-    used = Counter(line for exercise in course.exercises.values() for line in _all_lines(exercise))
-    shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
-    for exercise in course.exercises.values():
+    exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
+    used = Counter(line for exercise in exercises for line in _all_lines(exercise))
+    shown = {normal_form(line) for e in exercises for line in _public_checks(e)}
+    for exercise in exercises:
         parts = statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
         shown_lines = shown | _shown_lines(exercise, parts, public)
         for part in parts:
             for line in map(normal_form, _secret(part, public)):
-                if len(line) >= 16 and line not in shown_lines and used[line] < 3:
+                if len(line) >= LEAST_LINE and line not in shown_lines and used[line] < IDIOM:
                     yield line, f"{exercise.id}/{part.name}"
 
 

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 
 from grader.authoring import inputs, possible
 from grader.authoring.declarations import declaration_problems
+from grader.authoring.keys import key_problems
 from grader.authoring.leaks import leaks
 from grader.authoring.margins import margin_problems
 from grader.authoring.near_misses import near_miss_problems
 from grader.authoring.proved import Proved
+from grader.authoring.redrawn import Redrawn
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
@@ -38,7 +40,7 @@ from grader.course.build import stale
 from grader.course.config import GRADING, CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.course.release import products
+from grader.course.release import usable_products
 from grader.course.sources import source_problems
 from grader.course.statements import names_reached, statements
 from grader.course.stubs import stub_source
@@ -72,11 +74,13 @@ def verify(
     """
     total, proved = 0, Proved(cache, grader, seeds)
 
+    redrawn = Redrawn(course, names)
+
     def proof(name: str) -> list[str]:
         usable = name in course.module_of and bool(course.usable([name])[0])
         if usable and name in proved:
             return []
-        problems = list(exercise_problems(course, grader, name, seeds))
+        problems = list(exercise_problems(course, grader, name, seeds, redrawn))
         if usable and not problems:
             proved.keep(name)
         return problems
@@ -95,7 +99,9 @@ def verify(
 # -- one exercise ------------------------------------------------------------------------------
 
 
-def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1) -> Iterator[str]:
+def exercise_problems(
+    course: Course, grader: Grader, name: str, seeds: int = 1, redrawn: Redrawn | None = None
+) -> Iterator[str]:
     try:
         exercise = course.exercise(name)
     except CourseError as error:
@@ -105,10 +111,12 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
     yield from inputs.tame_sizes(exercise)
     for question in exercise.questions.values():
         yield from question_problems(question, exercise.misconceptions.values())
+        yield from key_problems(question)
         yield from possible.question_problems(question)
     try:
         yield from near_miss_problems(exercise)
-        yield from inputs.undecided_draws(exercise)
+        undecided = list(inputs.undecided_draws(exercise))
+        yield from undecided or (redrawn or Redrawn(course, [name])).problems(exercise)
         found = yield from reference_problems(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
         yield from trivial_problems(course, grader, exercise, found)
@@ -139,12 +147,12 @@ def reference_problems(
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = _submission(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
-    for report in (shown, graded):
-        for result in report.results:
-            if result.status not in RIGHT:
-                yield f"the reference does not pass {result.name}: {result.reason}"
-        for note in report.notes:
-            yield f"the reference does not load: {note}"
+    failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
+    for result in failed.values():  # as learners would see it, if they would
+        values = f"; expected {result.expected}, actual {result.actual}" if result.expected is not None else ""
+        yield f"the reference does not pass {result.name}: {result.reason}{values}"
+    for note in dict.fromkeys([*shown.notes, *graded.notes]):
+        yield f"the reference does not load: {note}"
     yield from released_problems(grader, exercise, submission)
     yield from _unlucky(grader, exercise, text, exercise.tasks, seeds, "the reference")
     return found
@@ -251,7 +259,11 @@ def _alternative(
     who = f"the alternative {text.by.name}"
     graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
     failed = {r.name: r.reason for r in (*shown.results, *graded.results) if r.status not in RIGHT}
-    yield from (f"{who} does not pass {name}: {reason}" for name, reason in failed.items())
+    for name, reason in failed.items():
+        yield (
+            f"{who} does not pass {name}: {reason}; if the alternative is right, the check asks for more than the "
+            "statement does"
+        )
     yield from _unlucky(grader, exercise, text.text, [text.by.of.name], seeds, who)
 
 
@@ -300,8 +312,7 @@ def _graded_problems(misconception: Misconception, results: Mapping[str, Result]
         return  # hints are checked once the checks are right
     for name in sorted(failed):
         if results[name].misconception != misconception.known_as:
-            hint = results[name].misconception or "none"
-            yield f"the misconception {misconception.name} gets the hint of {hint} in {name}"
+            yield f"the misconception {misconception.name} fails {name} as it should, {_other_hint(results[name])}"
 
 
 def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
@@ -319,8 +330,7 @@ def public_problems(misconception: Misconception, shown: Result, graded: Result)
     if graded.status == "passed":
         yield f"the misconception {misconception.name} fails {shown.name} in public and passes it when graded"
     if shown.name in misconception.fails and shown.misconception != misconception.known_as:
-        hint = shown.misconception or "none"
-        yield f"the misconception {misconception.name} gets the hint of {hint} in {shown.name}, in public"
+        yield f"the misconception {misconception.name} fails {shown.name} in public, {_other_hint(shown)}"
 
 
 def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconception) -> Iterator[str]:
@@ -329,8 +339,15 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     params = course.params(question, "verify")
     given = answer_by(misconception, question, params)
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
-    if result.status != "failed" or result.misconception != misconception.name:
-        yield f"the answer of {misconception.name} gets {result.status}, hint {result.misconception or 'none'}"
+    if result.status != "failed":
+        yield f"the answer of the misconception {misconception.name} is {result.status}, and should be wrong"
+    elif result.misconception != misconception.name:
+        yield f"the answer of the misconception {misconception.name} is wrong as it should, {_other_hint(result)}"
+
+
+def _other_hint(result: Result) -> str:
+    known = result.misconception
+    return f"but the learner sees the hint of {known}" if known else "but the learner sees no hint"
 
 
 def _list(names: Iterable[str]) -> str:
@@ -341,21 +358,19 @@ def _list(names: Iterable[str]) -> str:
 
 
 def course_problems(course: Course) -> Iterator[str]:
-    usable, unusable = course.usable(course.module_of)
-    yield from _names([course.exercise(name) for name in usable])
-    for name in unusable:
-        yield f"{name} cannot be used, so what learners are given was not proved; see: shardlings verify {name}"
-    if unusable:
-        return
+    yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
-        made = products(course)
+        made = usable_products(course)
     except CourseError as error:
         yield str(error)
         return
+    for name in made.unusable:
+        yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
-    yield from leaks(course, made)
-    yield from source_problems(course)
+    yield from leaks(course, made.texts)
+    if not made.unusable:
+        yield from source_problems(course)
     known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
     known |= {f"{m}/{GRADING}/{e}.py" for e, m in course.module_of.items()}
     for path in sorted((course.root / "solutions").rglob("*.py")):
@@ -371,5 +386,9 @@ def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
     for exercise in exercises:
         for name in [*exercise.tasks, *exercise.questions]:
             if name in owner:
-                yield f"the name {name} is used by {owner[name]} and by {exercise.id}"
-            owner[name] = exercise.id
+                yield f"the name {name} is used by {owner[name]} and by {_file(exercise)}"
+            owner[name] = _file(exercise)
+
+
+def _file(exercise: Exercise) -> str:
+    return f"solutions/{exercise.module}/{exercise.id}.py"

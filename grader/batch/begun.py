@@ -20,10 +20,10 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
-    """Return the error for work without the exercises of ``asked``. It names files that could not be read."""
+    """Return the error for a folder with none of the exercises in ``asked``. It names the files that cannot be read."""
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
-    why.append(f"looked for files such as {first}.py and {module}.ipynb")
-    return CourseError(f"nothing of {asked} in {place}: {'; '.join(why)}; go to your work or pass --work FOLDER")
+    why.append(f"looked for {first}.py, {module}.ipynb and the like")
+    return CourseError(f"no file for {asked} in {place}: {'; '.join(why)}; go to your work or pass --work FOLDER")
 
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:

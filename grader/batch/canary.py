@@ -1,8 +1,9 @@
-"""Grade the course's own solutions before a class is graded; anything but full marks stops the batch.
+"""Grade the course's own solutions before a class is graded. The batch stops unless they get full marks.
 
-Solutions go through the grader, sandbox tier and workers of submissions. ``$XDG_CACHE_HOME/shardlings/canary.json``
-(``~/.cache`` when unset) remembers successes. Its keys cover the course's content, the versions of all software that
-decides, the tier and the host. Without the file the canary runs again, which takes a second or two for a module.
+Solutions go through the same grader, sandbox tier and workers as submissions. The file
+``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers successes. Its keys cover the course's
+content, the versions of all software that affects a verdict, the tier and the host. Without the file the canary runs
+again, which takes a second or two for each module.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Take a name and do nothing: the progress bar of callers that show none."""
+    """Ignore the name of a finished exercise. The default for callers that show no progress."""
 
 
 class CanaryFailed(CourseError):
-    """A reference does not get full marks on this machine. The message says what is wrong and what to do."""
+    """A reference solution does not get full marks on this machine. The message says why and what to do."""
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return the exercises whose solutions have no remembered success here; none for a grader that proves itself."""
+    """Return the exercises that the canary must still grade here; none if the machines that grade run it themselves."""
     if grader.proves_itself:
         return []
     known = remembered()
@@ -108,7 +109,7 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
-    except Exception as error:  # an error of the grader: no submission is graded then
+    except Exception as error:  # an error of the grader stops the batch
         return f"cannot be graded here ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
     if short is None and report.results:
@@ -160,7 +161,7 @@ def remembered() -> list[str]:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
         return [str(key) for key in data["proved"]] if whole else []
-    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: this user has no home
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: no home folder
         return []
 
 

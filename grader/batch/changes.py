@@ -33,7 +33,7 @@ SAID = {
 NOT_SAID = "no known cause: the report on file does not record what it was graded with"
 FAILED_BEFORE = "the grader itself had failed before"
 FAILS_NOW = "the grader itself failed now"
-NOTHING = "no known cause: submission, course and versions are unchanged; review it with --why"
+NOTHING = "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the report on file, plus exercises and penalties of a first grading, which are no changes."""
+    """Return the report on file, plus exercises and penalties that had no grading before: they are no changes."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -104,7 +104,7 @@ def _as_it_stood(old: Report, new: Report) -> Report:
 
 
 def _says_what_is_a_bonus(report: Report) -> bool:
-    """Return whether the report marks its bonus exercises. Reports of old versions do not."""
+    """Return whether the report marks its bonus exercises, which reports of old versions do not."""
     return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 
@@ -128,7 +128,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield exercises that became a bonus or stopped being one, because this changes the percentage."""
+    """Yield a change for each exercise that became a bonus or stopped being one, since this changes the percentage."""
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -173,7 +173,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     """Return which inputs of the verdict changed."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    parts = dict.fromkeys([*after.basis, "backend"])  # the basis names no backend if it is the CPU
+    parts = dict.fromkeys([*after.basis, "backend"])  # the basis omits the backend if it is the CPU
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
@@ -199,39 +199,37 @@ COLUMNS = ("regrade", "when", *(f.name for f in fields(Change)))
 
 
 @dataclass(frozen=True)
-class Told:
-    """A change as the history keeps it: the number of its regrade, from 1, and when it was found (ISO 8601, UTC)."""
+class RecordedChange:
+    """A change in the history, with the number of its regrade, from 1, and its time (ISO 8601, UTC)."""
 
     regrade: int
     when: str
     change: Change
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> Told:
+    def of(cls, row: Sequence[Any]) -> RecordedChange:
         """Return the change in a row of the database's history."""
         regrade, when, *change = row
         return cls(regrade, when, Change(*change))
 
 
-def read_history(folder: Path) -> list[Told]:
+def read_history(folder: Path) -> list[RecordedChange]:
     """Return the history in ``changes.csv`` of an older version's folder. Raises CourseError if the file was edited."""
     path = folder / FILE
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
         if tuple(lines[0]) != COLUMNS:
             raise ValueError
-        return [_told(line) for line in lines[1:]]
+        return [_recorded(line) for line in lines[1:]]
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError, ValueError, LookupError, csv.Error):
-        raise CourseError(
-            f"{path} is not as it was written; mend it or move it away, it is the history of changes"
-        ) from None
+        raise CourseError(f"{path}, the history of changes, was edited; restore it or move it away") from None
 
 
-def _told(line: list[str]) -> Told:
+def _recorded(line: list[str]) -> RecordedChange:
     regrade, when, student, what, before, after, of, why = line
-    return Told(int(regrade), when, Change(student, what, float(before), float(after), float(of), why))
+    return RecordedChange(int(regrade), when, Change(student, what, float(before), float(after), float(of), why))
 
 
 def _cells(change: Change) -> tuple[object, ...]:
@@ -239,12 +237,12 @@ def _cells(change: Change) -> tuple[object, ...]:
     return tuple(csv_cell(value) for value in astuple(change))
 
 
-def history_csv(history: Iterable[Told]) -> Iterator[str]:
-    """Return the lines of the file. Numbers stay numbers, and no text is read as a formula."""
+def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
+    """Return the lines of ``changes.csv``. Numbers stay numbers, and spreadsheets read no text as a formula."""
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 
 
-def by_regrade(history: Iterable[Told]) -> Iterator[tuple[int, str, Iterator[Change]]]:
+def by_regrade(history: Iterable[RecordedChange]) -> Iterator[tuple[int, str, Iterator[Change]]]:
     """Yield each regrade's number, time and changes. Read the changes before you ask for the next regrade."""
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)

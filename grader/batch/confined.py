@@ -1,8 +1,8 @@
 """Parse submissions in a confined process: the parsers of ``intake``, with limits on time and memory.
 
-A submission that exceeds a limit is refused, which costs its author the file, with a note. It is never the grader's
-failure, however long, deep or numerous its parts are. After a large submission the grader starts a
-new process, so that the next one has all of the memory.
+A file that exceeds a limit is refused, with a note, and does not count. However long, deep or numerous its parts are,
+the fault is never the grader's. After a large submission the grader starts a new process, so that the next submission
+has all of the memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from grader.common.text import printable
 from grader.intake.archives import Archive
-from grader.intake.parsers import Cell, Parsers, Python, Stamp
+from grader.intake.parsers import ParsedCell, Parsers, Python, Stamp
 from grader.intake.submission import Chunk, Refused, Source, Unreadable
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import NOTHING, Extra, NoIsolation, best_tier
@@ -41,12 +41,12 @@ class _Python(_Chunks):
     left_out: list[tuple[str, ...]]
 
 
-# The forms of the records, built once: building one takes longer than reading a file.
+# Adapters are built once: building one takes longer than reading a file.
 SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapter(Archive)
-CELLS, STAMP, FLAG = TypeAdapter(list[Cell]), TypeAdapter(Stamp), TypeAdapter(bool)
+CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 SMALL = 200_000
-"""Bytes. A smaller file needs little memory: if the kernel ends the process over it, the machine is short of memory."""
+"""Size in bytes. Smaller files need little memory: if the kernel kills the process, the machine is short of it."""
 
 
 class OutOfTime(Exception):
@@ -76,10 +76,10 @@ class ParsingProcess:
         form: TypeAdapter[T],
         spend: Callable[[float], None],
     ) -> tuple[T, list[bytes]]:
-        """Return the record that answers a request, in this form, and blobs.
+        """Send a request. Return the record in the answer, validated as ``form``, and the answer's blobs.
 
         Args:
-            spend: gets the CPU seconds used, also of a file that is refused.
+            spend: called with the CPU seconds used, also for a refused file.
 
         Raises:
             Refused: the bytes cannot be read at all, or not within these limits.
@@ -109,7 +109,7 @@ class ParsingProcess:
                     self._worker.kill()
             if not killed and self._works():
                 spend(seconds)
-                raise Refused("twice ended the process that reads it, and was not read")
+                raise Refused("ended the process that reads it, twice, and was not read")
         raise Unreadable("the process that reads submissions does not run here: see shardlings doctor")
 
     def _works(self) -> bool:
@@ -148,7 +148,7 @@ class Confined(Parsers):
     def member(self, data: bytes, number: int) -> bytes:
         about = {"number": self._number_of(data), "member": number}
         is_there, out = self._ask("member", about, [], FLAG)
-        if not is_there:  # in a new process, or after other archives
+        if not is_there:  # a new process, or one that dropped the archive for others
             _, out = self._ask("member", about, [data], FLAG)
         return out[0]
 
@@ -157,7 +157,7 @@ class Confined(Parsers):
 
     def cells(
         self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]
-    ) -> Sequence[Cell]:
+    ) -> Sequence[ParsedCell]:
         about = {"names": [*names], "wanted": [*wanted], "exercises": [*exercises]}
         found, out = self._ask("cells", about, [data], CELLS)
         texts = iter(out)
@@ -173,7 +173,7 @@ class Confined(Parsers):
 
     def _number_of(self, data: bytes) -> int:
         for number, known in enumerate(self._archives):
-            if known == data:  # ``times`` reads an archive for each of its files
+            if known == data:  # ``times`` asks for an archive once for each of its files
                 return number
         self._archives.append(data)
         return len(self._archives) - 1
@@ -195,7 +195,7 @@ class Confined(Parsers):
 
 
 def _too_long(seconds: float) -> str:
-    """Return why a file was not read within these seconds. The text does not depend on the time that was left."""
+    """Return why a file was not read within these seconds. The text must not depend on the time that was left."""
     if seconds == READ_SECONDS:
         return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
@@ -206,7 +206,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier that was asked for, or ``none`` if it does not work. Processes of ``none`` have only limits."""
+    """Return the requested tier, or ``none`` if it does not work. Under ``none`` there are only limits."""
     try:
         return best_tier(isolation)
     except NoIsolation:
@@ -216,7 +216,7 @@ def tier_for(isolation: str) -> str:
 @contextmanager
 def parsing(isolation: str = "auto") -> Iterator[Parsers]:
     """Yield parsers in a confined process of the tier that was asked for."""
-    if not hasattr(os, "fork"):  # Windows, which grades in its own process alone
+    if not hasattr(os, "fork"):  # Windows, where only learners grade, in their own process
         yield Parsers()
         return
     with ParsingProcess(tier_for(isolation)) as process:

@@ -4,9 +4,9 @@ Tables:
     report   one row for each student: the report as graded, and the report that counts if it differs
     made     reports that were made and do not count yet; the end of a run moves them into ``report``
     change   the history of changed scores
-    run      runs that ended and changed something: time, summary, integrity, students without a report
+    run      ended runs that changed something: time, summary, integrity, students without a report
     roster   the last roster that a command named
-    person   names and sections of students, from the roster; ``shown`` is 1 once the pages have them
+    person   names and sections of students, from the roster; ``shown`` is 1 once the pages show them
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
 process leaves at most a journal beside it. The next process that opens the database rolls it back.
@@ -54,7 +54,7 @@ _TABLES = (
 
 
 class CannotWrite(CourseError):
-    """The output folder cannot be written. Everything written before is intact."""
+    """The output folder cannot be written. Everything that was written before is intact."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ GO_ON = "mend that and run the same command again: what is graded is kept"
 _DAMAGED = "restore it from a copy, or move it away: the next run then reads the files in reports/"
 _SAID = {
     "SQLITE_FULL": "No space left on device",
-    "SQLITE_READONLY": "it may not be written",
+    "SQLITE_READONLY": "no permission to write",
     "SQLITE_CANTOPEN": "it cannot be opened",
     "SQLITE_IOERR": "the disk failed, or a quota is used up",
 }
@@ -227,7 +227,7 @@ class Database:
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Let a report count."""
+        """Make the student's new report count."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)
@@ -279,7 +279,7 @@ class Database:
         return {student: Person(name, section) for student, name, section in rows}
 
     def set_people(self, people: People) -> None:
-        """Replace all names and sections. A student who left the roster keeps an empty row until the pages are written."""
+        """Replace all names and sections. A student who left the roster keeps an empty row until pages are written."""
         for student, person in (dict.fromkeys(self.people(), UNKNOWN) | {**people}).items():
             self._do(
                 "INSERT INTO person VALUES (?, ?, ?, 0) ON CONFLICT (student) DO UPDATE SET name = excluded.name, "

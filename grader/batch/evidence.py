@@ -37,12 +37,12 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the last top-level definition of a function or an answer in all files and cells. Nothing is parsed."""
+    """Yield the last top-level definition of a function or an answer in each file and cell. Nothing is parsed."""
     found: list[Code] = []
     for chunk in source.chunks:
         if place := looked_at(chunk).places.get(name):
             first, last = place
-            lines = re.split(r"\r\n|\r|\n", chunk.text)  # as Python counts them
+            lines = re.split(r"\r\n|\r|\n", chunk.text)  # Python's line ends
             found.append(Code(chunk.name, first, "\n".join(lines[first - 1 : last])))
     yield from found[-1:]
 
@@ -63,7 +63,7 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
 
 
 def asked_for(ask: Ask) -> str:
-    """Return a description of an ask, such as ``gather on x=4 with I=8, J=3``."""
+    """Describe an ask, such as ``gather on x=4 with I=8, J=3``."""
     if not isinstance(ask.of, Call):
         return f"{ask.task}, {len(ask.cases)} cases"
     sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]

@@ -94,7 +94,7 @@ class Wanted:
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
     """Return an ask for each call and mesh that fit together, and one line for each pair that does not.
 
-    A call that has a timeline and sizes of its own is never run, so its arrays may be as large as in papers.
+    A call with a timeline and with sizes of its own is never run, so its arrays may be as large as those in papers.
 
     Raises:
         CourseError: the mesh is too large, a dimension is unknown, or nothing fits.
@@ -157,7 +157,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
 
 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
-    """Return the facts about each ask, and what stopped the source while it was loaded."""
+    """Return the facts about each ask, and the errors that stopped the source while it was loaded."""
     with grader.workers() as workers:
         answered, notes = collect(workers, source, asks)
     made = [facts_of(answer, wanted) for answer in answered]
@@ -227,13 +227,13 @@ def _measured(answer: Answered, backend: str) -> str:
     if isinstance(seen.measured, str):
         return f"not on {backend}: {seen.measured}"
     low, typical, high = quantiles(seen.measured, n=4)
-    simulated = "; their time, and no chip's" if backend.startswith("cpu") else ""
+    simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"{show_seconds(typical)} a call on {backend}, the median of {len(seen.measured)} rounds"
     return f"{took}; spread of the middle half {(high - low) / typical:.0%}{simulated}"
 
 
 def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:
-    """Return the program's timeline if it was requested, or why there can be none."""
+    """Return the program's timeline if it was requested, or the reason why there is none."""
     if timing is None and not wanted.on:
         return None, ""
     try:
@@ -251,7 +251,7 @@ def _arguments(ask: Ask) -> list[Placed]:
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return one argument of an ask. ``about`` has its spec as wire data."""
+    """Return one argument of an ask. ``about`` describes it, with its spec in wire format."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]

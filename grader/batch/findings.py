@@ -30,9 +30,9 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of an answer with parts; a level of it is three levels of JSON
+MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # limits of an answer with parts; each level takes three levels of JSON
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
-# Errors from reading an answer of the wrong form.
+# Errors that reading an answer of the wrong form can raise.
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
@@ -89,7 +89,7 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """Return whether nothing ended by time, memory, a signal or the machine's files."""
+        """Return whether every reply would repeat: none ended by a limit, a signal or the machine's files."""
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
 
@@ -116,7 +116,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
     reply = Reply(body=body)
     try:
         return reply if reply.text else Reply(OTHER_KIND)
-    except UNREADABLE:  # nested too deep to be written
+    except UNREADABLE:  # nested too deeply for JSON
         return Reply(OTHER_KIND)
 
 
@@ -141,7 +141,7 @@ def lasting(fault: Fault | None) -> bool:
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
-    """Return the fault of a child that ended during ``what``: the grader's only if the tracing worker itself died."""
+    """Return the fault of a child that ended during ``what``. If the tracing worker died, it is the grader's."""
     if how == "worker":
         return Fault("broken", "the tracing process died twice; a person must look")
     if how == "timeout":
@@ -149,13 +149,13 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     reason = {
         "flood": "sent back more than 16 MiB",
         "garbage": "sent back unreadable bytes",
-        "died of signal 9": "it was killed, as happens to what takes more memory than it is allowed",  # or by itself
+        "died of signal 9": "it was killed, for example because it used more memory than allowed",  # perhaps by itself
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Return the fault of a program that ended the worker twice: the grader's if its own program fails too."""
+    """Return the fault of a program that ended the worker twice. It is the grader's if its own program fails too."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other for ever: some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
@@ -165,7 +165,9 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
     what = "reading" if died.phase == "asked" else "running"
     text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
     return (
-        Fault("broken", f"{text}; it runs no program of ours either") if died.ours else Fault("crashed", text, ran=True)
+        Fault("broken", f"{text}; the grader's own program fails too")
+        if died.ours
+        else Fault("crashed", text, ran=True)
     )
 
 
@@ -249,7 +251,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
-    if any(len(results) != due for results in seen.outputs if due is not None):  # learners can forge bytecode
+    if any(len(results) != due for results in seen.outputs if due is not None):  # bytecode may be forged
         return Fault("refused", "the program does not give the results and gradients that were asked for")
     return seen
 
@@ -287,7 +289,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
     talks = [collective_of(c) for c in header["collectives"]]
-    if isinstance(compiled, Schedule) and compiled.added is not None:  # by the chip's compiler, not by the CPU's
+    if isinstance(compiled, Schedule) and compiled.added is not None:  # the chip's compiler, not the CPU's, added these
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])

@@ -36,7 +36,7 @@ class Grader:
             other devices or a compiler.
     """
 
-    proves_itself = False  # True: the machines that do the grading run the canary themselves
+    proves_itself = False  # True if the machines that grade run the canary themselves
 
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Workers | None = None,
@@ -148,7 +148,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """What judges programs: ``cpu``, the text of other devices, or a slice's compiler, such as ``tpu:v5e:2x4``."""
+        """The judges of programs: ``cpu``, the description of other devices, or a slice's compiler, ``tpu:v5e:2x4``."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"

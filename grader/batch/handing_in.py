@@ -1,4 +1,4 @@
-"""Submission times: from the staff's ``submitted.csv``, else from the submission itself."""
+"""Submission times: from the staff's ``submitted.csv`` or, without a line there, from the submission itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the times in ``submitted.csv`` of the named folders, never of a student's folder. Raises CourseError."""
+    """Return the times in the named folders' ``submitted.csv``, never in a student's folder. Raises CourseError."""
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
     for path in paths:
@@ -112,8 +112,9 @@ def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated
     if weak := [f"{source} ({n})" for source, n in sources.items() if source != STATED]:
         counts = "these times cost points" if policy.trust == "file-dates" else "these times cost no points"
         notes.append(
-            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these and copying changes "
-            f"them: {counts}. To take points for lateness, write {STATED} (student,time) into the folder of submissions"
+            f"no submission time in {STATED}, so the time is {', '.join(weak)}. Students can set these and copying "
+            f"changes them: {counts}. To take points for lateness, write {STATED} (student,time) into the folder of "
+            "submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):
         notes.append(f"{STATED} names students without a submission here: {a_few(strangers)}")

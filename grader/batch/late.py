@@ -21,7 +21,7 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """A time and its source. ``for_all``: the record names no module, so the time may be another module's."""
+    """A time and its source. ``for_all``: the record names no module, so the time may belong to another module."""
 
     time: datetime
     source: str
@@ -47,7 +47,7 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
 
 
 def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
-    """Return the number of days begun after the deadline and its grace; 0 if in time."""
+    """Return the number of days, each counted once it begins, after the deadline and its grace; 0 if in time."""
     over = handed - deadline - timedelta(minutes=policy.grace_minutes)
     return max(0, -(-over // DAY))
 
@@ -62,7 +62,7 @@ def penalised(
     """Return one student's hand-ins with their penalties, in the course's order.
 
     Free days are used in the order of the deadlines, as whole days. A free day is not used if it changes no percentage:
-    20 days late cost as much with 3 free days as without them if 50 % is the most.
+    with a maximum of 50 %, 20 days late cost the same with 3 free days as with none.
 
     Args:
         earned: points by module, before any penalty.
@@ -95,12 +95,12 @@ def penalised(
 
 
 def due(deadline: datetime, module: str, extension: Extension) -> datetime:
-    """Return a student's own deadline. An extension of the module beats one for all modules. No zone: local time."""
+    """Return a student's own deadline. An extension of the module replaces one for all. Local time without a zone."""
     return deadline.astimezone() + extension.get(module, extension.get(EVERY, timedelta()))
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return whether lateness costs points. Times in the staff's record always do, others if the policy says so."""
+    """Return whether lateness costs points. Times in the staff's record always count, others if the policy says so."""
     return source == STATED or policy.trust == "file-dates"
 
 

@@ -27,7 +27,7 @@ ROSTER = "roster.csv"
 
 @dataclass
 class TakenOver:
-    """How much a new database took over from the files of an older version; ``reports`` is 0 for a new folder."""
+    """The reports and changes that a new database took over from an older version's files. ``reports``: 0 if none."""
 
     reports: int = 0
     changes: int = 0
@@ -108,7 +108,7 @@ def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
 def _copy(folder: Path, place: Path) -> None:
     try:
         with _shared(folder):
-            for name in (FILE, f"{FILE}-journal"):  # a killed process leaves a journal, which rolls the copy back
+            for name in (FILE, f"{FILE}-journal"):  # SQLite rolls the copy back with the journal of a killed process
                 if (folder / name).exists():
                     shutil.copyfile(folder / name, place / name)
     except OSError as error:

@@ -47,7 +47,7 @@ class Override(Strict):
     @classmethod
     def _is_text(cls, student: object) -> object:
         if isinstance(student, int | float):  # YAML reads 0123 as 83
-            raise ValueError('put a name that is a number into quotes, as in student: "0123"')
+            raise ValueError('quote a name that is a number: student: "0123"')
         return composed(student) if isinstance(student, str) else student
 
     @field_validator("points", "graded", mode="before")
@@ -95,7 +95,7 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
     path = folder / FILE
     if not path.exists():
         if path.is_symlink():
-            raise CourseError(f"{path} is a link to nothing; mend it or take it away")
+            raise CourseError(f"{path} is a broken link; mend or remove it")
         return ()
     return read_yaml(path, Overrides).overrides
 
@@ -125,7 +125,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
         ]:
             problems.append(f"{line.where}: another line sets {others[0]}; this line does nothing")
         elif one.points > target.points + 1e-9:
-            worth = f"{tidy(one.points)} points, and it is worth {tidy(target.points)}"
+            worth = f"{tidy(one.points)} points, but it is worth {tidy(target.points)}"
             problems.append(f"{one.where}: {worth}; the line does nothing")
         else:
             done.append(one.check)
@@ -142,7 +142,8 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
     return [
         (
             o.student,
-            f"{o.where}: no student of this name has a report{other_case.get(o.student.lower(), '')}; the line does nothing",
+            f"{o.where}: no student of this name has a report{other_case.get(o.student.lower(), '')}; "
+            "the line does nothing",
         )
         for o in overrides
         if o.student not in students

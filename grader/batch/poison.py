@@ -1,9 +1,9 @@
 """Find which operations of a program matter: a runner changes them, and this module judges which results move.
 
 An operation is *poisoned*: a runner replaces its values by other values of similar size. A result counts as moved if it
-then differs by more than twice the tolerance, or by more than a thousandth of its largest value if that is less, as for
-16 bits. The other values differ from the operation's own by at most twice their size (``runner.others``). So a term
-below the tolerance of a float32 result moves the result by at most twice the tolerance, and never counts.
+then differs by more than twice the tolerance. If a thousandth of its largest value is less, as for 16-bit dtypes, that
+is the bound. Replacements differ from the operation's own values by at most twice their size (``runner.others``). So a
+term below the tolerance of a float32 result moves the result by at most twice the tolerance, and never counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import is_inexact
 
-MOST = 1e-3  # of the largest value, for every dtype: a training step moves parameters by little
+MOST = 1e-3  # fraction of the largest value, for every dtype, because a training step moves parameters by little
 MOST_DEATHS = 2  # operations that crash or hang the program when changed
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
@@ -66,7 +66,7 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """Return whether another run would give every answer so far again."""
+        """Return whether another run would repeat all answers given so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
@@ -112,7 +112,7 @@ class Poisoned:
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return which operations matter if the answer holds no distances; None if it holds them."""
+    """Return which operations matter, if the answer has no distances. Return None if it has distances."""
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))
@@ -120,7 +120,7 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
         return None
     if fault["kind"] == "refused":  # the changed program needs too much memory; an untried operation must not count
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
-    return Matters(alive)  # XLA cannot compile the changed program: not the learner's fault
+    return Matters(alive)  # not the learner's fault: XLA cannot compile the changed program
 
 
 def _bound(result: Sharded) -> float:

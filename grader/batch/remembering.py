@@ -79,7 +79,7 @@ class Keys:
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of the answer to: which operations of a kind matter in a run?"""
+        """Return the key of a run's answer about a kind of operation: which of these operations matter."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
@@ -101,7 +101,7 @@ class Keys:
 
 @cache
 def surroundings() -> list[str]:
-    """Return a description of the machine and of the packages that learners may import on it."""
+    """Describe this machine, and the packages on it that learners may import."""
     found = [*platform.uname(), platform.python_version(), sys.prefix]
     for name, path in needs.packages().items():
         try:

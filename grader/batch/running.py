@@ -68,7 +68,7 @@ class Runs:
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
         self._workers, self._files, self._cost = workers, files, cost
         self._hung: dict[tuple, Fault] = {}
-        self._stuck: dict[tuple, str] = {}  # on devices that are not simulated
+        self._stuck: dict[tuple, str] = {}  # why tasks hung on devices that are not simulated
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
         """Return the findings of asks that share one reply. After a fault, later asks get that fault."""
@@ -153,7 +153,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Add the full time limit of a run to the cost if the program reaches it."""
+        """Charge the full time limit of a run to the cost if the program reaches it."""
         try:
             yield
         except WorkerDied as died:

@@ -51,7 +51,7 @@ from grader.reports.summary import Summary
 
 __all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
 
-STAGED = "staged"  # folder that killed runs of older versions left
+STAGED = "staged"  # a folder left by killed runs of older versions
 MOST_HELD = 4 << 20  # characters
 
 
@@ -78,7 +78,7 @@ class Folder:
         self.taken = TakenOver()
         # Students with a report file but no report in the database: their changes are unknown.
         self.unread: list[str] = []
-        # Report files of no student in the database.
+        # Report files without a report in the database.
         self.uncounted: list[str] = []
         # Students with a new report, made now or by a killed run. These reports count when this run ends.
         self._due: set[str] = set()
@@ -103,7 +103,7 @@ class Folder:
         self.taken = take_over(made, self.path)
 
     def _lock(self, stack: ExitStack) -> None:
-        import fcntl  # absent on Windows, which has no sandbox for grading either
+        import fcntl  # Windows lacks it, and has no sandbox for grading either
 
         try:
             (self.path / "reports").mkdir(parents=True, exist_ok=True)
@@ -251,17 +251,18 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 """Shows a progress bar, given the total and a label. Call the function that it yields with each finished item."""
 
 
-def no_word(changes: Sequence[Change]) -> None:
+def no_word(_: object) -> None:
     """Announce nothing."""
 
 
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
-    announce: Callable[[Sequence[Change]], None] = no_word,
+    announce: Callable[[Sequence[Change]], None] = no_word, say_graded: Callable[[Report], None] = no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
     """Grade every submission without a valid report. Return the students with a report, and errors by student.
 
-    ``announce`` gets the changes before the new reports count. ``folder.finish`` ends the run.
+    ``say_graded`` gets each new report, and ``announce`` the changes before the new reports count. ``folder.finish``
+    ends the run.
     """
     graded: set[str] = set()
     failures: dict[str, Exception] = {}
@@ -269,7 +270,7 @@ def grade_batch(
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
-        except Unreadable as error:  # it was readable when the run began
+        except Unreadable as error:  # it became unreadable during the run
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:
@@ -278,7 +279,7 @@ def grade_batch(
             graded.add(student)
     unproved = canary.unproved(grader, names) if left else []
     if unproved:
-        with bar(len(unproved), "trying the solutions first") as step:
+        with bar(len(unproved), "grading the solutions first") as step:
             canary.prove(grader, unproved, step)
     with bar(len(left), "grading") as advance:
 
@@ -286,6 +287,7 @@ def grade_batch(
             if isinstance(result, Report):
                 folder.keep(result)
                 graded.add(student)
+                say_graded(result)
             else:
                 failures[student] = result
             advance(student)
@@ -297,7 +299,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. Up to MOST_HELD characters are held in memory; the others are read again when needed.
+    """Submissions by student. Up to MOST_HELD characters are kept in memory; the others are read again when needed.
 
     If a submission changes between two readings, the last reading is graded, and the report's fingerprint shows it.
     """

@@ -29,7 +29,7 @@ from grader.intake.submission import Submission
 from grader.reports.wording import is_unfinished
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the same files make the same zip
-ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # names of no person
+ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # shared accounts
 
 
 @dataclass(frozen=True)
@@ -59,27 +59,27 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
 
 
 def missing(report: Report) -> dict[str, list[str]]:
-    """Return tasks and questions that are missing or not begun, by exercise."""
+    """Return tasks and questions that are missing or not yet written, by exercise."""
     found = {e.exercise: list(dict.fromkeys(r.task for r in e.results if is_unfinished(r))) for e in report.exercises}
     return {exercise: tasks for exercise, tasks in found.items() if tasks}
 
 
 def login() -> str:
-    """Return the name of this account. Raises CourseError for an account that is not one student's."""
+    """Return the name of this account. Raises CourseError for a shared account or one without a name."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
     except (KeyError, OSError):  # the account does not exist
         name = ""
     if name in ("", *ANYBODY):
-        account = f"the account {name!r} is anybody's" if name else "this account has no name"
-        raise CourseError(f"who hands this in? {account}: pass --student LOGIN or export SHARDLINGS_STUDENT=LOGIN")
+        account = f"the account {name!r} belongs to no one student" if name else "this account has no name"
+        raise CourseError(f"{account}, so say who submits: pass --student LOGIN or export SHARDLINGS_STUDENT=LOGIN")
     return name
 
 
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write a zip with the files that would be graded, and the time (``at``, else now). ``to`` may be a folder."""
+    """Write a zip with the files that would be graded and the time (``at``, else now). ``to``: a file or a folder."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
     manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
     stem = f"{student}_{module}".replace("/", "-")
@@ -116,4 +116,4 @@ def _bytes(work: Path, name: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
-        raise CourseError(f"{name} lies in an archive; unpack it and submit again") from None
+        raise CourseError(f"{name} is in an archive; unpack it and submit again") from None

@@ -1,4 +1,4 @@
-"""Trace: from a source and its asks to replies. LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process."""
+"""Trace a source: send it the asks, get replies. LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Cost:
 
     @property
     def no_more_runs(self) -> Fault | None:
-        """The fault of programs that do not run because the limit is exceeded; None if it is not."""
+        """The fault of programs that do not run because the time limit is exceeded; None while time is left."""
         if self.running <= self.limits.total_run_seconds:
             return None
         return Fault("timeout", f"all programs together did not finish within {self.limits.total_run_seconds:g} s")
@@ -50,7 +50,7 @@ class Trace:
     """The result of tracing a source.
 
     Attributes:
-        replies: one for each ask. Secret asks of a call share the reply, a program, of an ask that is not secret.
+        replies: one for each ask. A secret ask of a call gets the program that the call's open ask returned.
         notes: errors that stopped the source while it was loaded.
         files: names of the files that programs refer to by line.
     """

@@ -1,4 +1,4 @@
-"""Judge: from findings to results. Judges checks, adds hints, and judges each student's answers to questions.
+"""Judge the findings: checks get results and hints, and each student's answers to questions get results.
 
 To find the hint of a failed check, the grader compares the submission with the findings of misconceptions.
 ``References`` traces and runs each misconception once.
@@ -113,13 +113,13 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return the time of a timing call's program in picoseconds; None if the clock gives none."""
+    """Return the time of a timing call's program in picoseconds; None without a time."""
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None
     try:
         return laid_out(seen.operations, call.timing).step
-    except Exception:  # no time, or the clock failed: checks that need the time report it
+    except Exception:  # the checks that need the time report this
         return None
 
 
@@ -162,7 +162,7 @@ class References:
     def shown(
         self, exercise: Exercise, misconception: Misconception, plan: Sequence[Ask], workers: Workers, public: bool
     ) -> Shown:
-        """Return what a submission would show that has this misconception and right solutions of all other tasks.
+        """Return what a submission with this misconception, and right solutions of all other tasks, would show.
 
         Args:
             plan: all asks of a submission, in public or for a grade.

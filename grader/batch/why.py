@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # words alone may differ by version
+    if changed and name in submission.sources:  # other wording alone is no reason: versions word reasons differently
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]
@@ -144,7 +144,7 @@ def _as_text(value: object) -> str:
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
-    """Yield the asks of a check or a question, and their findings."""
+    """Yield the asks of a check or a question, with their findings."""
     exercise = course.exercise(name)
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)

@@ -31,7 +31,7 @@ from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import MAX_RESTARTS
 
-GIVEN_UP = Reply(Fault("crashed", "not asked: other work of this submission ended the process or used up its time"))
+GIVEN_UP = Reply(Fault("crashed", "not asked: other code of this submission ended the process or used up its time"))
 
 
 class Runner:
@@ -84,7 +84,7 @@ def with_compiled(
 
 @dataclass(frozen=True)
 class Ended:
-    """Why a child ended (``how``), and whether it had loaded the source."""
+    """The reason why a child ended (``how``), and whether it had loaded the source."""
 
     loaded: bool
     how: str
@@ -109,9 +109,9 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each ask. Secret asks are sent after all others are answered.
 
-        An ask that ends its child is tried once more, alone. If two children end while they load the source, it is
-        given up. A timeout is never tried again: it ends the source if it happens while loading, else the function,
-        and after two such functions the rest of the file.
+        An ask that ends its child is tried once more, alone. A source is given up if two children end while loading it.
+        A timeout is never tried again. While loading, it ends the source; later it ends the function and, after two
+        such functions, the rest of the file.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -168,10 +168,10 @@ class Children:
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded") and not loaded:  # a forged second frame could leak secret cases
+                elif body.get("loaded") and not loaded:  # only once: a second, forged frame could reveal secret cases
                     loaded = True
                     self._notes = self._notes or load_notes(body.get("faults"))
-                elif left and body.get("number") == len(chosen) - len(left):  # each request once, in order
+                elif left and body.get("number") == len(chosen) - len(left):  # answers count once each, in order
                     i = left.pop(0)
                     self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
@@ -249,13 +249,13 @@ class Workers:
         return self._runner_of(ask).run_or_try_again(request, program, ask, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
-        """Return the runner of an ask. Equal asks of all submissions get one runner, which so sees equal programs."""
+        """Return the runner of an ask. Equal asks of all submissions use one runner, which caches equal programs."""
         return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
 
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a pool that ends with the block. An exception drops queued work; an interruption waits for nothing."""
+    """Yield a pool that ends with the block. An exception drops queued work; an interruption waits for none."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool
@@ -265,7 +265,7 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-AHEAD = 4  # queued submissions for each set of workers: a whole class would fill the memory, one would idle workers
+AHEAD = 4  # queued submissions per set of workers: more would fill the memory, fewer would leave workers idle
 
 T = TypeVar("T")
 
@@ -291,8 +291,8 @@ class Pool(Generic[T]):
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
         """Call ``work`` for each name in a thread, and pass each result to ``done`` in this thread.
 
-        Results are passed on as they arrive; several at once in the order of the names. If ``work`` raises an exception
-        for one name, ``done`` gets the exception and the other names go on.
+        Results are passed on as they arrive, in the order of the names if several arrive at once. If ``work`` raises an
+        exception for one name, ``done`` gets the exception and the other names go on.
         """
         left, running = iter(names), dict[Future[T], str]()
         with pool_of(len(self.every)) as threads:
@@ -302,6 +302,7 @@ class Pool(Generic[T]):
                 if not running:
                     break
                 wait(running, return_when=FIRST_COMPLETED)
-                for future in [one for one in running if one.done()]:  # ``wait`` returns an unordered set
+                # A list, because ``wait`` returns a set without order.
+                for future in [one for one in running if one.done()]:
                     name, error = running.pop(future), future.exception()
                     done(name, error if isinstance(error, Exception) else future.result())

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from grader.batch.changes import FILE as CHANGES
-from grader.batch.changes import Told, by_regrade, history_csv
+from grader.batch.changes import RecordedChange, by_regrade, history_csv
 from grader.batch.database import Database, resumable
 from grader.batch.opening import ROSTER, report_in
 from grader.common.files import file_name, write_atomic
@@ -23,7 +23,7 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
-    """Write all files of a folder. ``anew``: also rewrite pages that are up to date."""
+    """Write all files of a folder. With ``anew`` also those pages that are up to date."""
     found = database.last_run()
     if found is None:
         raise CourseError(f"{folder} has no summary of this version; run shardlings grade again")
@@ -51,7 +51,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
 
 
 def _write_student(folder: Path, report: Report, text: str, person: Person, *, anew: bool) -> None:
-    """Write the pages first and the report last. If the report's file is up to date, so are its pages."""
+    """Write the pages, then the report. So if the report's file is up to date, its pages are."""
     path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)
@@ -66,8 +66,8 @@ def _write_student(folder: Path, report: Report, text: str, person: Person, *, a
 
 def _write_history(folder: Path, database: Database) -> None:
     if database.regrades():
-        write_atomic(folder / CHANGES, history_csv(map(Told.of, database.history())))
-        newest_first = map(Told.of, database.history(newest_first=True))
+        write_atomic(folder / CHANGES, history_csv(map(RecordedChange.of, database.history())))
+        newest_first = map(RecordedChange.of, database.history(newest_first=True))
         write_atomic(
             folder / "changes.html",
             render_pieces("changes.html.j2", regrades=by_regrade(newest_first), people=database.people()),

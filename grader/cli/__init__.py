@@ -1,7 +1,8 @@
 """Learn, write and grade exercises on sharded computation in JAX.
 
 Exit codes: 0 success; 1 the graded submissions or the proved course have failures; 2 the command could not be carried
-out (one line gives the reason); 3 the grader itself failed for a submission, or a verdict differs from the report on file.
+out (one line gives the reason); 3 the grader itself failed for a submission, or a verdict differs from the report on
+file.
 """
 
 from __future__ import annotations
@@ -21,23 +22,25 @@ from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
 
-FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these errors may name no file
+# Errors of a full disk, which may name no file.
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
-LONG = 1000  # characters: longer than any summary, so that none is cut
+LONG = 1000  # characters; no summary is longer, so none is cut
 VALUE_ERROR = "Value error, "
-READERS = {  # who uses a command; the order of --help. Names of wings' commands are here too
+READERS = {  # commands by reader, in the order of --help, including those of wings
     "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
-    "Staff": ("grade", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
+    "Staff": ("grade", "appeal", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
     "Authors": ("new", "build", "verify", "mutants", "publish"),
-    "Machine": ("doctor", "chip"),
+    "Machine": ("doctor", "docs", "chip"),
 }
-COMMANDS = {  # the core's; imported when needed
+COMMANDS = {  # the core's commands, imported when needed
     "list": "learner.list_",
     "show": "learner.show",
     "check": "learner.check",
     "watch": "watch.watch",
     "explain": "explain.explain",
     "grade": "staff.grade",
+    "appeal": "staff.appeal",
     "build": "author.build",
     "verify": "author.verify",
     "new": "author.new",
@@ -48,9 +51,10 @@ COMMANDS = {  # the core's; imported when needed
     "drop": "staff.drop",
     "pages": "pages.pages",
     "mutants": "author.mutants",
-    "nbgrader": "staff.nbgrader",
+    "nbgrader": "nbgrader.nbgrader",
+    "docs": "docs.docs",
 }
-MISTAKES = {  # of users, reported in one line. By name, since raising one has already imported its class
+MISTAKES = {  # errors of users, reported in one line; as names, to import none of their modules
     "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
     "grader.declared.AuthorError",
@@ -134,17 +138,17 @@ class Command(TyperCommand):
             for param in order:
                 once = param.param_type_name == "option" and not (param.multiple or param.count or param.is_flag)
                 if once and order.count(param) > 1:
-                    raise typer.BadParameter("is there twice; say it once", ctx, param)
+                    raise typer.BadParameter("is given twice; give it once", ctx, param)
         return super().parse_args(ctx, args)
 
 
 HELP = """Grade sharded JAX programs, and work on the course.
 
 Exit codes: 0 success; 1 a submission or the course has failures; 2 the command cannot run, and one line says why;
-3 the grader failed for a submission, did not grade one, or --why differs from the report.
+3 the grader failed for a submission, did not grade one, or an appeal's verdict differs from the report.
 """
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=HELP, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, no_args_is_help=True, help=HELP, rich_markup_mode=None)
 
 
 def _version(asked: bool) -> None:
@@ -167,7 +171,8 @@ def main() -> None:
     try:
         run()
     except BaseException as end:
-        if stopping.asked() or isinstance(end, KeyboardInterrupt):  # any exception may follow from the interruption
+        # After an interruption any exception may be a consequence.
+        if stopping.asked() or isinstance(end, KeyboardInterrupt):
             end_all()
             stopping.stop()
         raise

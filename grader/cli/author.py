@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from grader.authoring import scaffold
 from grader.authoring import verify as verifier
+from grader.authoring.keys import worked_keys
 from grader.authoring.modes import judged_modes
 from grader.batch.grade import Grader
 from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
@@ -45,24 +47,33 @@ def build(
     done, readme = builder.build(found, force=force), write_sources(found)
     if as_json:
         print_json(vars(done))
-        return
+        raise typer.Exit(UNUSABLE if done.unusable else 0)
     if readme is not None:
         out.print(readme.relative_to(found.root).as_posix(), highlight=False, markup=False)
+    _print_built(done, found.unlisted)
+    if done.unusable:
+        raise typer.Exit(UNUSABLE)
+
+
+def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
     for path in done.changed:
         out.print(f"exercises/{path}", highlight=False, markup=False)
     for path, place in done.saved.items():
-        say(f"replaced exercises/{path}; what was worked on there is now {place}")
+        say(f"replaced exercises/{path}; your edited file is now {place}")
     for path in done.left:
-        say(f"left alone, for it was worked on: exercises/{path}")
-    for path in found.unlisted:
+        say(f"kept, because it was edited: exercises/{path}")
+    for path in unlisted:
         say(f"{path.as_posix()} is not listed in course.yaml, so it is no exercise")
     if done.left:
-        text = "to replace what was left alone and keep it in exercises.bak/: shardlings build --force"
+        text = "to replace edited files and keep them in exercises.bak/: shardlings build --force"
         out.print(text, style="dim", soft_wrap=True)
-    elif not done.changed:
+    elif not done.changed and not done.unusable:
         out.print("exercises/ is current")
     if done.changed:
         out.print(f"{counted(len(done.changed), 'file')} changed", highlight=False)
+    tell_unusable(done.unusable)
+    if done.unusable:
+        say(f"{counted(len(done.unusable), 'exercise')} not usable: files that hold such an exercise stay as they were")
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
@@ -95,9 +106,10 @@ def verify(
             out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
             for problem in problems:
                 say(f"    {clean(problem)}")
-            usable = name in found.module_of and found.usable([name])[0]
-            for line in judged_modes(found.exercise(name)) if usable else ():
-                say(f"    {line}")
+            if name in found.module_of and found.usable([name])[0]:
+                exercise = found.exercise(name)
+                for line in [*judged_modes(exercise), *(worked_keys(found, exercise) if not problems else ())]:
+                    say(f"    {clean(line, 400)}")
 
     jobs = min(jobs, len(chosen) or 1)
     with (
@@ -151,7 +163,7 @@ NAME_WIDTH = 22  # the table fits 80 columns
 
 
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
-    """Print each exercise's size, the number of its mutants by fate, and problems.
+    """Print each exercise's size, the number of its mutants by outcome, and problems.
 
     Questions count as checks; pts are points, alt are alternatives, same are equivalent mutants.
     """

@@ -11,7 +11,9 @@ from grader.course.loading import Course
 def beside_at(
     name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
 ) -> Beside:
-    """Return what the options ask for; nothing if simulated devices in one process do. Raises CourseError, WingError.
+    """Return the devices and the compiler that the options request; neither for simulated devices in one process.
+
+    Raises CourseError, WingError.
 
     Args:
         quiet: report only errors. remember: reuse earlier compilations.
@@ -22,13 +24,13 @@ def beside_at(
 
 
 def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
-    """Return the devices that the options ask for; None if simulated ones in one process are enough.
+    """Return the devices that the options request; None for simulated devices in one process.
 
     Raises CourseError, WingError.
     """
     if (name, processes) == ("cpu", 1):
         return None
     if name.startswith("tpu:"):
-        raise CourseError(f"for what the compiler of a slice makes of a function: shardlings chip NAME --on {name[4:]}")
+        raise CourseError(f"to see how a slice's compiler schedules a function: shardlings chip NAME --on {name[4:]}")
     option = f"--backend {name}" if processes == 1 else f"--processes {processes}"
     return wing.needed("devices", option)(name, processes, course, tier, quiet=quiet)

@@ -142,7 +142,7 @@ def submit_module(
     near = (place.resolve(), place.resolve() / listed.id)
     inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
     exchanged = inside if to is None and exchange.configured() else None
-    named = "" if exchanged else student or submitting.login()  # asked before anything is checked
+    named = "" if exchanged else student or submitting.login()  # find out before the checks, which take time
     with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)
     if full:

@@ -36,8 +36,21 @@ def say(text: str, style: str | None = None) -> None:
     out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
+@contextlib.contextmanager
+def only_problems(quiet: bool) -> Iterator[None]:
+    """With ``quiet``, print no results, notes or progress, only warnings and errors."""
+    before = out.quiet
+    out.quiet = quiet or before
+    try:
+        yield
+    finally:
+        out.quiet = before
+
+
 def tell(what: str, text: object) -> None:
     """Print one line on stderr, beside the results."""
+    if out.quiet and what == "note":
+        return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 

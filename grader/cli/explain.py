@@ -86,11 +86,11 @@ def explain(
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # one mesh or size says little about others
+    for_author = solution and not mesh and not dims  # only declared meshes and sizes show what checks may contain
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
-        devices.times = bool(on)  # a prediction is compared with a measured time
+        devices.times = bool(on)  # to compare with the prediction
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on:
@@ -120,19 +120,19 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Return ``9.6 ms by the compiler of v5e:2x4, 1.02 of the clock's: 9.6 ms matrix products, ...``; '' if unknown."""
+    """Return ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's: 9.6 ms matmuls, ...``; '' if unknown."""
     if known is None:
         return ""
-    clock = f", {known.step / program.timeline.step:.3g} of the clock's" if program.timeline else ""
-    parts = [f"{show_time(known.products)} matrix products", f"{show_time(known.waiting)} waiting"]
-    parts += [f"{under / every:.0%} of {kind} hidden" for kind, (under, every) in known.hidden.items() if every]
+    clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
+    parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
+    parts += [f"{under / every:.0%} of {kind} overlapped" for kind, (under, every) in known.hidden.items() if every]
     return f"{show_time(known.step)} by the compiler of {on}{clock}: {', '.join(parts)} ({known.by})"
 
 
 def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
     """Return whether to explain the solution. Raises CourseError if ``--solution`` is impossible."""
     if solution and (work is not None or not course.solved):
-        raise CourseError("--solution: " + ("--work says whose it is" if work else "there are no solutions here"))
+        raise CourseError("--solution: " + ("--work names a learner's work" if work else "there are no solutions here"))
     if work is not None or not course.solved:
         return False
     place = course.root / "exercises"
@@ -165,7 +165,7 @@ def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
     if trace is None:
         return
     if not timelines:
-        raise CourseError(f"nothing was laid out in time, so {trace} is not written")
+        raise CourseError(f"no program has a timeline, so {trace} is not written")
     write_atomic(trace, trace_json(timelines))
     tell("note", f"wrote {trace}; open it at https://ui.perfetto.dev")
 
@@ -189,13 +189,13 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return by task the lines that its checks may contain."""
+    """Return the lines that checks may contain, by task."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
 
 def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_json: bool) -> None:
-    """Print the findings, task by task. ``lines``: what checks of a task may contain, for its author."""
+    """Print the findings, task by task. ``lines``: for the author, the lines that a task's checks may contain."""
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})
         return
@@ -204,7 +204,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             print_explained(program, out)
             out.print()
         if lines.get(task):
-            out.print("what a check may say, read from these meshes and from hidden sizes:", style="dim")
+            out.print("lines that checks may contain, derived from these meshes and from hidden sizes:", style="dim")
             for line in lines[task]:
                 say(f"    {line}")
             out.print()

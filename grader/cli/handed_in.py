@@ -26,7 +26,7 @@ class HandedIn:
         submissions: readable submissions, by student.
         not_graded: by student, why the submission cannot be graded.
         notes: notes for the staff.
-        signed: by student, which files name another student of the class, as text; without students of no such file.
+        signed: by student, the files that name another student of the class, as text; only students with such files.
     """
 
     places: dict[str, Place]

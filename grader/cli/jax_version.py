@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 
-# As in pyproject.toml. .ci/run tests the oldest JAX and, for each Python, the newest one that Python can install.
+# Also in pyproject.toml. .ci/run tests the oldest JAX and, for each Python, the newest JAX that supports it.
 OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 
 

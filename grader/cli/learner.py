@@ -18,25 +18,31 @@ from grader.cli.options import (
     Work,
     begin_workers,
     course_at,
+    names_beginning,
     refuse_course_beside,
     student_name,
     work_in,
 )
+from grader.cli.remembered import printed
 from grader.sandbox.tiers import best_tier
 
 
 def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
     """List modules and exercises."""
     found = course_at(course, packaged=True)
-    from grader.cli.listing import list_all
 
-    raise typer.Exit(list_all(found, as_json=as_json))
+    def work() -> int:
+        from grader.cli.listing import list_all
+
+        return list_all(found, as_json=as_json)
+
+    raise typer.Exit(work() if as_json else printed(found, ("list",), work))
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="an exercise, a question or a module")],
+    name: Annotated[str, typer.Argument(help="an exercise, a question or a module", autocompletion=names_beginning)],
     hint: Annotated[int, typer.Option("--hint", min=0, help="show the first N hints, and nothing else")] = 0,
-    more: Annotated[bool, typer.Option("--more", help="show only the text that goes further")] = False,
+    more: Annotated[bool, typer.Option("--more", help="show only the text below 'Going further'")] = False,
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
@@ -46,9 +52,15 @@ def show(
     For a module: the notes for all its exercises, and their list.
     """
     found = course_at(course, packaged=True)
-    from grader.cli.listing import ToShow, show_one
+    who = student_name(found, student)
 
-    show_one(found, ToShow(name, hint, more), student_name(found, student), as_json=as_json)
+    def work() -> int:
+        from grader.cli.listing import ToShow, show_one
+
+        show_one(found, ToShow(name, hint, more), who, as_json=as_json)
+        return 0
+
+    raise typer.Exit(work() if as_json else printed(found, ("show", name, hint, more, who), work))
 
 
 def check(
@@ -65,8 +77,8 @@ def check(
 ) -> None:
     """Check my own work with the public checks. If the solutions are here, use all checks and judge my answers.
 
-    Without names: what is begun and what is not, and the first failure. Without isolation: it is your code on your
-    machine.
+    Without names, shows which exercises are begun, and the first failure. By default there is no isolation, because
+    your own code runs on your own machine.
     """
     found = course_at(course, [work] if work else [], packaged=True)
     chosen = found.asked(names or [])

@@ -26,7 +26,7 @@ LIST_WIDTH = 76
 
 @dataclass(frozen=True)
 class ToShow:
-    """The arguments of ``show``: a name, and whether to print only hints or only the text that goes further."""
+    """The arguments of ``show``: a name, and whether to print only hints or only the text below 'Going further'."""
 
     name: str
     hint: int = 0
@@ -100,7 +100,7 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
     hints = hints_of(exercise, only, hint)
-    if only in exercise.tasks:  # a function is shown as part of its exercise
+    if only in exercise.tasks:  # a function has no page of its own
         if not hint:
             tell("note", f"{only} is a function of {chosen}")
         only = None
@@ -113,7 +113,7 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
     elif hint:
         print_hints(exercise, name, hints, hint)
     elif wanted.more:
-        print_markdown(further(exercise) or f"{chosen} has no text that goes further.", out)
+        print_markdown(further(exercise) or f"{chosen} has no text below 'Going further'.", out)
     else:
         print_one(found, exercise, questions, whole=only is None)
 

@@ -34,7 +34,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Check JAX. Too old does not work. Newer than tested may work, and the canary finds out."""
+    """Check JAX's version. An older one does not work. A newer one than tested may work; the canary tries it."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")

@@ -25,6 +25,16 @@ CourseOption = Annotated[
 ]
 Isolation = Annotated[str, typer.Option("--isolation", help="the sandbox: auto, sandlock, bwrap or none")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
+AtATime = Annotated[
+    int | None,
+    typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: one for each core]"),
+]
+ClusterOption = Annotated[
+    str,
+    typer.Option(
+        "--cluster", metavar="ADDRESS", help="grade on the workers of this Dask scheduler (docs/wings/cluster.md)"
+    ),
+]
 NoStore = Annotated[bool, typer.Option("--no-store", help="neither read nor write the cache; see SHARDLINGS_CACHE")]
 RosterOption = Annotated[
     Path | None,
@@ -37,7 +47,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[
     str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="your login, if students get different numbers")
 ]
-Names = Annotated[list[str] | None, typer.Argument(help="exercises or modules; any unique prefix works")]
+
+
+def names_beginning(incomplete: str) -> list[str]:
+    """Return the modules and exercises that begin so, for the shell's completion."""
+    try:
+        found = find_course(None, packaged=True)
+    except CourseError:
+        return []
+    return [n for n in (*(m.id for m in found.config.modules), *found.module_of) if n.startswith(incomplete)]
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="exercises or modules; any unique prefix works", autocompletion=names_beginning),
+]
 Work = Annotated[
     Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/, or this folder")
 ]
@@ -46,8 +70,8 @@ BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="cpu; gpu or tpu: judge values on these devices as well (docs/wings/devices.md); tpu:v5e:2x4: judge all that "
-        "needs no execution by that slice's compiler (docs/wings/chip.md)",
+        help="cpu; gpu or tpu: judge values on these devices as well (docs/wings/devices.md); tpu:v5e:2x4: use "
+        "that slice's compiler for all checks that need no execution (docs/wings/chip.md)",
     ),
 ]
 Processes = Annotated[
@@ -63,6 +87,11 @@ class BackendChoice(NamedTuple):
 
     backend: str = "cpu"
     processes: int = 1
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def need_jax() -> None:
@@ -90,7 +119,7 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
     """Return the course to grade with. Raises CourseError if it has no solutions."""
     found = course_at(path, handed_in)
     if not found.solved:
-        raise CourseError("grading needs the solutions; this is what learners are given")
+        raise CourseError("grading needs the solutions; this is the learners' release")
     return found
 
 
@@ -111,13 +140,13 @@ def refuse_course_beside(course: Course, place: Path) -> None:
     """Raise CourseError if confined work would choose the course that judges it."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
-            f"{course.root / 'course.yaml'} lies beside the work that is to be confined, and a course is code: "
-            "pass the one to trust, --course FOLDER"
+            f"{course.root / 'course.yaml'} is beside the work to confine, and a course contains code: "
+            "pass the course that you trust, --course FOLDER"
         )
 
 
 def begin_workers(course: Course, tier: str) -> None:
-    """Start the tracing and running workers early: they import JAX while this process does, and reads its input."""
+    """Start the tracing and running workers early: they import JAX while this process does so and reads its input."""
     if hasattr(os, "fork"):
         begin_ahead(("trace", "run"), tier, course.config.devices, course.config.limits)
 
@@ -149,7 +178,7 @@ def sizes_of(option: str, text: str) -> dict[str, int]:
     for part in text.split(",") if text else ():
         name, equals, size = (word.strip() for word in part.partition("="))
         if not (equals and name.isidentifier() and size.isascii() and size.isdigit() and 0 < int(size[:13]) < 10**12):
-            raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is no name and size; write x=4,y=2")
+            raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is not a name and a size; write x=4,y=2")
         if name in sizes:
             raise CourseError(f"{option} {text}: {name} is there twice; write each once")
         sizes[name] = int(size)

@@ -29,7 +29,7 @@ NAMES = "pseudonyms.json"
 
 
 def pages(
-    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
     anonymous: Annotated[bool, typer.Option("--anonymous", help="with pseudonyms, into OUT/anonymous")] = False,
     to: Annotated[Path | None, typer.Option("--to", help="with --anonymous: another folder")] = None,
     roster: RosterOption = None,
@@ -50,9 +50,9 @@ def pages(
         else:
             write_files(folder, opened.database, anew=True)
     if anonymous:
-        say(f"wrote {target}/index.html; {folder}/{NAMES} says who is who: keep it to yourself")
+        say(f"wrote {target}/index.html; {folder}/{NAMES} maps pseudonyms to names: keep it private")
     else:
-        say(f"wrote {folder}/index.html and {len(students)} students' pages")
+        say(f"wrote {folder}/index.html and the pages of {counted(len(students), 'student')}")
 
 
 def summary_of(folder: Path, database: Database) -> Summary:

@@ -23,7 +23,7 @@ from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
 from grader.reports.untrusted import clean
 
-MOST_TOLD = 100  # students on the screen; changes.html has all
+MOST_SHOWN = 100  # students on the screen; changes.html has all
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return ``login``, corrected to an existing report's name if only case or Unicode form differ, as reports are files.
+    """Return ``login``, corrected to the name of an existing report if only case or Unicode form differ.
+
+    Reports are files, so such names could collide.
 
     Args:
         here: students with reports yet to be written.
@@ -122,18 +124,18 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
-    """Print which students' scores change, and in which exercises, for the first ``MOST_TOLD`` students."""
+    """Print which students' scores change, and in which exercises, for the first ``MOST_SHOWN`` students."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
     say(f"changes on file: {effects(fallen, risen, kept, dry=dry)}")
-    for student, own in list(groups.items())[:MOST_TOLD]:
+    for student, own in list(groups.items())[:MOST_SHOWN]:
         say(f"  {clean(student, 100)}: {sums_text(own)}")
         for change in (one for one in own if one.what not in SUMS):
             points = f"{tidy(change.before)} -> {tidy(change.after)}"
             say(f"    {clean(change.what, 200)}: {points}; {clean(change.why, 600)}")
-    if len(groups) > MOST_TOLD:
-        say(f"  and {counted(len(groups) - MOST_TOLD, 'more student')}")
+    if len(groups) > MOST_SHOWN:
+        say(f"  and {counted(len(groups) - MOST_SHOWN, 'more student')}")
 
 
 def effects(fallen: int, risen: int, kept: int, *, dry: bool) -> str:
@@ -171,7 +173,7 @@ class StaffNotes:
         self._untimed: list[str] = []
         self._points: dict[str, float] = {}  # by module, without bonus exercises, which are optional
         self._in_roster: list[tuple[str, frozenset[str]]] = []  # each student with the modules of their report
-        self._modules: dict[frozenset[str], frozenset[str]] = {}  # shares equal sets, to save memory
+        self._modules: dict[frozenset[str], frozenset[str]] = {}  # equal sets are shared, to save memory
 
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]

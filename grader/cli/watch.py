@@ -43,7 +43,7 @@ def watch(
 ) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 
-    Without names: all exercises, from the first unfinished one. With one: from that one on.
+    Without names: all exercises, from the first unfinished one. With one name: from that exercise on.
     """
     if (port or at) and not browser:
         raise CourseError("--port and --at are about the page: add --browser")
@@ -51,9 +51,9 @@ def watch(
     chosen, unusable = found.usable(found.asked(names or []))
     tell_unusable(unusable, "note" if chosen else "shardlings")
     if not chosen:
-        raise CourseError("nothing is left to watch")
+        raise CourseError("there is no exercise to watch")
     place, first = work_in(found, work), chosen[0]
-    if len(chosen) == 1:  # the key n goes on from it
+    if len(chosen) == 1:  # the key n goes on to the exercises after it
         chosen, _ = found.usable(found.module_of)
     session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)

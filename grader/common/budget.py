@@ -59,7 +59,7 @@ class BudgetUse:
     Attributes:
         word: the checking function, such as "expect_memory".
         amount: what the program needs.
-        budget: the most that it may need; for ``expect_collectives`` what it must need.
+        budget: the most that it may need; for ``expect_collectives`` the exact amount.
         what: what is counted if the function counts several things, such as "all_gather over x".
     """
 

@@ -46,7 +46,7 @@ class Cache:
         self._waiting: dict[bytes, bytes] = {}  # put and not yet written
         self._held = 0
         self._used: set[bytes] = set()  # read for the first time today
-        self._today = int(time.time() // DAY)  # orders evictions, nothing else
+        self._today = int(time.time() // DAY)  # used only to order evictions
         self._size = most  # unknown until the first write counts it
         self._file: sqlite3.Connection | None = None
         self._open()
@@ -93,7 +93,7 @@ class Cache:
                     self._file.execute("DELETE FROM kept WHERE key = ?", (key,))
 
     def write(self) -> None:
-        """Write all pending values in one transaction, and evict what exceeds the limit."""
+        """Write all pending values in one transaction, and evict entries beyond the limit."""
         with self._lock:
             waiting, used = self._waiting, self._used
             self._waiting, self._used, self._held = {}, set(), 0
@@ -193,7 +193,7 @@ def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder that SHARDLINGS_CACHE names, else the user's own. None for ``off``, or without a home folder."""
+    """Return the folder that SHARDLINGS_CACHE names, else the user's own; None for ``off`` or without a home folder."""
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named == OFF else Path(named)

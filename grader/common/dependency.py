@@ -1,8 +1,8 @@
 """Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
-A value counts as a whole: using a part of a value means waiting for all of it. An operation waits
-on some path through the program (``may``), or on every path (``must``). Values that a loop carries make a round wait
-for the round before; ``within`` one round they do not count.
+An operation that uses any part of a value waits for the whole value. It waits on some path through the program
+(``may``), or on every path (``must``). A loop carries values from round to round, so a round waits for the one before;
+``within`` one round, carried values do not count.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # The values that a value consists of, without the operands of its operation
+        # For each value, the values that it depends on directly, except operands of an operation
         self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # value -> the operation that makes it
         self.loop_of: dict[int, int] = {}  # argument of a loop's body -> the loop
@@ -227,7 +227,7 @@ def _names(op: Operation) -> tuple[str, ...]:
 
 
 class _Surely:
-    """Operations that wait on every path. A loop is read again until a round adds nothing to the round before."""
+    """Operations that wait on every path. A loop is read again until another round adds nothing."""
 
     def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:
         self.graph, self.values, self.enter = graph, values, enter
@@ -272,7 +272,7 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Return whether each carried value of a loop waits, both as first given and as the round before left it."""
+        """Return for each carried value of a loop whether it waits, both at the start and after each round."""
         condition, body = op.bodies
         found: list[bool] = []
         for i, first in enumerate(op.operands):

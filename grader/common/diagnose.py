@@ -25,7 +25,7 @@ def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
         want: as float64 or complex128, of the result's shape.
     """
     with np.errstate(all="ignore"):
-        for guess in (_not_finite, _zero, _scaled, _replicas_differ, _transposed, _moved, _reordered):
+        for guess in (_not_finite, _zero, _scaled, _conjugate, _replicas_differ, _transposed, _moved, _reordered):
             if explanation := guess(got, want, bound):
                 return f"; {explanation}"
     return ""
@@ -57,6 +57,13 @@ def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
         if abs(ratio * size - 1) < 1e-3:
             return f"every value is {named.format('too small')}: a mean instead of a sum?"
     return f"every value is {ratio:.4g} times the expected one" if want.size > 1 else ""
+
+
+def _conjugate(got: Sharded, want: np.ndarray, bound: float) -> str:
+    """Detect an imaginary part with the wrong sign on every device."""
+    if want.dtype.kind != "c" or not all(_close(shard, part.conj(), bound) for shard, part in _parts(got, want)):
+        return ""
+    return "it is the complex conjugate"
 
 
 def _sets_of_axes(got: Sharded) -> Iterator[tuple[str, ...]]:

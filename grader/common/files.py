@@ -15,7 +15,7 @@ _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
 RESERVED = frozenset({"index", "changes", "leaderboard", "similar"})
 """Page names that belong to no student."""
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+- ")
-_LONGEST = 200  # a file name may have 255 bytes with its suffix
+_LONGEST = 200  # a file name has at most 255 bytes, including suffixes
 AT_WORK = 60.0
 """Age in seconds at which a temporary file counts as abandoned."""
 
@@ -51,7 +51,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     target = Path(path)
     temporary = target.with_name(f".tmp-{secrets.token_hex(8)}")
     try:
-        with open(temporary, "xb") as file:  # not tempfile: only their owner can read its files
+        with open(temporary, "xb") as file:  # not tempfile, whose files only their owner can read
             for piece in pieces:
                 file.write(piece.encode("utf-8", "replace") if isinstance(piece, str) else piece)
             if lasting:
@@ -61,7 +61,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.errno:  # errors name the temporary file, or none if the disk is full
+        if isinstance(error, OSError) and error.errno:  # errors name the temporary file, or no file if the disk is full
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
 

@@ -37,7 +37,7 @@ class Interval:
         if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in (least, most)):
             raise ValueError("an interval has two numbers")
         if not 0 <= least <= most or least == math.inf:
-            raise ValueError(f"there is nothing from {least} to {most}")
+            raise ValueError(f"no interval from {least} to {most}")
         return cls(least, most)
 
     @property
@@ -62,7 +62,7 @@ class Interval:
     __radd__, __rmul__ = __add__, __mul__
 
     def either(self, other: Interval) -> Interval:
-        """Return the interval if either of the two holds."""
+        """Return the smallest interval that covers both."""
         return Interval(min(self.least, other.least), max(self.most, other.most))
 
     def __eq__(self, other: object) -> bool:
@@ -96,7 +96,7 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
             found += value
     for (_, branches), taken in cases.items():
         sums = [sum_over_paths(inside) for inside in taken.values()]
-        if len(sums) < branches:  # another branch has no part
+        if len(sums) < branches:  # a branch without a part counts as 0
             sums.append(NOTHING)
         found += Interval(min(s.least for s in sums), max(s.most for s in sums))
     return found

@@ -46,15 +46,15 @@ class Sharded:
 
     ``shards[i]`` is the part on device ``i``; ``slices[i]`` is its place in the whole.
 
-    ``on_chip``: each device's place by the compiler of an absent chip; None if no compiler was asked.
+    ``on_chip``: each device's slices as the compiler of an absent chip lays them out; None if no compiler was asked.
 
     From the ask, filled in by the judge and never read from a program:
         due: the required dtype unless the check says otherwise; None if the ask names none.
         per_device: the task is a body, so a device holds what the learner returned.
         name: its name if a call has several results, such as ``step 2: grads['w1']``.
-        step: number of the step, from 1, in a call of several; from 2 on its inputs are results too.
+        step: number of the step, from 1, in a call of several steps; later steps use results of earlier ones.
 
-    ``factors``: the epsilon of the type that factors of products were rounded to (``wire.backends``).
+    ``factors``: the epsilon of the type that operands of matmuls were rounded to (``wings.devices.backends``).
     """
 
     shape: tuple[int, ...]
@@ -84,7 +84,7 @@ class Sharded:
 
     @property
     def laid(self) -> list[Slices]:
-        """The part on each device: by the chip's compiler if asked, else on the simulated devices."""
+        """The slices on each device: by the chip's compiler if it was asked, else on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -96,11 +96,11 @@ class Collective:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
         axes: mesh axes along which two members of a group differ. Each of these axes counts the bytes.
         bytes: bytes of its input on one device.
-        sent: bytes that a device sends for one execution on a ring of its group, over all devices.
+        sent: bytes that a device sends in one execution if its group is a ring; an interval over all devices.
         rounds: how often it runs if its branch is taken (the product of the loops around it). See ``count``.
         line: line in the learner's source; None if the compiler added it.
-        shift: of a permute that moves every device's data equally far round its one axis: the number of places,
-            the shorter way (1 to the next device, -1 to the one before); else None.
+        shift: for a permute that moves all data equally far along one axis: the number of places, the shorter way
+            round (1 to the next device, -1 to the one before); else None.
         senders: the devices that send ``sent.most`` while the others send nothing; None if all devices are alike.
         path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
         operands: dtype and per-device shape of each input array.
@@ -130,7 +130,7 @@ class Collective:
     number: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("sent", "rounds"):  # JSON of another process
+        for name in ("sent", "rounds"):  # they may come from JSON
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
 
     @property
@@ -167,7 +167,7 @@ def over(axes: Sequence[str], partial: bool, joint: str = " and ") -> str:
 
 
 def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
-    """Return the sum of ``of`` over a program's collectives and their rounds; over branches, the least and the most."""
+    """Return the sum of ``of`` over a program's collectives and their rounds, as an interval over all branches."""
     return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
 
 
@@ -289,9 +289,10 @@ class Seen:
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
     chip: Callable[[], Any] | None = None  # timeline by the slice's compiler, if one was asked
-    poison: Poison | None = field(default=None, compare=False, repr=False)  # for a timing call, its value call's
-    spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets; copies of this Seen share the list
-    measuring: bool = False  # record every comparison with a budget, and let none fail
+    # For a timing call, the Poison of its value call.
+    poison: Poison | None = field(default=None, compare=False, repr=False)
+    spent: list[BudgetUse] = field(default_factory=list)  # comparisons with budgets, shared by all copies
+    measuring: bool = False  # record comparisons with budgets, but let none fail
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
@@ -312,7 +313,7 @@ class Seen:
         dtype: str | None = None,
         backward: bool | None = None,
     ) -> Seen:
-        """Return this with some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
+        """Return a copy with only some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Args:
             kind: see ``Collective.kind``.
@@ -320,7 +321,7 @@ class Seen:
             dtype: of what is sent.
             backward: whether it waits for the cotangent, in a call that asks for gradients.
 
-        A collective with an unknown dtype or pass stays, and may run or not. FLOPs are at most those of all.
+        A collective with an unknown dtype or pass is kept as one that may run or not. FLOPs are at most those of all.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")

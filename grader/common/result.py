@@ -56,7 +56,8 @@ class Result(BaseModel):
         kind: check; for a question the kind of its answer.
         status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
             broken (ours: no points lost, needs review); waiting (a person gives its points).
-        points: its weight. earned: 0 or ``points``; any value between if a person gave it.
+        points: its weight. earned: 0 or ``points``; between for a table with partial
+            credit, or if a person gave it.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
@@ -131,7 +132,7 @@ class ExerciseReport(BaseModel):
 
     Attributes:
         handed_in: False if the submission held nothing for the exercise.
-        evidence: what decided the results; ``shardlings grade --why`` finds it anew.
+        evidence: what decided the results; ``shardlings appeal`` finds it anew.
         pseudonym: the learner's name on a leaderboard: untrusted; empty for no place there.
         extension: its points are a bonus, and the submission's ``points`` leave them out.
         basis: digests of all that it was graded with, by name, so that a regrade can report what changed; for staff.

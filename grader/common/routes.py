@@ -19,13 +19,14 @@ from grader.wire.operations import Body, Operation, Operations
 
 MOST_STEPS = 20_000  # operations, with loops unrolled
 MOST_HOPS = 64
-MOST_WRITES = 256  # distinguished writes into one buffer
+MOST_WRITES = 256  # most tracked writes into one buffer
 KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
 STAYS = {"convert", "copy", "negate"}  # every element keeps its place
-CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}  # elements of their first operand only
+# Results hold elements of the first operand only.
+CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}
 
 Sources = tuple[int | None, ...]
 Place = tuple[int, ...]
@@ -154,7 +155,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return the content that came farthest, among operands as large as the result."""
+        """Return the content with the most hops, among operands as large as the result."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)
@@ -183,7 +184,7 @@ class _RouteWalk:
         if op.name == "scatter":
             update = brought[2] if len(brought) == 3 else self.own
             shape, starts = self.scattered(op, whole, brought)
-            if not update.hops and held.hops + len(held.writes):  # it may be a sum
+            if not update.hops and held.hops + len(held.writes):  # it may be a scatter-add
                 starts = None
         else:
             update, shape = brought[1], self.shape(op.operands[1])
@@ -267,7 +268,7 @@ def _route(last: Hop, own: Sources) -> Route:
 
 
 Numbers = tuple[int, ...]
-MOST_DEVICES = 64  # most devices for which numbers are computed
+MOST_DEVICES = 64  # numbers are not computed for more devices
 LIMIT = 1 << 63
 
 COMPARED: dict[str, Callable[[int, int], bool]] = {

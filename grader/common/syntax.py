@@ -30,7 +30,7 @@ def _parsed(text: str, mode: str) -> Any:
         try:
             with _one:
                 return ast.parse(text, mode=mode)
-        except SystemError:  # never the text's fault: that is a SyntaxError, ValueError, RecursionError or MemoryError
+        except SystemError:  # a bug in CPython: a text causes SyntaxError, ValueError, RecursionError or MemoryError
             if not left:
                 raise
     raise AssertionError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grader.common.files import write_atomic
 from grader.course.loading import Course
-from grader.course.release import products
+from grader.course.release import Made, products, usable_products
 
 BUILT = ".built"
 KEPT = "exercises.bak"
@@ -25,11 +25,13 @@ class Built:
         changed: written or removed.
         left: left alone, because they differ from what ``build`` wrote: they hold work.
         saved: work that ``force`` replaced, and its new place below the course's folder.
+        unusable: for each exercise that cannot be used, one line that says why; its files stay as they are.
     """
 
     changed: list[str]
     left: list[str]
     saved: dict[str, str]
+    unusable: dict[str, str]
 
 
 def build(course: Course, *, force: bool = False) -> Built:
@@ -40,8 +42,8 @@ def build(course: Course, *, force: bool = False) -> Built:
     Args:
         force: move changed files to ``exercises.bak/``.
     """
-    folder, made, known = course.root / "exercises", products(course), _written(course.root / "exercises")
-    old = stale(course, made)
+    folder, found, known = course.root / "exercises", usable_products(course), _written(course.root / "exercises")
+    made, old = found.texts, stale(course, found)
     worked = _worked_on(folder, old, known)
     saved = {p: _set_aside(course.root, p) for p in worked} if force else {}
     left = [] if force else worked
@@ -49,10 +51,11 @@ def build(course: Course, *, force: bool = False) -> Built:
     _write(folder, made, changed)
     for path in set(old) - set(made):
         _remove_empty(folder, (folder / path).parent)
-    now = {p: {_digest_of(text)} for p, text in made.items()} | {p: known[p] for p in left if p in known}
+    stay = [*left, *found.held_back]
+    now = {p: {_digest_of(text)} for p, text in made.items()} | {p: known[p] for p in stay if p in known}
     if now != known:
         write_atomic(folder / BUILT, _record(now))
-    return Built(changed, left, saved)
+    return Built(changed, left, saved, found.unusable)
 
 
 def _record(digests: Mapping[str, set[str]]) -> str:
@@ -80,12 +83,13 @@ def _digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def stale(course: Course, made: dict[str, str] | None = None) -> list[str]:
+def stale(course: Course, made: Made | None = None) -> list[str]:
     """Return the paths below ``exercises/`` that ``build`` would write differently or remove."""
     folder = course.root / "exercises"
-    made = products(course) if made is None else made
-    changed = [p for p, text in made.items() if _digest(folder / p) != _digest_of(text)]
-    dropped = [p for p in _written(folder) if p not in made and os.path.lexists(folder / p)]
+    made = Made(products(course)) if made is None else made
+    changed = [p for p, text in made.texts.items() if _digest(folder / p) != _digest_of(text)]
+    stay = made.texts.keys() | made.held_back
+    dropped = [p for p in _written(folder) if p not in stay and os.path.lexists(folder / p)]
     return sorted([*changed, *dropped])
 
 

@@ -110,18 +110,22 @@ def notebook(course: Course, module: str) -> str:
     """Return the module's notebook as JSON. Cell ids are stable, outputs empty."""
     nbformat = notebook_format()
     listed = course.module(module)
+    has_tasks = any(course.exercise(name).tasks for name in listed.exercises)
+    work = "Fill in the cells marked `TODO`" if has_tasks else "Answer the questions in the cells marked `TODO`"
     intro = (
-        f"# {listed.title}\n\n{badge(course, module)}Fill in the cells marked `TODO`, "
-        "run the check below each exercise, hand in this notebook."
+        f"# {listed.title}\n\n{badge(course, module)}{work}, run the check below each exercise, hand in this notebook."
     )
     if text := module_text(course, module):
         intro += f"\n\n{text}"
     cells = [
         cell("markdown", f"{module}-intro", intro),
         cell("code", f"{module}-setup", setup(course)),
-        cell("markdown", f"{module}-by-hand-text", BY_HAND_TEXT),
-        cell("code", f"{module}-by-hand", by_hand(course.config.devices)),
     ]
+    if has_tasks:
+        cells += [
+            cell("markdown", f"{module}-by-hand-text", BY_HAND_TEXT),
+            cell("code", f"{module}-by-hand", by_hand(course.config.devices)),
+        ]
     for name in listed.exercises:
         cells += _exercise_cells(course, course.exercise(name))
     book = nbformat.v4.new_notebook(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 
+from grader.course.complete import expect_bound_once, expect_complete
 from grader.course.config import CourseError
 from grader.course.copying import alone, called, copied, quotable, reworded, specification, uncommented, undecorated
 from grader.course.pages import whole
@@ -27,10 +28,13 @@ def public_source(exercise: Exercise) -> str:
     made = {place: _public(exercise, part, asked, public) for place, part in enumerate(parts)}
     kept = _with_values_they_use({place: part for place, part in made.items() if part is not None}, parts)
     body = [kept[place] for place in sorted(kept)]
+    expect_bound_once(exercise, parts, (p.name for p in body if p.name))
     _refuse_hidden(exercise, body)
     statement = f'"""{quotable(whole(exercise))}\n"""'
     code = "\n\n\n".join(uncommented(p.text).strip("\n") for p in body)
-    return f"{HEADER}{statement}\n\n{_used_imports(parts, body)}\n\n\n{code}\n"
+    text = f"{HEADER}{statement}\n\n{_used_imports(parts, body)}\n\n\n{code}\n"
+    expect_complete(exercise, text, kept="mark it with @exercise.given or @exercise.helper")
+    return text
 
 
 def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[str]) -> Statement | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.course.complete import expect_bound_once, expect_complete
 from grader.course.copying import undecorated
 from grader.course.statements import Statement, names_reached, needed_imports, statements
 from grader.exercise import Alternative, Exercise, Misconception, Task
@@ -21,14 +22,16 @@ def reference_source(
     parts = statements(exercise, grading=replaced is not None)
     chosen = [p for p in parts if p.kind in ("given", "task")]
     if replaced is None or not isinstance(replaced.of, Task):
-        body = [*_helpers(chosen, parts), *map(undecorated, chosen)]
+        body = [*_helpers(exercise, chosen, parts), *map(undecorated, chosen)]
     else:
         wrong = next(p for p in parts if p.name == replaced.name)
-        body = [*_helpers([*chosen, wrong], parts), *map(undecorated, chosen)]
+        body = [*_helpers(exercise, [*chosen, wrong], parts), *map(undecorated, chosen)]
         body = _in_its_place(body, undecorated(wrong), replaced, parts)
     body.append("".join(f"{name} = {value!r}\n" for name, value in answers.items()))
     code = "\n\n".join(body)
-    return f"{needed_imports(parts, used_by=code)}\n\n\n{code}"
+    text = f"{needed_imports(parts, used_by=code)}\n\n\n{code}"
+    expect_complete(exercise, text, kept="declare it in the exercise's own file")
+    return text
 
 
 def _in_its_place(
@@ -60,8 +63,9 @@ def _place(node: ast.AST) -> tuple[int, int]:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
-def _helpers(chosen: list[Statement], parts: list[Statement]) -> list[str]:
+def _helpers(exercise: Exercise, chosen: list[Statement], parts: list[Statement]) -> list[str]:
     """Return the private statements that the chosen ones name, directly or not."""
     private = {p.name: p for p in parts if p.kind == "private" and p.name}
     needed = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
+    expect_bound_once(exercise, parts, needed)
     return [p.text for p in private.values() if p.name in needed]

@@ -7,6 +7,7 @@ so a statement that an author forgets to mark is missing rather than leaked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import yaml
 
@@ -17,30 +18,77 @@ from grader.course.notebooks import notebook, notebook_format
 from grader.course.pages import README, module_page, module_text
 from grader.course.public import HEADER, public_source
 from grader.course.stubs import stub_source
+from grader.exercise import AuthorError
 from grader.intake.submission import Chunk, Source, fingerprint
 
 
+@dataclass
+class Made:
+    """The files that learners get, by path below ``exercises/``.
+
+    Attributes:
+        texts: the text of every file that could be made.
+        unusable: for each exercise that cannot be used, one line that says why.
+        held_back: files that were not made because an exercise in them cannot be used.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    unusable: dict[str, str] = field(default_factory=dict)
+    held_back: set[str] = field(default_factory=set)
+
+
 def products(course: Course) -> dict[str, str]:
-    """Return the text of every file that learners get, by path below ``exercises/``."""
+    """Return the text of every file that learners get, by path. Raises CourseError for the first unusable exercise."""
+    made = usable_products(course)
+    for reason in made.unusable.values():
+        raise CourseError(reason)
+    return made.texts
+
+
+def usable_products(course: Course) -> Made:
+    """Return the files that learners get, as far as the exercises can be used. A notebook needs all its exercises.
+
+    Raises CourseError for what concerns the whole course.
+    """
     if not course.solved:
         raise CourseError("there is no solutions/ here to build from")
-    made: dict[str, str] = {}
+    found = Made()
     for module in course.config.modules:
         for name in module.exercises:
-            exercise = course.exercise(name)
-            made[f"{module.id}/{name}.py"] = stub_source(course, exercise)
-            made[f"{module.id}/{PUBLIC}/{name}.py"] = public_source(exercise)
+            _add_exercise(course, module.id, name, found)
         if module.exercises:
-            made[f"{module.id}/{module.id}.ipynb"] = notebook(course, module.id)
+            book = f"{module.id}/{module.id}.ipynb"
+            if found.unusable.keys() & set(module.exercises):
+                found.held_back.add(book)
+            else:
+                found.texts[book] = notebook(course, module.id)
         if module_text(course, module.id):
-            made[f"{module.id}/{README}"] = f"{module_page(course, module.id)}\n"
+            found.texts[f"{module.id}/{README}"] = f"{module_page(course, module.id)}\n"
+    _add_of_course(course, found)
+    return found
+
+
+def _add_exercise(course: Course, module: str, name: str, found: Made) -> None:
+    own, public = f"{module}/{name}.py", f"{module}/{PUBLIC}/{name}.py"
+    try:
+        exercise = course.exercise(name)
+        texts = {own: stub_source(course, exercise), public: public_source(exercise)}
+    except (CourseError, AuthorError) as error:
+        found.unusable[name] = str(error)
+        found.held_back |= {own, public}
+    else:
+        found.texts |= texts
+
+
+def _add_of_course(course: Course, found: Made) -> None:
+    made = found.texts
     try:
         if text := published(course.root, course.module_of):
             made[PUBLISHED] = text
     except ValueError as error:
         raise CourseError(str(error)) from None
-    made["course.yaml"] = _public_config(course, sorted(fingerprint(s) for s in _sources(made)))
-    return made
+    before = course.handed_out if found.held_back else ()
+    made["course.yaml"] = _public_config(course, sorted({*before, *(fingerprint(s) for s in _sources(made))}))
 
 
 def handed_out_texts(course: Course, module: str) -> list[str]:

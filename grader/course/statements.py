@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,8 +27,10 @@ class Statement:
     def name(self) -> str:
         if isinstance(self.node, ast.FunctionDef | ast.ClassDef):
             return self.node.name
-        target = self.node.targets[0] if isinstance(self.node, ast.Assign) else None
-        return target.id if isinstance(target, ast.Name) else ""
+        match self.node:
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                return name
+        return ""
 
 
 def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
@@ -63,8 +65,24 @@ def _statements(source: str) -> tuple[Statement, ...]:
             text = f"{node.target.id} = {ast.get_source_segment(source, node.value)}\n"  # the annotation is not needed
             place, node = node.lineno, syntax.parse(text).body[0]
             ast.increment_lineno(node, place - 1)
-        found.append(Statement(_kind(node), node, text))
+        found += [Statement(_kind(node), node, text) for node, text in _one_by_one(source, node, text)]
     return tuple(found)
+
+
+def _one_by_one(source: str, node: ast.stmt, text: str) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield ``a, b = x, y`` as ``a = x`` and ``b = y``, any other statement as it is."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(
+            values
+        ) and (all(isinstance(name, ast.Name) for name in names)):
+            for name, value in zip(names, values, strict=True):
+                assert isinstance(name, ast.Name)
+                made = f"{name.id} = ({ast.get_source_segment(source, value)})\n"
+                one = syntax.parse(made).body[0]
+                ast.increment_lineno(one, node.lineno - 1)
+                yield one, made
+        case _:
+            yield node, text
 
 
 def lines_of(text: str) -> list[str]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import jinja2
 
+from grader.course.complete import expect_complete
 from grader.course.config import CourseError
 from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
 from grader.course.pages import README, further, module_text
 from grader.course.statements import Statement, needed_imports, statements
-from grader.exercise import Exercise, Question
+from grader.exercise import Choice, Exercise, Question
 from grader.judging.answers import heading, render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
@@ -26,7 +27,9 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     code = "\n\n".join(b.strip("\n") + "\n" for b in body)
     doc = f'"""{quotable(exercise.statement)}\n\n{_commands(course, exercise)}\n"""\n'
     more = f"\n\n{commented(further(exercise))}" if exercise.further else ""
-    return f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
+    text = f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
+    expect_complete(exercise, text, kept="learners need it in their file, so mark it as given")
+    return text
 
 
 def commented(text: str) -> str:
@@ -81,8 +84,9 @@ def question_text(question: Question, params: dict[str, Any]) -> str:
 
 
 def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
-    """Return the numbers that all students share; None if each student has other ones."""
-    return None if course.config.variants.mode == "per_student" else course.params(question)
+    """Return the numbers that all students share; None if each has other numbers, or other orders of options."""
+    varies = bool(question.params) or isinstance(question.answer, Choice)
+    return None if varies and course.config.variants.mode == "per_student" else course.params(question)
 
 
 def _sentences(paragraph: str) -> list[str]:

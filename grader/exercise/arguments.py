@@ -61,22 +61,25 @@ def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndar
         raise AuthorError(f"what is drawn has shape {found.shape}, expected {shape}")
     if is_inexact(found.dtype) and not np.isfinite(wide(found)).all():
         raise AuthorError("what is drawn has NaN or infinite values")
-    cast = None if _complex(found.dtype) and not _complex(dtype) else _cast(found, dtype)
-    if cast is None:
-        raise AuthorError(f"what is drawn, {found.dtype}, does not fit into {dtype}")
+    cast, kept = _cast(found, dtype)
+    if not kept.all():
+        raise AuthorError(f"what is drawn, {found.dtype}, does not fit into {dtype}: {found[~kept][0]}")
     cast.flags.writeable = False
     return cast
 
 
-def _cast(found: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """Return the values in this dtype, or None if it cannot hold them."""
+def _cast(found: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values in this dtype, and a mask of the values that it can hold."""
+    if _complex(found.dtype) and not _complex(dtype):
+        real, kept = _cast(np.real(found), dtype)
+        return real, kept & (np.imag(found) == 0)
     with np.errstate(all="ignore"):
         cast = found.astype(dtype)
         if is_inexact(found.dtype) and is_inexact(dtype):
-            return cast if np.isfinite(wide(cast)).all() else None
+            return cast, np.isfinite(wide(cast))
         back = np.real(wide(cast)) if _complex(dtype) else cast
         signs = (wide(back) < 0) == (wide(found) < 0)  # -1 survives a cast to 2**64 - 1 and back
-        return cast if np.all(signs & (back.astype(found.dtype) == found)) else None
+        return cast, signs & (back.astype(found.dtype) == found)
 
 
 def _complex(dtype: np.dtype) -> bool:
@@ -100,8 +103,12 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
 
 @declared.spelt("normal")
 def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Array:
-    """Draw standard normal values: ``normal("I", "J", spec=P("x", None))``."""
-    return _array(shape, spec, dtype, _normal)
+    """Draw standard normal values: ``normal("I", "J", spec=P("x", None))``.
+
+    A complex dtype gets complex values with independent parts and variance 1, as ``jax.random.normal`` does.
+    """
+    found = declared.dtype(dtype)
+    return _array(shape, spec, found, _complex_normal if _complex(dtype_of(found)) else _normal)
 
 
 @declared.spelt("integers")
@@ -126,6 +133,10 @@ def _array(shape: tuple, spec: Iterable, dtype: str, draw: Callable[..., Any], n
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.standard_normal(shape)
+
+
+def _complex_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)) / np.sqrt(2)
 
 
 @dataclass(frozen=True)

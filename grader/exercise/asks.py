@@ -33,10 +33,15 @@ class Asks:
         rtol: float | None = None,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
+        title: str = "",
     ) -> Callable[[Callable[..., float]], Question]:
-        """Declare a numeric question; the docstring is its text (Jinja2 over the parameters)."""
+        """Declare a numeric question; the docstring is its text (Jinja2 over the parameters).
+
+        Args:
+            title: the label in reports; by default the sentence of the text that asks.
+        """
         answer = questions.quantity(unit, rtol)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
 
     @declared.spelt("exercise.spec")
     def spec(
@@ -48,10 +53,11 @@ class Asks:
         model: str = "",
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
+        title: str = "",
     ) -> Callable[[Callable[..., Iterable]], Question]:
         """Declare a question with a PartitionSpec over these mesh axes as answer: ``return P("x", None)``."""
         answer = questions.spec(axes)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
 
     @declared.spelt("exercise.choice")
     def choice(
@@ -63,6 +69,7 @@ class Asks:
         model: str = "",
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
+        title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
         """Declare a question with several options; the function returns the key of the right one.
 
@@ -72,7 +79,7 @@ class Asks:
             options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners see the keys.
         """
         answer = questions.choice(options)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
 
     @declared.spelt("exercise.table")
     def table(
@@ -84,17 +91,20 @@ class Asks:
         params: Mapping[str, Sequence[Any]] = NOTHING,
         model: str = "",
         rtol: float | None = None,
+        partial: bool = False,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
+        title: str = "",
     ) -> Callable[[Callable[..., Mapping[str, Any]]], Question]:
         """Declare a question with a short table of numbers, or a few named numbers, as answer.
 
         Args:
             columns: the unit of each column.
             rows: names of the rows; return ``{row: {column: number}}``. Without rows: ``{column: number}``.
+            partial: each right number earns its part of the points; without it, all numbers must be right.
         """
-        answer = questions.table(columns, rows, rtol)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+        answer = questions.table(columns, rows, rtol, partial)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
 
     @declared.spelt("exercise.written")
     def written(
@@ -105,6 +115,7 @@ class Asks:
         params: Mapping[str, Sequence[Any]] = NOTHING,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
+        title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
         """Declare a question with an answer in words; its points are pending until a person gives them.
 
@@ -114,7 +125,7 @@ class Asks:
             rubric: the rules for points, for the graders; learners never see it.
         """
         answer = questions.written(rubric)
-        return self._ask(answer, points=points, params=params, model="", where=where, hints=hints)
+        return self._ask(answer, points=points, params=params, model="", where=where, hints=hints, title=title)
 
     def _ask(self, answer: Answer, **options: Any) -> Callable[[Callable[..., Any]], Question]:
         made = questions.declared_question(answer, **options)

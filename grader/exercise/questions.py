@@ -83,11 +83,15 @@ class Choice:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers by name. ``columns``: the unit of each column, for every row; without rows, one number per column."""
+    """Numbers by name. ``columns``: the unit of each column, for every row; without rows, one number per column.
+
+    ``partial``: each right number earns its part of the points.
+    """
 
     columns: Mapping[str, str]
     rows: tuple[str, ...] = ()
     rtol: float | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
     ``usual_rtol``, the course's tolerance, holds unless the author names one. ``scenario`` returns the chip, mesh and
-    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere.
+    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: its
+    label; '' for the sentence of the text that asks.
     """
 
     name: str
@@ -120,6 +125,7 @@ class Question:
     usual_rtol: float = USUAL_RTOL
     scenario: Callable[..., Scenario] | None = None
     published: tuple[float, ...] = ()
+    title: str = ""
 
     def __call__(self, **params: Any) -> Any:
         return self.answered_by(self.fn, params)
@@ -150,10 +156,12 @@ class Question:
 
 
 def declared_question(
-    answer: Answer, *, points: Any, params: Any, model: str, where: Any, hints: Any
+    answer: Answer, *, points: Any, params: Any, model: str, where: Any, hints: Any, title: Any
 ) -> Callable[[Callable[..., Any]], Question]:
     """Return a decorator that makes a question of its function. Raises AuthorError for invalid arguments."""
     worth, choices, shown = declared.points(points), declared.params(params), declared.texts("hints", hints)
+    if not isinstance(title, str) or "\n" in title:
+        raise AuthorError(f"title is {declared.a(title)}, not one line of text")
     if isinstance(answer, Choice) and ORDER in choices:
         raise AuthorError(f"params has {ORDER!r}, which is the order of the options: name it otherwise")
     if where is not None:
@@ -164,7 +172,7 @@ def declared_question(
         if not text:
             raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
         declared.takes(fn.__name__, fn, choices)
-        return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown)
+        return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown, title=title.strip())
 
     return made
 
@@ -198,7 +206,7 @@ def choice(options: Any) -> Choice:
     return Choice(found)
 
 
-def table(columns: Any, rows: Any, rtol: Any) -> Table:
+def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
     units = declared.mapping("columns", columns, '{"bytes": "MiB", "time": "us"}')
     names = declared.texts("rows", rows)
     if not units:
@@ -211,7 +219,9 @@ def table(columns: Any, rows: Any, rtol: Any) -> Table:
     for word, every in (("columns", list(units)), ("rows", list(names))):
         if len({plain_name(name) for name in every}) < len(every) or not all(plain_name(name) for name in every):
             raise AuthorError(f"{word} has names that cannot be told apart: {', '.join(every)}")
-    return Table(units, names, declared.rtol(rtol))
+    if not isinstance(partial, bool):
+        raise AuthorError(f"partial is {declared.a(partial)}, not True or False")
+    return Table(units, names, declared.rtol(rtol), partial)
 
 
 def written(rubric: Any) -> Written:

@@ -34,7 +34,7 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data for the renderer (None if there is nothing to show).
         where: device, index or source line.
-        staff: one line for staff only, such as the arguments; for secret inputs only ``grade --why`` shows it.
+        staff: one line for staff only, such as the arguments; for secret inputs only ``shardlings appeal`` shows it.
         layouts: ``(mesh, shape, slices)`` to draw, the learner's and, if it differs, the expected one.
         values: ``(expected, actual)``, some values where they first differ; shown only for public checks on public
             data.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import cmath
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,17 +81,19 @@ def _are_sequences(got: Any, want: Sequence[Any]) -> bool:
     return isinstance(got, list | tuple) and len(got) == len(want)
 
 
-def _same_number(got: Any, want: float, rtol: float, ints: bool) -> bool:
-    if isinstance(got, bool) or not isinstance(got, int | float):
+def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
+    if isinstance(got, bool) or not isinstance(got, int | float | complex):
         return False
-    if ints and isinstance(want, int) and isinstance(got, float):
+    if isinstance(got, complex) and not isinstance(want, complex):
+        return False
+    if ints and isinstance(want, int) and not isinstance(got, int):
         return False
     if got == want:  # infinities, too
         return True
     if rtol == 0:  # Python compares integers beyond 2**53 with floats exactly, but subtracts them inexactly
         return False
     try:
-        return math.isfinite(got) and math.isfinite(want) and abs(got - want) <= rtol * abs(want)
+        return cmath.isfinite(got) and cmath.isfinite(want) and abs(got - want) <= rtol * abs(want)
     except OverflowError:  # an integer too large for a float
         return False
 

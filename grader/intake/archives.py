@@ -92,7 +92,7 @@ class OpenArchive:
         try:
             with self._zip.open(MANIFEST) as file:
                 return file.read(MAX_MANIFEST).decode("utf-8", "replace")
-        except Exception:  # as for damaged archives
+        except Exception:  # zipfile raises many types for damaged archives
             return None
 
     def member(self, number: int) -> bytes:
@@ -102,7 +102,7 @@ class OpenArchive:
         try:
             with self._zip.open(member) as file:
                 data = file.read(limit_of(suffix) + 1)
-        except Exception as error:  # zlib, struct, EOF, CRC, ... : all mean a damaged archive
+        except Exception as error:  # errors of zlib, struct and zipfile, all for damaged archives
             raise Refused("is damaged in the archive; make the .zip again") from error
         return within_limit(data, suffix, limit_of(suffix))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-# Names that give access to random numbers, the clock, the machine, an object's address, or to all names.
+# Names that give access to random numbers, the clock, the machine, addresses of objects, or all names.
 NAMES = frozenset({
     "random", "randint", "shuffle", "urandom", "getrandbits", "secrets", "uuid", "uuid1", "uuid4", "default_rng",
     "rand", "randn", "SystemRandom", "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
@@ -36,7 +36,7 @@ def _named(tree: ast.Module) -> set[str]:
         match node:
             case ast.Name(id=name):
                 found.add(name)
-                if name.startswith("__") and name not in PLAIN:  # __builtins__["open"]
+                if name.startswith("__") and name not in PLAIN:  # such as __builtins__["open"]
                     return set(NAMES)
             case ast.Attribute(value=value, attr=name):
                 of_jax = isinstance(value, ast.Name) and value.id == "jax"

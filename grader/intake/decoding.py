@@ -39,7 +39,8 @@ def text_of(data: bytes) -> str:
 
 
 _COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
-_ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")  # no other codecs
+# Only text encodings; Python has other codecs, too.
+_ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")
 
 
 def _as_it_says(data: bytes) -> str | None:
@@ -61,7 +62,7 @@ def parsed(text: str) -> ast.Module | None:
     """Return the text's syntax tree; None if it is not Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the grader shows no warnings about a learner's code, such as for "\d"
+            warnings.simplefilter("ignore")  # no warnings about a learner's code, such as for "\d"
             return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -14,7 +14,8 @@ from grader.intake.submission import Refused, Unreadable
 from grader.wire import limits
 
 SUFFIXES = (".py", ".ipynb")
-ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # may hold submissions
+# Archives that are not read, but may hold submissions.
+ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")
 MACHINE_FAULTS = {
     errno.EACCES,
     errno.EPERM,
@@ -92,7 +93,7 @@ def within_limit(data: bytes, suffix: str, most: int) -> bytes:
 
 
 def why_unread(error: Exception) -> str:
-    """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine failed."""
+    """Describe why a file or folder of a submission was not read. Raises Unreadable if the machine is at fault."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)

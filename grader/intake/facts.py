@@ -12,26 +12,26 @@ from dataclasses import replace
 from grader.intake.chance import could_differ
 from grader.intake.decoding import parsed
 from grader.intake.stubs import stubs_left
-from grader.intake.submission import Chunk, Facts, Source
+from grader.intake.submission import Chunk, CodeFacts, Source
 from grader.wire import limits
 
 VARIABLE = "leaderboard_name"
 LONGEST = 80
 MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
-"""Of one source, for the page of an appeal."""
+"""Limits on one source: the definitions and the length of a name that the page of an appeal shows."""
 
 
-def look(text: str) -> Facts:
+def look(text: str) -> CodeFacts:
     """Parse the text of a chunk, and return the facts; the default ones if Python cannot parse it."""
     tree = parsed(text)
     try:
-        return Facts() if tree is None else _facts(tree, len(text))
+        return CodeFacts() if tree is None else _facts(tree, len(text))
     except (RecursionError, MemoryError):
-        return Facts()
+        return CodeFacts()
 
 
-def _facts(tree: ast.Module, length: int) -> Facts:
-    return Facts(
+def _facts(tree: ast.Module, length: int) -> CodeFacts:
+    return CodeFacts(
         repeatable=not could_differ(tree),
         pseudonym=_pseudonym(tree),
         stubs=stubs_left(tree) if length <= limits.MAX_CELL else None,
@@ -52,8 +52,8 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
     return tuple(found)
 
 
-def looked_at(chunk: Chunk) -> Facts:
-    """Return the facts found when the chunk was read. Code of our own has none, and is parsed now."""
+def looked_at(chunk: Chunk) -> CodeFacts:
+    """Return the facts found when the chunk was read. The grader's own code has none, and is parsed now."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 

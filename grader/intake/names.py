@@ -12,9 +12,9 @@ from grader.common.text import a_few
 
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
 _DELIMITERS = " _-.,+()"
-# Canvas puts a student's name and number, and a number of the file, before the name of a file.
+# Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
-OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # as modules of our courses are named
+OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # a module of one of our courses
 _OLD = {
     "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
     "deprecated", "trash", "scratch", "wip",

@@ -29,7 +29,7 @@ def notebook_cells(text: str) -> list[Any]:
 
 def _listed_cells(text: str) -> list[Any]:
     try:
-        # Integers do not matter here, and Python refuses to convert huge ones.
+        # Values of integers do not matter here, and Python refuses to convert huge ones.
         document = json.loads(without_outputs(text), parse_int=lambda digits: 0)
     except json.JSONDecodeError as error:
         raise Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
@@ -133,7 +133,7 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 
 
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
-    """Yield each checked exercise, and the name of the last chunk up to its last call ``check("c3")``.
+    """Yield each checked exercise, with the name of the last chunk before or at its last call ``check("c3")``.
 
     Args:
         checks: of each cell of the notebook, the exercises that it checks.
@@ -155,13 +155,14 @@ def definitions_in(text: str) -> set[str]:
     return {a or b for a, b in _DEFINES.findall(text)}
 
 
-_KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # the cell's body is Python
-_INSTALL = re.compile(r"(?:pip3?|conda|mamba|uv)[ \t]+(?:install|list|show|pip)\b")  # works without a "%"
+_KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # magics whose cell body is Python
+# Install commands, which work without "%".
+_INSTALL = re.compile(r"(?:pip3?|conda|mamba|uv)[ \t]+(?:install|list|show|pip)\b")
 _HELP = re.compile(r"%{0,2}[A-Za-z_*][\w.*\[\]]*\?{1,2}[ \t]*(?=\n|\Z)")
 _TARGET = r"\*?[^\W\d]\w*(?:\.\w+|\[[^\[\],=\n]*\])*[ \t]*"
 _ASSIGN = re.compile(rf"(?P<names>{_TARGET}(?:,[ \t]*{_TARGET})*(?:,[ \t]*)?)=[ \t]*[!%]")
 _BLANKS = re.compile(r"[ \t]*")
-_TO_LINE_END = re.compile(r"(?:\\\n|[^\n])*")  # a trailing backslash continues a magic, as in IPython
+_TO_LINE_END = re.compile(r"(?:\\\n|[^\n])*")  # as in IPython, a trailing backslash continues a magic
 _SKIP = re.compile(
     r"""
     \#[^\n]*                                  # a comment

@@ -35,7 +35,7 @@ KINDS = ("code", "markdown", "raw")
 
 
 @dataclass(frozen=True)
-class Cell:
+class ParsedCell:
     """A cell of a notebook.
 
     Attributes:
@@ -132,7 +132,7 @@ class Parsers:
 
     def cells(
         self, data: bytes, names: Collection[str], wanted: Collection[str], exercises: Collection[str]
-    ) -> Sequence[Cell]:
+    ) -> Sequence[ParsedCell]:
         """Return all cells of a notebook. Raises Refused if it is none.
 
         Args:
@@ -162,16 +162,16 @@ class Parsers:
         return [Python(chunk, tuple(left_out)) for chunk, (_, left_out) in zip(chunks, plain.values(), strict=True)]
 
 
-def _cell(cell: object, names: Collection[str], wanted: Collection[str], exercises: Collection[str]) -> Cell:
+def _cell(cell: object, names: Collection[str], wanted: Collection[str], exercises: Collection[str]) -> ParsedCell:
     text = cell_text(cell) if isinstance(cell, dict) else None
     kind = cell.get("cell_type") if isinstance(cell, dict) else None
     if text is None or not isinstance(kind, str) or not isinstance(cell, dict):
-        return Cell(None, None)
+        return ParsedCell(None, None)
     metadata = cell.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     marked = marks.get("grade_id") if isinstance(marks, dict) else None
     is_code = kind == "code"
-    return Cell(
+    return ParsedCell(
         kind if kind in KINDS else "markdown",
         text,
         _if_known(marked, names),

@@ -34,7 +34,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
 
 
 def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) -> None:
-    """Send what ``parse`` returns. The CPU limit ends this process, whatever it is doing."""
+    """Send the result of ``parse``. Its CPU limit may end this process at any point."""
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     before = _cpu_seconds()
     out: Sequence[bytes] = ()
@@ -57,10 +57,10 @@ def _cpu_seconds() -> float:
 
 
 def _has_memory() -> bool:
-    """Return whether three quarters of the addresses that this process may have are free.
+    """Return whether three quarters of this process's allowed address space are free.
 
-    After a large submission less may be left, and then the next one gets a new process. Peak use would not tell:
-    Linux counts the parent's into it.
+    After a large submission less may be left, and then the next one gets a new process. Peak use is no measure,
+    because Linux includes the parent's.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -38,7 +38,7 @@ def names_in(
 
 
 def _parts(name: str) -> list[str]:
-    """Return the path of a source and of each folder and zip that it lies in."""
+    """Return the path of a source, and of each folder and zip that contains it."""
     parts = PurePosixPath(name).parts
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 

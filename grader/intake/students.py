@@ -62,7 +62,7 @@ def find_submissions(
     aside: dict[str, str] = {}
     places: dict[str, dict[str, Path]] = {}
     for path in map(Path, paths):
-        if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
+        if not os.path.exists(path):  # unlike Path.exists, os.path.exists never raises
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
         for name, place in _students_at(path, exercises, notes, aside, parsers or Parsers()):
             student = composed(login(composed(name)))
@@ -156,7 +156,7 @@ def _students_at(
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
         _tell_others(entries, exercises, notes, aside)
-        # A student with a folder without submitted files is graded too: zero with a reason, not forgotten.
+        # A student whose folder has no submitted files is graded, too, and gets zero with a reason.
         return [*((folder.name, folder) for folder in folders), *loose]
     example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
     notes.append(f"nothing to grade in {printable(str(path))}: {looked_for(exercises)}, as in {example}")
@@ -238,7 +238,7 @@ def _strays(
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:
     try:
         files = files_in_folder(folder, [], parsers.for_submission())
-        # ``read`` looks at no more of them.
+        # ``read`` reads no more files than this.
         names = (file.stem for file in islice(files, limits.MAX_FILES))
         return any(best_match(name, exercises).quality != Quality.NONE for name in names)
     except Unreadable:

@@ -11,7 +11,7 @@ Place = Path | tuple[Path, ...]  # of one submission
 
 
 @dataclass(frozen=True)
-class Facts:
+class CodeFacts:
     """Facts about a chunk's syntax. The defaults hold for text that Python cannot parse.
 
     Attributes:
@@ -37,7 +37,7 @@ class Chunk:
 
     name: str
     text: str
-    facts: Facts | None = field(default=None, compare=False, repr=False)
+    facts: CodeFacts | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

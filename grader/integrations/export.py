@@ -16,7 +16,10 @@ from grader.integrations.roster import Roster
 from grader.reports.tables import csv_cell, csv_lines
 from grader.reports.wording import by_hand_text
 
-COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception", "by_hand")  # fmt: skip
+COLUMNS = (
+    "student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason",
+    "misconception", "by_hand",
+)  # fmt: skip
 Line = tuple[object, ...]
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # columns about the student, in the order of Canvas's export
@@ -37,10 +40,10 @@ def students_in(folder: Path) -> list[str]:
     """Return the students with a report. Raises CourseError if there is none, or one is unreadable."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # an older version's folder, without a database
+    if damaged := sorted({*names_in(folder)} - {*students}):  # the folder of an older version has no database
         raise CourseError(
-            f"{folder / 'reports' / damaged[0]}.json is no whole report of {damaged[0]}; grade again to mend it, or move it "
-            "out of that folder"
+            f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
+            "or move it out of that folder"
         )
     if not students:
         raise CourseError(f"no reports in {folder}; write them with: shardlings grade SUBMISSIONS --out {folder}")
@@ -84,8 +87,8 @@ def write_canvas(
     Canvas identifies a student by its own ID, and an assignment by the number in its column's name. Both come from the
     roster. Without one, students are identified by their login, and columns become new assignments.
 
-    A module with extensions beside other exercises has a second column, ``MODULE bonus``, with 0 points possible: Canvas
-    counts all points of such an assignment as extra credit.
+    A module with extensions beside other exercises has a second column, ``MODULE bonus``, with 0 points possible:
+    Canvas counts all points of such an assignment as extra credit.
 
     Args:
         extensions: exercises that count as extra credit.

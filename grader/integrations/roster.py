@@ -45,23 +45,21 @@ class Roster:
             header, lines = self._in_canvas_words(lowered, lines)
         elif not canvas:
             raise CourseError(
-                f"the roster {path} has no columns Student and ID, as a gradebook exported from Canvas has, and no column "
-                f"id, as one of your own has: {', '.join(PLAIN)}"
+                f"the roster {path} has neither the columns Student and ID of a Canvas gradebook, nor the "
+                f"column id of a plain roster: {', '.join(PLAIN)}"
             )
         self.header = header
         found = [dict(zip(self.header, line, strict=False)) for line in lines]
         self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
         self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
         self._by_name = _rows_by(self.rows, _names_of)
-        # An address is shortened only where no student has the short name: bob's alice@x.edu does not make him alice.
+        # An address also matches without its host, unless a student has the short name: bob's alice@x.edu is not alice.
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-        """Return a plain roster's columns and rows under Canvas's names. Raises CourseError naming the line."""
+        """Convert a plain roster to Canvas's columns and rows. Raises CourseError naming the line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
-            raise CourseError(
-                f"the roster {self.path} has a column {unknown[0]}; the one that is read is called extension"
-            )
+            raise CourseError(f"the roster {self.path} has a column {unknown[0]}; only one called extension is read")
         rows: dict[str, list[str]] = {}
         for number, line in enumerate(lines, 2):
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -112,7 +110,7 @@ class Roster:
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
 
     def person(self, student: str) -> Person | None:
-        """Return the student's name and section; None for an unknown student. A name that is only the login is left out."""
+        """Return the student's name and section; None for an unknown student. A name equal to the login is left out."""
         row = self.row_of(student)
         if row is None:
             return None

@@ -139,9 +139,11 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
 
-    The question asked is the first sentence of the rendered text that ends in a question mark, else its first sentence.
-    If the text cannot be rendered, return the name alone.
+    An author's title takes the place of the question asked, which is the first sentence of the rendered text that ends
+    in a question mark, else its first sentence. If the text cannot be rendered, return the name alone.
     """
+    if question.title:
+        return f"{question.name}: {question.title}"
     try:
         text = " ".join(render_text(question, params).split())
     except jinja2.TemplateError:
@@ -203,11 +205,10 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any
             return QuantityKind(unit, question.rtol, drawn=numbers_of(drawn))
         case Spec(axes=axes):
             return SpecKind(axes)
-        case Table(columns=columns, rows=rows):
+        case Table(columns=columns, rows=rows, partial=partial):
             numbers = numbers_of(drawn)
-            return TableKind(
-                {name: QuantityKind(unit, question.rtol, True, numbers) for name, unit in columns.items()}, rows
-            )
+            kinds = {name: QuantityKind(unit, question.rtol, True, numbers) for name, unit in columns.items()}
+            return TableKind(kinds, rows, partial)
         case Choice(options=options):
             return ChoiceKind.drawn(options, drawn)
         case Written():
@@ -257,6 +258,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
+    if isinstance(kind, TableKind):
+        verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
     misconception = nearest_misconception(question, params, misconceptions, given)
     if misconception:
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER

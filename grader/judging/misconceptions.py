@@ -20,6 +20,7 @@ from grader.expect import Failure, same_outcome
 from grader.expect.failure import Compared
 from grader.judging.judge import together
 from grader.judging.seen import Answered, Finding, paired
+from grader.wire.frames import wide
 
 NEAR = 0.01  # relative to the largest error: forms of one mistake differ by less
 CLEAR = 4  # times the tolerance: a smaller error does not show its cause
@@ -196,7 +197,7 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
     """Return a mask of the elements of ``held`` that are within ``bound`` of that element in all other arrays."""
-    near = [np.abs(_wide(held) - _wide(other)) <= bound for other in others]
+    near = [np.abs(wide(held) - wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
 
@@ -293,7 +294,7 @@ def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, i
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0
-    errors, others = ([_wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (submitted, mistaken))
+    errors, others = ([wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (submitted, mistaken))
     largest = max((float(np.max(np.abs(b), initial=0, where=np.isfinite(b))) for b in others), default=0.0)
     bound = mistaken.bound + NEAR * largest
     agreed = undefined = 0
@@ -308,10 +309,6 @@ def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, i
         agreed += int(np.count_nonzero((numbers & (not random)) | (wrong & ~sure_a & ~sure_b)))
         undefined += int(np.count_nonzero(of & (sure_a != sure_b)))
     return agreed, undefined
-
-
-def _wide(values: np.ndarray) -> np.ndarray:
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
 # -- compare everything else -------------------------------------------------------------------
@@ -344,7 +341,7 @@ def _matmuls(seen: Observation) -> list[int]:
 
 def _results(a: Observation, b: Observation) -> bool:
     pairs = [(x, y) for of, other in zip(a.outputs, b.outputs, strict=False) for x, y in zip(of, other, strict=False)]
-    shards = [(_wide(s), _wide(t)) for x, y in pairs for s, t in zip(x.shards, y.shards, strict=False)]
+    shards = [(wide(s), wide(t)) for x, y in pairs for s, t in zip(x.shards, y.shards, strict=False)]
     return all(s.shape == t.shape and _close(s, t) for s, t in shards)
 
 

@@ -221,6 +221,8 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
         found = list(cases.hidden(draw))
     except Exception as error:  # the author's function failed
         raise AuthorError(f"{cases.task.name}: drawing hidden cases raises {type(error).__name__}: {error}") from None
+    if not found:
+        raise AuthorError(f"{cases.task.name}: hidden draws no case, so nothing hidden would be judged")
     for case in found:
         declared.mapping(f"{cases.task.name}: a hidden case", case, '{"n": 8}')
     return found

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# Modules that every solution may use. If one of these cannot be imported, the learner misspelt it.
+# Modules that every solution may use. If one of these cannot be imported, the learner misspelled its name.
 THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_names}
 
 
@@ -73,7 +73,7 @@ def stood_in(
     def imported(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         try:
             return own(name, globals, locals, fromlist, level)
-        except (ImportError, OSError):  # unreadable modules count as missing
+        except (ImportError, OSError):  # an unreadable module counts as missing
             frame, module = sys._getframe(1), name.split(".")[0]
             place = frame.f_lineno, frame.f_code.co_filename
             if globals is not space or level or module in THERE or guarded(place[1], place[0]):

@@ -1,8 +1,8 @@
 """LEARNER PYTHON RUNS HERE: a task is called, and the result is a program, plain values, or a fault.
 
-An ask (one request) says what to call, on which mesh, with which shapes and specs, never with which values. Only an ask
-to a plain function, which is not traced, holds arguments, hidden ones last. No check, expected value or hidden array is
-here to steal. Trees of arguments are assembled and results flattened here: a program has only flat lists of arrays.
+An ask (one request) names the task to call, the mesh, the shapes and the specs, but never any values. Only an ask to a
+plain function, which is not traced, holds arguments; hidden ones come last. This process has no check, expected value
+or hidden array to steal. It builds trees of arguments and flattens results, because a program has only flat lists.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             mesh = mesh_of(ask)
-            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):  # bare specs refer to it
-                jax.set_mesh(mesh)  # the learner's mesh may have other axes; the task needs this one
+            # Bare specs refer to the mesh that is set.
+            if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):
+                jax.set_mesh(mesh)  # learner code may have set a mesh with other axes
             return {"program": True}, [looked_at(task, ask, program)]
     except BaseException as error:
         mesh = mesh_of(ask, traced_only=True) if "mesh" in ask else None
@@ -65,7 +66,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 
 
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
-    """Return the mesh of an ask: for a timing call that needs more devices than there are, one without devices."""
+    """Return the mesh of an ask. If a timing call needs more devices than there are, the mesh has no devices."""
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
@@ -88,9 +89,9 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """Return ``lower(task, ask)``; meanwhile learner code may inspect arrays as if they had values, see ``looks``."""
+    """Return ``lower(task, ask)``. Meanwhile learner code may inspect arrays as if they had values, see ``looks``."""
     task = on_leaves(task, ask)
-    if ask["kind"] == "body" or "timing" in ask:  # learners trace bodies, too; timing calls have no data
+    if ask["kind"] == "body" or "timing" in ask:  # a learner's own code may trace a body; a timing call has no data
         return lower(task, ask)
     mesh = mesh_of(ask)
     arguments = [

@@ -40,7 +40,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
         source["chunks"] = [[name, text.decode()] for name, text in zip(source["chunks"], texts, strict=True)]
         program = load(source, seconds)
         say({"loaded": True, "faults": program.faults[:20]})
-        hung: dict[str, Reply] = {}  # a task that hangs on one mesh is not tried on the next
+        hung: dict[str, Reply] = {}  # a task that hangs on one mesh is not tried on other meshes
         for number, ask in enumerate(_asks(read)):
             body, blobs = hung.get(ask["task"]) or answering.answer(ask, program, seconds)
             if body.get("fault", {}).get("kind") == "timeout":

@@ -27,7 +27,7 @@ CONCRETE = {
 }
 NEEDS_VALUES = (
     "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...), "
-    "but shapes are all there is while tracing; use jnp and jax.lax"
+    "but arrays have only shapes while they are traced; use jnp and jax.lax"
 )
 
 
@@ -44,7 +44,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
     match error:
         case TimeLimit():
             kind, text = "timeout", f"did not finish within {seconds:g} s"
-            line, where = None, ""  # the interrupted line varies, but reports must not
+            line, where = None, ""  # reports must not depend on the line that was interrupted
         case MemoryError():
             kind, text = "memory", "ran out of the memory it is allowed"
         case ValueDependent():
@@ -102,7 +102,7 @@ def unbound_axis(error: BaseException) -> str | None:
 def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
     if axis in (mesh or {}):
         where = f"the body of a jax.shard_map over {axis!r}"
-        return f"the axis {axis!r} is not bound here: a collective over it belongs into {where}"
+        return f"the axis {axis!r} is not bound here: put a collective over it into {where}"
     has = f"; the mesh has {', '.join(map(repr, mesh))}" if mesh else ""
     return f"there is no axis {axis!r} here{has}"
 
@@ -114,7 +114,7 @@ def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
         return ""
     if not isinstance(given, Mesh):
         return ""
-    work_on = f"work on the mesh that is given, ({_sizes(given)})"
+    work_on = f"use the mesh that the task gets, ({_sizes(given)})"
     other = [m for m in meshes_at(error, files) if m != given]
     for mesh in other:
         if tuple(mesh.shape.items()) != tuple(given.shape.items()):
@@ -124,9 +124,7 @@ def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
     if other and re.search("in_specs passed to shard_map|context mesh", message):
         if AxisType.Explicit in given.axis_types:
             return f"uses a mesh of its own, with axes that are not Explicit; {work_on}"
-        return (
-            f"uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise); {work_on}"
-        )
+        return f"uses a mesh of its own, with Explicit axes (the default of jax.make_mesh); {work_on}"
     return ""
 
 

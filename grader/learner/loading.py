@@ -79,7 +79,7 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """
     program = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
-        jax.devices()  # start the backend before the file can change the number of devices
+        jax.devices()  # start the backend first, because the file may change the number of devices
     with mesh_contexts_left(), program.imports():
         for name, text in source["chunks"]:
             program.files[name] = text
@@ -110,7 +110,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
         if id(value) not in copies:
             left -= len(value)
             if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
-                return value  # comparing keys of other types may run learner code
+                return value  # comparing other keys may run learner code
             copies[id(value)] = new = value.copy()
             for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
                 new[key] = copied(value[key], depth + 1)

@@ -1,9 +1,9 @@
 """Inspecting an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
 A traced array has a shape and a dtype, but no layout and no values. Learners who call the function on sharded arrays
-see both. So the program up to the inspection runs here on made-up inputs, in the ask's layouts, and the result is
-shown: the layout is real, the values are made up. A program must not depend on these values. To detect this, the
-task is traced a second time with other made-up inputs.
+see both. So if learner code inspects an array, the program up to there runs on made-up inputs in the ask's layouts.
+Learner code gets the result: its layout is real, its values are made up. A program must not depend on these values. To
+detect this, the task is traced again with other made-up inputs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Return ``task``, noting its arguments' trace when called. Arrays of inner jits or shard_maps have others."""
+        """Wrap ``task`` to note its arguments' trace. Arrays inside an inner jit or shard_map have another trace."""
 
         def watched(*args: Any, **static: Any) -> Any:
             self.count = 0
@@ -70,7 +70,7 @@ class Looks:
         return watched
 
     def look(self, array: Any, *, values: bool) -> Any:
-        """Return the array to show instead of this one, or None for JAX's own answer, as inside ``jax.jit``."""
+        """Return an array to show in place of this one. None leaves the answer to JAX, as inside ``jax.jit``."""
         place = self._learners_line()
         if place is None or self.trace is None or getattr(array, "_trace", None) is not self.trace:
             return None
@@ -87,7 +87,7 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Return the line of learner code that inspects, itself or through NumPy; None if JAX itself inspects."""
+        """Return the line of learner code that inspects, itself or through NumPy. None if JAX inspects."""
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -106,7 +106,7 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)``, in which every inspection by learner code shows an array.
+    """Return ``export(task)``. Each time learner code inspects an array meanwhile, it gets a computed one.
 
     Args:
         task, static: called as ``task(*arrays, **static)``.
@@ -115,7 +115,7 @@ def settled(
     Raises ValueDependent.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # both calls on one line: programs record their callers' lines
+    for sign in (1, -1):  # both calls are on one line, because programs record the lines of their callers
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:
@@ -142,7 +142,7 @@ def _settled(
             except AssertionError as error:
                 if looks.first_value is None:
                     raise
-                raise ValueDependent(*looks.first_value) from error  # the assertion may hold for real values
+                raise ValueDependent(*looks.first_value) from error  # with real values the assertion might hold
 
 
 def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any], so_far: SoFar) -> Any:
@@ -169,7 +169,7 @@ class SoFar:
     """The results of a program's steps, computed one by one: the next inspection needs only the steps after them."""
 
     def __init__(self) -> None:
-        self.values: list[Any] = []  # of all variables that the first ``steps`` steps bind
+        self.values: list[Any] = []  # of all variables that the computed steps bind
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:

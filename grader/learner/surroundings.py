@@ -16,7 +16,7 @@ from grader.wire.limits import KERNEL_SECONDS
 
 
 class TimeLimit(BaseException):
-    """Raised inside learner code when its time is over. Not an Exception, so that ``except Exception`` misses it."""
+    """Raised inside learner code when its time is over. No Exception, so that ``except Exception`` misses it."""
 
 
 @contextlib.contextmanager
@@ -39,7 +39,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGPROF, over)
-    except ValueError:  # not in the main thread: the caller limits the time
+    except ValueError:  # signals work only in the main thread; otherwise the caller limits the time
         yield
         return
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -53,8 +53,8 @@ def time_limit(seconds: float) -> Iterator[None]:
 def counted_seconds(begun: os.times_result) -> float:
     """Return the CPU seconds since ``begun`` that count.
 
-    The kernel takes several times as long to hand out memory pages on a loaded machine. So the first ``KERNEL_SECONDS``
-    of kernel time do not count, and code that takes all memory reaches the memory limit first.
+    Under load the kernel needs several times as long to hand out memory pages. So the first ``KERNEL_SECONDS`` of
+    kernel time do not count, and code that allocates all memory reaches the memory limit before the time limit.
     """
     now = os.times()
     return now.user - begun.user + max(0.0, now.system - begun.system - KERNEL_SECONDS)

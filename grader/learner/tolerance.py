@@ -41,15 +41,15 @@ def tolerant_jax() -> Iterator[None]:
 
 def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     """Yield (owner, name, replacement), also for names that JAX removed and old code uses."""
-    # These call the host, which an exported program cannot do.
+    # These call the host, which is impossible in an exported program.
     for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
         yield jax.debug, name, _nothing
-    # JAX removed these names, and has another spelling for each.
+    # JAX removed these names in favour of other spellings.
     if not hasattr(jax.lax, "pvary"):
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
         yield jax.sharding, "use_mesh", jax.set_mesh
-    # JAX refuses settings of devices once the devices exist, as they do here.
+    # JAX refuses these settings once devices exist. Here devices exist before learner code runs.
     yield type(jax.config), "update", _known_setting
     yield jax.distributed, "initialize", _nothing
     yield jax.distributed, "shutdown", _nothing
@@ -58,7 +58,7 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     yield jax.profiler, "trace", contextlib.nullcontext
     yield from ((core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
     yield jax, "device_get", looks.with_shown(jax.device_get)
-    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # in the class, which may have aliases already
+    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # on the class, which may have other names
     yield jax.sharding, "get_mesh", _anywhere(jax.sharding.get_mesh)
 
 

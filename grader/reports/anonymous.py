@@ -27,7 +27,7 @@ _SHORT = 5
 """Shorter names are covered only as whole words, longer ones also inside words."""
 _WHY: dict[Kind, str] = {  # kinds with reasons that quote file names
     "not graded": "not graded",
-    "not found": "work that may be there was not found",
+    "not found": "files for some exercises were not found",
     "handed in again": "several versions were handed in",
 }
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from grader.common.result import Report, Result
 from grader.judging.units import BadAnswer, parse
+from grader.reports.labels import common_label
 
 LARGEST = 1000.0
 """Answers farther off than this factor are counted at the edge."""
@@ -76,7 +77,7 @@ class _QuestionAnswers:
     """A class's answers to one question. Equal answers are counted together.
 
     Attributes:
-        label: the label in the first report.
+        label: what the labels of all reports have in common; each student may have other numbers.
         hints, students: by misconception.
     """
 
@@ -98,6 +99,7 @@ class NumericAnswers:
             if key not in self._questions:
                 self._questions[key] = _QuestionAnswers(result.label)
             question = self._questions[key]
+            question.label = common_label(question.label, result.label)
             ratio = _ratio(str(result.actual or ""), str(result.expected or ""))
             question.given[_Given(result.status == "passed", result.actual is None, ratio, result.misconception)] += 1
             if result.misconception:
@@ -170,7 +172,7 @@ def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...
     width = 2 * reach / (2 * _STEPS)
     bars: dict[int, Counter[_Given]] = defaultdict(Counter)
     for given, at in placed:
-        # only right answers go into the middle bar, however tolerant the question is
+        # The middle bar has only right answers, even if the question accepts a wide range.
         nearest = round(at / width) or (1 if at > 0 else -1)
         bars[0 if given.right else nearest][given] += group[given]
     return tuple(_bar(k, width, bars[k], marks) for k in range(-_STEPS, _STEPS + 1))

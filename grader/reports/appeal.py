@@ -53,7 +53,7 @@ class Appeal:
         failed_on: the first run that failed on inputs that are not hidden; "" for none.
         inputs, outputs: those of that run.
         facts: what ``explain`` reports for each program on inputs that are not hidden.
-        lines: the findings in full, as ``--why`` prints them.
+        lines: the findings in full, as ``shardlings appeal`` prints them.
         differs: differences from the report on file.
         on_file: whether there is such a report.
     """

@@ -99,7 +99,7 @@ def _several(report: Report) -> str:
 def ended_xla(report: Report) -> str:
     """Return a reason naming exercises over which XLA ended the process twice, or ''. Honest work can cause it."""
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
-    return f"{ENDED} over {', '.join(names)}: look whether it is honest work" if names else ""
+    return f"{ENDED} over {', '.join(names)}: check whether the code is honest" if names else ""
 
 
 def _whats_pending(report: Report) -> str:

@@ -62,7 +62,7 @@ class ClassPage:
 
 def class_page(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> ClassPage:
     kinds: dict[str, dict[str, None]] = {}
-    for item in summary.attention:  # one about several students is under "", which is no student's
+    for item in summary.attention:  # an item about several students has the student ""
         kinds.setdefault(item.student, {})[item.kind] = None
     return ClassPage(
         summary=summary,

@@ -29,7 +29,7 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
         paper.line(paper.text(fault_line(explained.fault), "red"), indent=2)
         return
     for word, style, text in fact_lines(explained):
-        label = Text(paper.fit(f"{word:9} "), style="bright_black")
+        label = Text(paper.fit(f"{word:10} "), style="bright_black")
         paper.line(label, paper.text(text, style), indent=2)
     if drawn:
         _print_rounds(explained, paper)
@@ -54,15 +54,15 @@ def _print_rounds(explained: Explained, paper: Paper) -> None:
 
 
 def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
-    """Yield word, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
+    """Yield label, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
     yield from [("takes", "", array_text(placed)) for placed in explained.arguments]
     yield from [("gives", "", array_text(placed)) for placed in explained.results]
     if not explained.ran:
         yield "gives", "", "not run at these sizes, so how its results are sharded is not known"
     for collective, count in explained.alike:
-        yield "talks", "cyan", collective_text(collective, count)
+        yield "collective", "cyan", collective_text(collective, count)
     if not explained.collectives:
-        yield "talks", "", "no collectives: devices do not talk"
+        yield "collective", "", "none: devices do not communicate"
     for axes, sent in explained.traffic.items():
         yield "sends", "", f"{bytes_text(sent)} from a device over {axes}"
     if explained.ran:
@@ -76,7 +76,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
     yield from [fact for fact in others if fact[2]]
     if explained.live is not None:
         yield "holds", "", live_text(explained.live)
-    yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"
+    yield "FLOPs", "", f"{explained.dot_flops} in matmuls, {explained.other_flops} others, on a device"
 
 
 def live_text(live: LiveMemory) -> str:
@@ -103,7 +103,7 @@ def collective_text(c: Collective, count: Interval) -> str:
     way = {1: " to the next device", -1: " to the device before"}.get(c.shift or 0, "")
     if c.shift is not None and not way:
         way = f" by {c.shift:+d}"
-    where = place(c.file, None if c.by_compiler else c.line) or "put there by the compiler"
+    where = place(c.file, None if c.by_compiler else c.line) or "added by the compiler"
     sends = f"takes {show_bytes(c.bytes)} of a device, which sends {bytes_text(c.sent)}"
     return f"{times}{c.kind} over {over(c.axes, c.partial, ',')}{way}: {sends}{each}: {where}"
 

@@ -29,7 +29,7 @@ def print_overview(report: Report, titles: Mapping[str, str], console: Console) 
         exercises = [e for e in shown.exercises if e.module == module]
         if exercises:
             _print_module(paper, f"{module} {title}", exercises)
-    for note in shown.notes[:NOTES]:  # a file that could not be read looks like an exercise that was not begun
+    for note in shown.notes[:NOTES]:  # notes tell unreadable files from exercises that were not begun
         paper.line(paper.text(f"note: {note}", "italic"))
     begun = [e for e in shown.exercises if is_begun(e)]
     done = sum(first_failure(e) is None for e in begun)
@@ -46,7 +46,7 @@ def _print_module(paper: Paper, heading: str, exercises: list[ExerciseReport]) -
     rows.add_column(min_width=names, overflow="fold")
     rows.add_column(
         max_width=paper.console.width - names - 5, overflow="fold"
-    )  # else the table would be too wide, and be cut off
+    )  # otherwise the table would be too wide and cut off
     for exercise in exercises if begun else ():
         rows.add_row(*_row(paper, exercise))
     if begun:

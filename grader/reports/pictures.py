@@ -126,7 +126,7 @@ def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
     spans = {axis: sorted({p[axis] for p in points}) for axis in picture.mesh}
-    if math.prod(map(len, spans.values())) != len(points):  # no full sub-mesh, so no short name
+    if math.prod(map(len, spans.values())) != len(points):  # the devices form no sub-mesh, so there is no short name
         return [f"{len(points)} devices"]
     return [f"{axis}={_span(at)}" for axis, at in spans.items()]
 
@@ -138,7 +138,7 @@ def _span(at: list[int]) -> str:
 
 
 def describe(picture: Picture) -> list[tuple[str, str]]:
-    """Return the picture in words: each block's range and the devices that hold it."""
+    """Describe the picture in words: each block's range and the devices that hold it."""
     dims = len(drawn_dims(picture))
     return [
         (

@@ -35,11 +35,11 @@ class Travelled(BaseModel):
     def _fits(self) -> Travelled:
         devices, held = math.prod(self.mesh.values()), self.rounds.holds
         if len(held) != len(self.rounds.lines) + 1 or any(len(row) != devices for row in held):
-            raise ValueError("a row before the first round and one after each, of one entry per device")
+            raise ValueError("needs a row before the first round and one after each round, with one entry per device")
         if not all(source is None or 0 <= source < devices for row in held for source in row):
-            raise ValueError("a part set out from a device that is not there")
+            raise ValueError("data started on a device that the mesh does not have")
         if not set(self.rounds.axes) <= set(self.mesh):
-            raise ValueError("it goes along an axis that is not there")
+            raise ValueError("the route follows an axis that the mesh does not have")
         return self
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pydantic import BaseModel
 
 from grader.common.result import ExerciseReport, Report
+from grader.reports.labels import common_label
 from grader.reports.points import percentage
 
 
@@ -154,7 +155,7 @@ class CheckRates:
             for result in exercise.results if exercise.handed_in else ():
                 if result.kind != "written":
                     key = exercise.exercise, result.name, result.public
-                    self._labels.setdefault(key, result.label)
+                    self._labels[key] = common_label(self._labels.get(key, result.label), result.label)
                     self._states.setdefault(key, Counter())[result.status] += 1
 
     def rates(self) -> list[CheckRate]:

@@ -80,7 +80,7 @@ def _name(span: Span) -> str:
 
 
 def roofline_text(roofline: Roofline) -> list[str]:
-    """Return the picture in words."""
+    """Describe the picture in lines of text."""
     chip = roofline.chip
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [

@@ -12,7 +12,7 @@ from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
 MOST_ROUTES = 4  # routes of a program that are shown
-DEVICES, FIRST = 16, 16  # most devices side by side; rounds shown before all but the last are left out
+DEVICES, FIRST = 16, 16  # most columns; rounds shown before the last one
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-BESIDE = 3  # terminal columns that a table column takes besides its words
+BESIDE = 3  # terminal columns of the borders and padding of a table column
 
 
 class WholeTable(TableElement):

@@ -11,7 +11,7 @@ from grader.reports.untrusted import clean
 # low opacity it suits light and dark pages.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
 
-_CHAR, _LINE, _PAD = 6.7, 14, 12  # of an 11-pixel label: a character's width, a line's height, room around it
+_CHAR, _LINE, _PAD = 6.7, 14, 12  # pixels of an 11-pixel label: a character's width, a line's height, the padding
 _LARGEST = 740.0
 
 

@@ -107,7 +107,8 @@ class Chart:
     alt: str
     details: list[tuple[str, list[str]]]
     note: str = (
-        "numbers in bars are lines of the source; bold outlines are on the critical path; … is left out of a loop"
+        "numbers in bars are lines of the source; bold outlines are on the critical path; "
+        "… stands for rounds that are left out"
     )
 
 

@@ -48,7 +48,7 @@ def print_timeline(timeline: Timeline, console: Console) -> None:
 
 
 def print_lanes(timelines: Mapping[str, Timeline], console: Console) -> None:
-    """Print the lanes of each timeline under its name. A microsecond is equally wide in all of them."""
+    """Print the lanes of each timeline under its name. A microsecond has equal width in all of them."""
     paper = Paper(console)
     found = list(timelines.values())
     columns = max(LEAST, min(MOST, console.width - max(map(_margin, found))))
@@ -67,7 +67,7 @@ def _print_cells(lanes: Sequence[Cells], console: Console) -> None:
 
 
 def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: bool = False) -> list[list[str]]:
-    """Return the lanes of each timeline under their scale, as plain text. All have one width per microsecond."""
+    """Return the lanes of each timeline under their scale, as plain text. A microsecond has equal width in all."""
     columns = max(LEAST, min(MOST, width - max(map(_margin, timelines))))
     scales = alike(timelines, columns, GAP)
     drawn = (drawn_lanes(t, s, ascii_only=ascii_only) for t, s in zip(timelines, scales, strict=True))
@@ -75,7 +75,7 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
 
 
 def legend(timeline: Timeline) -> str:
-    """Return a legend: ``D matrix product, P permute; numbers beside them are lines, times are in us``."""
+    """Return a legend: ``D matmul, P permute; numbers beside them are lines, times are in us``."""
     names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds([timeline]))
     return f"{names}; numbers beside them are lines, times are in us"
 

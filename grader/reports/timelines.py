@@ -16,7 +16,7 @@ LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
     "all_to_all": "T", "ragged_all_to_all": "V", "broadcast": "B",
 }  # fmt: skip
-WORDS = {"product": "matrix product", "kernel": "other kernel"}
+WORDS = {"product": "matmul", "kernel": "other kernel"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Scale:
         return place + (time - before) * self.unit
 
     def ticks(self, room: float) -> list[tuple[float, int]]:
-        """Return places and round times at least ``room`` apart, from 0 on, with none inside a cut."""
+        """Return ticks as (place, round time): from 0 on, at least ``room`` apart, and outside all cuts."""
         stride = _round_number(room / self.unit)
         found: list[tuple[float, int]] = []
         begins = [0, *(c.end for c in self.cuts)]
@@ -115,7 +115,7 @@ def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """Return one scale for each timeline. All have one width per microsecond; the longest timeline fills ``width``."""
+    """Return one scale for each timeline, with equal widths of a microsecond. The longest timeline fills ``width``."""
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
@@ -195,8 +195,8 @@ def totals(timeline: Timeline) -> list[str]:
     busy = f"core busy {show_us(timeline.busy)}, idle {show_us(timeline.idle)}"
     lines = [f"step {show_us(timeline.step)}: {busy}"]
     for kind, share in timeline.shares().items():
-        parts = f"{show_us(share.hidden)} hidden under kernels, {show_us(share.exposed)} exposed"
-        lines.append(f"{kind}: {parts} ({share.part:.0%} hidden)")
+        parts = f"{show_us(share.hidden)} overlapped with kernels, {show_us(share.exposed)} exposed"
+        lines.append(f"{kind}: {parts} ({share.part:.0%} overlapped)")
     lines += list(dict.fromkeys(map(cut_text, cuts(timeline))))
     m = timeline.memory
     held = (
@@ -209,11 +209,13 @@ def totals(timeline: Timeline) -> list[str]:
 
 
 def cut_text(cut: Cut) -> str:
-    """Return the text about the rounds that a mark leaves out."""
-    which = f"round {cut.first}" if cut.first == cut.last else f"rounds {cut.first} to {cut.last}"
+    """Return the text about the rounds that a cut leaves out."""
     where = f" (line {cut.line})" if cut.line else ""
-    like = "is" if cut.first == cut.last else "are"
-    return f"left out of a loop of {cut.rounds}{where}: {which}, which {like} like the second, {show_us(cut.each)} each"
+    if cut.first == cut.last:
+        left_out = f"round {cut.first} is left out, because it equals the second"
+    else:
+        left_out = f"rounds {cut.first} to {cut.last} are left out, because they equal the second"
+    return f"loop of {cut.rounds} rounds{where}: {left_out}; {show_us(cut.each)} each"
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:

@@ -28,7 +28,7 @@ def print_watched(exercise: ExerciseReport, console: Console) -> None:
         paper.line(paper.text(f"note: {note}", "italic"), indent=4)
     if failure := first_failure(shown):
         console.print()
-        paper.line(paper.text(failure.task, "bold"), Text(" is to be looked at first:"))
+        paper.line(Text("Start with "), paper.text(failure.task, "bold"), Text(":"))
         print_result(failure, console)
     console.print()
     paper.line(paper.text(passing_text(shown.results), "bold"))

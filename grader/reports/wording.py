@@ -51,7 +51,7 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return ``data_pairs`` without data that the reason states. A page shows both side by side and repeats them."""
+    """Return ``data_pairs`` without data that the reason contains, because a page shows both side by side."""
     pairs, reason = data_pairs(result), _alike(reason_text(result))
     repeated = all(
         len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
@@ -75,7 +75,7 @@ def is_unfinished(result: Result) -> bool:
 
 
 def is_begun(exercise: ExerciseReport) -> bool:
-    """Return whether there is anything to judge: a result that passed, failed for what the code does, or was read."""
+    """Return whether there is anything to judge: a result that passed, failed because of the code, or was read."""
     return exercise.handed_in and any(
         r.status in ("passed", "broken", "waiting")
         or r.actual is not None

@@ -141,10 +141,10 @@ def check_functions(module: Any) -> None:
         public = "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
         mains += public
         if public != (name == "main"):
-            raise ProgramRefused("the program has not one main function")
+            raise ProgramRefused("the program does not have exactly one main function")
         calls[name] = {callee for inner in walk(op) if (callee := callee_of(inner)) is not None}
     if mains != 1:
-        raise ProgramRefused("the program has not one main function")
+        raise ProgramRefused("the program does not have exactly one main function")
     _check_acyclic(calls)
 
 

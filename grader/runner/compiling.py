@@ -22,15 +22,15 @@ from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
 CPU = "cpu"  # the platform of simulated devices, as JAX calls it
-# Code is generated for small inputs and runs a few times, so optimizing it costs more than it saves. Collectives and
-# memory are decided before code generation, so these options do not change them.
+# Code runs a few times on small inputs, so optimizing it costs more than it saves. These options change neither
+# collectives nor memory, which XLA decides before it generates code.
 QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
-    # If on (until JAX 0.11), each fusion is slow: it goes through MLIR with a context of its own.
+    # If on, each fusion is slow until JAX 0.11, because MLIR compiles it in a context of its own.
     "xla_cpu_use_fusion_emitters": False,
-    # With more parts, LLVM runs once for each part, which is slower.
+    # More parts are slower, because LLVM runs once for each part.
     "xla_cpu_parallel_codegen_split_count": 1,
-    # If on, this library spends time at the first run of each sum and matmul, on each device.
+    # If on, this library takes time at the first run of each sum and matmul on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # devices may round operands of these
@@ -67,7 +67,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
-    # The program states its types; a mesh that a notebook set must not change them.
+    # The program states its types, so a mesh that learner code has set must not change them.
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
         marked = facts.read(module, sizes, set()).marked if ragged.spell_out(module) else found.marked
@@ -91,7 +91,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
-        if jax.default_backend() == CPU:  # other backends have a ragged all-to-all of their own
+        if jax.default_backend() == CPU:  # other backends support a ragged all-to-all
             ragged.spell_out(module)
         products = [op for op in walk(module.operation) if op.name in PRODUCTS]
         if exact:
@@ -99,7 +99,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    if jax.default_backend() == CPU:  # other devices report it themselves if memory is too small
+    if jax.default_backend() == CPU:  # other devices report a lack of memory themselves
         checked_memory(compiled, mesh.size)
     return Executable(compiled, mesh, shardings, {"products": bool(products)})
 
@@ -132,7 +132,7 @@ def quickly(lowered: Any) -> Any:
 
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Wrap a module as if JAX had lowered a function to it, so that JAX places arguments and assembles results."""
+    """Wrap a module as if JAX had lowered a function to it. JAX then places arguments and assembles results."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
@@ -141,7 +141,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower some function with a program's arguments and results, whose module ``standing_in`` then replaces."""
+    """Lower a function with a program's arguments and results. ``standing_in`` then replaces its module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

@@ -64,7 +64,7 @@ class Steps:
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
 
-# Sizes of the caches: bytes of replies (twice what a submission of all exercises makes), and number of executables.
+# Sizes of the caches: bytes of replies (twice as many as a submission of all exercises needs), and executables.
 MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
 
@@ -90,7 +90,7 @@ class Read:
 _answered: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
-_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # programs come again with other inputs
+_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # a program is often executed again with other inputs
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
@@ -133,7 +133,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         key = key_of(ask | {"steps": steps}, [], program.text.encode())
         mesh = mesh_on(jax.devices(), ask["mesh"])
         here = [n for n, device in enumerate(mesh.devices.flat) if device.process_index == jax.process_index()]
-        if not here:  # the mesh ends before this process's devices begin
+        if not here:  # the mesh needs none of this process's devices
             return {"outputs": [], "devices": [], "products": False}, []
         compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
         header, blobs = outputs_of(compiled, inputs, steps)
@@ -184,7 +184,7 @@ def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
         dtype = dtype_of(about["dtype"])
         if not is_inexact(dtype):
             return jax.numpy.zeros(about["shape"], dtype)
-        # A random generator takes a second to compile.
+        # Compiling a random generator takes a second, so arguments are made without one.
         count = jax.lax.iota(np.float32, math.prod(about["shape"]))
         return jax.numpy.cos(count).reshape(about["shape"]).astype(dtype)
 
@@ -301,7 +301,7 @@ def look() -> dict[str, Any]:
     """Return platform, kind and count of the devices, including those of joined processes, or the problem."""
     try:
         found = jax.devices()
-    except Exception as error:  # the kind depends on what is missing
+    except Exception as error:  # the error depends on what is missing
         platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
         return {"problem": one_line(error) or f"{platforms} is nothing that this JAX knows"}
     return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}

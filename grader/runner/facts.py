@@ -90,7 +90,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         if op.name in named:
             named[op.name][op.attributes["sym_name"].value] = op
         elif kind_of(op):
-            marks[op] = len(marks)  # as ``mark`` counts
+            marks[op] = len(marks)  # in the order of ``mark``
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
     reader = _FactsReader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
@@ -153,14 +153,14 @@ class _FactsReader:
         self.collectives: list[Collective] = []
         self.marked: dict[int, list[Collective]] = {}
         self.cost = FREE
-        self.auto = FREE  # the part outside shard_map
+        self.auto = FREE  # the cost outside shard_map
         self.depth = self.steps = self.cases = self.numbered = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
         self.mapped = False  # whether the results need a shard_map
-        self.beside = NOTHING  # needed operations on data outside of shard_map
-        self.share = self.devices  # how many devices may still share an array: 1 inside shard_map
+        self.beside = NOTHING  # the cost of needed operations on data outside shard_map
+        self.share = self.devices  # devices that may share an array: 1 inside shard_map
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:
@@ -280,7 +280,7 @@ class _FactsReader:
                 raise ProgramRefused(f"a {kind} names a device that the mesh does not have")
             return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
-        # Other spellings of groups mean something else. A device in no group would hold arbitrary memory.
+        # Other forms of groups have another meaning. A device in no group would hold arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
             raise ProgramRefused(f"a {kind} does not name every device of the mesh once")

@@ -18,11 +18,11 @@ ELEMENTWISE = {
     "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
     "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",
     "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
-    # operations of chlo, and names that only HLO has
+  # operations of CHLO, and names that only HLO has
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cosh", "digamma", "erf", "erf_inv", "erfc",
     "lgamma", "mulhi", "polygamma", "sinh", "square", "zeta",
 }  # fmt: skip
-# These multiply two numbers.
+# These are multiplications of two numbers.
 MULTIPLY = {"divide", "mulhi", "multiply", "power", "square"}
 NONE = {
     "all_gather", "all_reduce", "all_to_all", "and", "async_done", "async_start", "bitcast", "bitcast_convert",
@@ -40,12 +40,12 @@ NONE = {
 }  # fmt: skip
 
 
-# These compute bits from bits. Enough of them can add and multiply numbers, so they count on data.
+# These compute bits from bits. Many of them together can add and multiply numbers, so they count if they use data.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
-# These count if data decide which values are chosen; otherwise they only move values. A slice names deciding operands.
+# These count if data decide which values are chosen. Otherwise they only move values. Of a slice, some operands decide.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),

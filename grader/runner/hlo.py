@@ -33,7 +33,7 @@ KINDS = {
     "all-to-all": "all_to_all", "ragged-all-to-all": "ragged_all_to_all", "collective-permute": "permute",
     "collective-broadcast": "broadcast",
 }  # fmt: skip
-# Forms that a collective of the source may take. CPU has no reduce-scatter of its own and uses an all-reduce.
+# Kinds that a collective of the source may become. The CPU uses an all-reduce for a reduce-scatter.
 BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"broadcast", "permute"}}
 
 
@@ -96,14 +96,14 @@ class _Walk:
             case, self.cases = self.cases, self.cases + 1
             for number, called in enumerate(branches):
                 yield called, Interval.of(1), ((case, number, len(branches)),)
-        elif one.opcode.removesuffix("-start") not in KINDS:  # a collective computes while data move
+        elif one.opcode.removesuffix("-start") not in KINDS:  # arithmetic inside a collective does not count
             often = applied(one, opcode, named)
             called = one.called("calls", "to_apply", "called_computations", "select", "scatter")
             yield from ((c, often, ()) for c in called)
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data. If none are, add the result to ``known``, the values that are no data."""
+    """Return how many operands are data. If none are, add the result to ``known``, the values that are not data."""
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
         number = int(one.text) if one.text.isdigit() else len(given)

@@ -59,7 +59,7 @@ class HloInstruction:
 Computation = list[HloInstruction]
 
 
-@lru_cache(1)  # two functions parse one text in turn
+@lru_cache(1)  # two functions parse the same text, one after the other
 def parse(hlo: str) -> tuple[dict[str, Computation], str]:
     """Return computations by name, and the name of the entry computation ('' if there is none)."""
     found: dict[str, Computation] = {}

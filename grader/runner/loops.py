@@ -19,7 +19,8 @@ def trip_count(loop: Any) -> int | None:
     if start is None or step is None:
         return None
     rounds = max(0, -(-(end - start) // step))
-    return rounds if _holds(counter.type, start + rounds * step) else None  # else it overflows and continues
+    # Otherwise the counter overflows and the loop continues.
+    return rounds if _holds(counter.type, start + rounds * step) else None
 
 
 def _limit(condition: Any) -> tuple[Any, int, int] | None:

@@ -32,7 +32,7 @@ from grader.wire.operations import (
     Value,
 )
 
-# Attributes that are left out: groups, which ``Communication`` holds, and those that change no result.
+# Attributes that are left out: groups, which are in ``Communication``, and attributes without effect on results.
 READ_APART = {
     "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
     "source_target_pairs",
@@ -78,7 +78,7 @@ def _kind_of_constant(op: Any) -> str:
 
 MAX_MEMBERS = 200_000  # device numbers, over all collectives
 PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
-# Outside shard_map, the compiler derives the layout of these operations' results from their operands.
+# Outside shard_map, the compiler chooses the layout of these operations' results from their operands.
 FOLLOWS = ELEMENTWISE | {"and", "compare", "convert", "not", "optimization_barrier", "or", "select", "xor"}
 Layout = tuple[tuple[str, ...], ...] | None
 Env = dict[Any, int]
@@ -162,7 +162,7 @@ class _OperationsReader:
         same = [n for n in operands if self.values[n].shape == shape]
         parts = max((self.values[n].parts for n in same), default=1)
         given = name == "broadcast_in_dim" and self.layouts[operands[0]] == ()
-        if given or not operands:  # every device can make it
+        if given or not operands:  # every device can make it without communication
             return self.new(value, 1, ((),) * len(shape))
         layouts = {self.layouts[n] for n in same}
         cut = [layout for layout in layouts if layout is None or any(layout)] or list(layouts)
@@ -204,7 +204,7 @@ class _OperationsReader:
             block = op.regions[0].blocks[0]
         else:
             return None
-        self.level -= 1  # inlining adds no level
+        self.level -= 1  # inlining adds no nesting
         found = self.block(block, dict(zip(block.arguments, operands, strict=True)))
         self.level += 1
         return found
@@ -248,7 +248,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return by how many devices an argument of a partly manual shard_map may still be cut."""
+        """Return the number of devices that may still cut an argument of a partly manual shard_map."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)

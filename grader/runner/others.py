@@ -49,7 +49,7 @@ def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
 def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
     """Return two pseudorandom arrays of numbers below ``SPREAD``, one for each element, device and salt.
 
-    The barrier does not keep XLA from inlining the noise into its uses: XLA removes barriers early.
+    XLA may still inline the noise into its uses, because it removes the barrier early.
     """
     return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
 

@@ -32,7 +32,7 @@ from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # blocks that see no values from outside
-SALTS = 3  # sets of replacement values to try until the results move far
+SALTS = 3  # most sets of replacement values; fewer if the results move far
 FAR = 0.25  # fraction of a result's largest value
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
@@ -68,7 +68,7 @@ def moved(
 
 def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> dict:
     compiling.on_phase("executing")
-    first = len(compiled.shardings) - 2  # the first step's arguments are placed once for all runs
+    first = len(compiled.shardings) - 2  # the first step's arguments are placed on the devices once, for all runs
     placed = map(jax.device_put, values[:first], compiled.shardings[:first])
     values = [*placed, *values[first:]]
     own = _run(compiled, values, steps, NO_DEVICE, 0)
@@ -80,7 +80,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # the program cannot run without this operation's own result
+            except compiling.CannotRun:  # the program cannot run with replacement values here
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]

@@ -23,9 +23,9 @@ from grader.runner.admission import CUSTOM, ProgramRefused, admitted, check_func
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# Attributes with a dialect's name as prefix are annotations. Only this one matters to the compiler.
+# Attributes named after a dialect are annotations. Of these, only this one matters to the compiler.
 NOTES = {"sdy.sharding"}
-# Attributes that belong to an operation's definition but do not matter.
+# Attributes that belong to an operation's definition but have no effect.
 IDLE = {"backend_config", "composite_attributes", "version"}
 # The name of all composites. XLA ignores the bodies of composites with names that it knows, such as "chlo.erf".
 COMPOSITE = "a.composite"
@@ -93,7 +93,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # else MLIR turns diagnostics, which may be no text, into str
+        context.emit_error_diagnostics = True  # else MLIR converts messages to str, which fails for invalid text
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))
@@ -135,11 +135,11 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
         usual = ([], list(range(math.prod(mesh.values())))) if ours else ([],)
         if (sizes and not ours) or list(about.device_ids) not in usual:
             raise ProgramRefused(
-                f"uses a mesh {_show(sizes)} of its own; work on the mesh that is given, {_show(mesh)}"
+                f"uses a mesh {_show(sizes)} of its own; use the mesh that the task gets, {_show(mesh)}"
             )
         found[OWN if ours else "empty_mesh"].append(op)
     if not found[OWN]:
-        raise ProgramRefused("the program says nothing of the mesh that is given")
+        raise ProgramRefused("the program does not refer to the mesh that the task gets")
     return [(op, f"{name}_{n}" if n else name) for name, ops in found.items() for n, op in enumerate(ops)]
 
 
@@ -151,7 +151,7 @@ def _show(mesh: Mapping[str, int]) -> str:
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
-    """Drop all attributes but those that define the operation, and the annotations that matter (NOTES)."""
+    """Drop all attributes, except those that define the operation and the annotations that matter (NOTES)."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
@@ -159,8 +159,8 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
             continue
         text = _written(op, name)
         if "mesh<" in text and op.name != "sdy.mesh":  # an inline mesh in place of a reference
-            raise ProgramRefused("uses a mesh of its own; work on the mesh that is given")
-        if "dense_resource<" in text:  # stored outside of the text, under a name that varies
+            raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
+        if "dense_resource<" in text:  # such constants are stored elsewhere, under varying names
             raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
@@ -215,7 +215,7 @@ def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping
     asked = [(tuple(a["shape"]), a["dtype"]) for a in arguments]
     takes = [shaped(t) for t in ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).inputs]
     if takes != asked:
-        raise ProgramRefused(f"the program takes {takes}, asked was {asked}")
+        raise ProgramRefused(f"the program takes {takes}, expected {asked}")
     attributes = []
     for about in arguments:
         cuts = [_cut(entry) for entry in about["spec"]["spec"]]

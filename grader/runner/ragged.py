@@ -35,7 +35,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
-        raise ProgramRefused(f"a {RAGGED} does not say who talks to whom", place_of(op.location, files)) from None
+        raise ProgramRefused(f"a {RAGGED} does not name its groups of devices", place_of(op.location, files)) from None
     if sorted(d for group in groups for d in group) != list(range(devices)):
         raise ProgramRefused(f"a {RAGGED} does not name every device of the mesh once", place_of(op.location, files))
     if (wrong := _misfit(op, len(groups[0]))) is not None:
@@ -55,7 +55,7 @@ def _misfit(op: Any, members: int) -> str | None:
         return "has not six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
     if shaped(op.results[0].type) != (output, kind_out):
-        return "has another result than the output that it is given"
+        return "has a result of another type than its output operand"
     if kind != kind_out or not operand or not output or operand[1:] != output[1:]:
         return f"moves rows of {kind}{list(operand)} into {kind_out}{list(output)}"
     if not _are_vectors_of_integers(offsets_and_sizes):

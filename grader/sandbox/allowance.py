@@ -1,4 +1,4 @@
-"""Time that a process may use: its CPU time and the time that it sleeps, but not the time that it waits for a core."""
+"""The time that a process may use: CPU time and sleep. Time spent waiting for a core does not count."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import time
 
 WINDOW, AWAKE = 1.0, 0.005
-"""A process slept if it got less than ``AWAKE`` CPU seconds in ``WINDOW``: even one of 100 on a core gets more."""
+"""A process sleeps if it gets less than ``AWAKE`` CPU seconds in ``WINDOW`` seconds; even one of 100 gets more."""
 NICE_WINDOW = 5.0
-"""The longest window, for a process under ``nice``: it gets only about 4 ms a second if 3 others share its core."""
+"""The longest window in seconds, for a process under ``nice``, which gets about 4 ms a second beside 3 others."""
 
 
 def backstop(seconds: float) -> float:
-    """Return a wall time in which a process gets its seconds of CPU time even on a busy machine."""
+    """Return a wall time in which a process gets this much CPU time even on a busy machine."""
     return 10 * seconds + 10
 
 
@@ -44,7 +44,7 @@ class Allowance:
 
 
 def window() -> float:
-    """Return the seconds of a window, longer under ``nice``: each step takes a fifth of a process's share of a core."""
+    """Return the length of a window in seconds. It is longer under ``nice``, where a process gets less of a core."""
     try:
         nice = os.getpriority(os.PRIO_PROCESS, 0)
     except (OSError, AttributeError):

@@ -20,8 +20,9 @@ MADVICE = (3, 4, 8, 14, 15, 16)  # WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAG
 PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags with which pthread_create starts a thread: glibc, musl
 FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
-FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, flags of the descriptor, status flags: no locks, leases, owners, sizes
-IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)  # is a terminal (old, new), its size, close on exec, block
+FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, descriptor flags, status flags; no locks, leases, owners or sizes
+# Is it a terminal (old, new)? its size, close on exec, blocking.
+IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)
 PR_SET_NAME, PR_GET_NAME = 15, 16
 
 

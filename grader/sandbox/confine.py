@@ -69,7 +69,7 @@ def settle_imports(packages: dict[str, str]) -> None:
     for path in sys.path:
         finder = pkgutil.get_importer(path)
         if isinstance(finder, importlib.machinery.FileFinder):
-            finder.find_spec("antigravity")  # any name: this lists the folder
+            finder.find_spec("antigravity")  # a lookup of any name makes the finder list the folder
             finder.invalidate_caches = lambda: None
     sys.meta_path.append(Packages(packages))  # type: ignore[arg-type]
 

@@ -38,7 +38,7 @@ def filter_program(machine: str, pid: int) -> bytes:
         return b""
     column, architecture, _ = ARCHITECTURES[machine]
     code = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
-    for call in sorted(CALLS, key=lambda call: not call.rules):  # the kernel caches calls that are always allowed
+    for call in sorted(CALLS, key=lambda call: not call.rules):  # calls without rules first: the kernel caches them
         if (number := call.numbers[column]) is not None:
             lines = _lines(call, pid)
             code += [(EQUAL, 0, len(lines), number), *lines]

@@ -29,8 +29,8 @@ class Stages:
     """The child's input in stages: the header, the source once the child has started, then the lists of asks.
 
     Each stage is sent after the last answer to the stage before. So learner code runs only after this process has
-    received ``started``, and errors of learner code cannot reveal a later list.
-    Answers count in order, each once: if the child forges an answer to get the next list, the forgery is its answer.
+    received ``started``, and errors of learner code cannot reveal a later list. Answers count in order, each once. A
+    child that forges an answer to get the next list has thereby given that answer.
 
     Args:
         to_child: the non-blocking end of a pipe; the child reads when it likes.
@@ -93,7 +93,7 @@ class Stages:
 
 @contextlib.contextmanager
 def last_act() -> Iterator[None]:
-    """Run the block, which is all that a forked process does, and exit: with 0, or 1 if the block raised an error."""
+    """Run the block as the last act of a forked process, then exit: with 0, or 1 if the block raised an error."""
     code = 1
     try:
         yield
@@ -123,7 +123,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
 
 
 def _begin(child: Child, inlet: int, outlet: int) -> None:
-    """Run the child. All learner code is called from here."""
+    """Confine this process, then run the child. Learner code runs only inside this call."""
     inlet, outlet = close_all_but(inlet, outlet)
     read = reader(inlet)
     about, _ = frames.read_frame(read)
@@ -133,7 +133,7 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
 
 
 class AloneError(Exception):
-    """The requesting process was killed before it could end this process, so no process waits for an answer."""
+    """The requesting process was killed before it could end this process. Nothing waits for an answer any more."""
 
 
 class Inlet:
@@ -181,7 +181,7 @@ class Inlet:
             if ready and ready != [self._out]:
                 raise AloneError
             readable = bool(ready)
-            over = self._this_one.over, self._in_all.over  # read both each time: reads count sleep
+            over = self._this_one.over, self._in_all.over  # read both, because each read also records sleep
             if (self._stages.begun or not readable) and any(over):
                 raise TimeoutError
             if writable:
@@ -230,13 +230,13 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
         except TimeoutError:
             return "timeout"
         except EOFError:
-            if stages.begun and is_over_quota(scratch):  # a fast child may end between two checks
+            if stages.begun and is_over_quota(scratch):  # a fast child may end before the next check
                 return "disk"
             return "done" if stages.done else _how_it_ended(pid)
         except frames.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
         if stages.takes(body):
-            # Before the next stage: if all processes are killed in learner code, the grader has received "started".
+            # First: if learner code of the next stage kills all processes, the grader already has "started".
             send({"from": "child"}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
@@ -256,7 +256,7 @@ def _how_it_ended(pid: int) -> str:
 
 
 def _kill_all(pid: int) -> bool:
-    """Kill all descendants: orphans become children of this process, a subreaper. Return False if one is left."""
+    """Kill all descendants; orphans become children of this process, a subreaper. Return False if one survives."""
     for _ in range(15_000):
         for child in _children() or [pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):

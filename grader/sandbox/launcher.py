@@ -31,7 +31,7 @@ MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000  # MS_PRIVATE with MS_
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
-    mount_scratch(writable[0], size, files)  # first, because a process with threads gets no user namespace
+    mount_scratch(writable[0], size, files)  # before any thread starts: a process with threads gets no user namespace
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -81,7 +81,7 @@ def mount_scratch(folder: str, size: int, files: int) -> bool:
     Returns:
         Whether the file system is mounted.
     """
-    child = os.fork()  # try in another process first: a namespace is useless if mounting fails
+    child = os.fork()  # a trial in another process, because a namespace without mounts is useless
     if child == 0:
         os._exit(0 if _mounted(folder, size, files) else 1)
     return os.waitpid(child, 0)[1] == 0 and _mounted(folder, size, files)
@@ -120,7 +120,7 @@ def drop_capabilities() -> None:
     held = (ctypes.c_uint32 * 6)()
     if libc.capget(header, held) != 0:
         raise OSError(ctypes.get_errno(), "cannot read capabilities")
-    # A container may have taken it from root; a process can keep only permitted ones.
+    # root in a container may lack some; a process can keep only capabilities that it has.
     keep = held[1] & 1 << CAP_DAC_READ_SEARCH if os.geteuid() == 0 else 0
     for capability in range(64):
         if not keep >> capability & 1:

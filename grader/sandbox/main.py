@@ -44,12 +44,12 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
-    # JAX would search every installed package for plugins of other hardware, twice. A worker needs only its own
+    # Without this, JAX searches all installed packages twice for plugins of other hardware. A worker uses only its own
     # devices.
     importlib.metadata.distributions = lambda **about: iter(())
     if memory_mib:
         cap(resource.RLIMIT_AS, memory_mib << 20)
-    if role == "trace":  # import before the fork what a confined child needs
+    if role == "trace":  # import before the fork, for the confined children
         with few_looks():
             room = importlib.import_module(serves)
             room.prepare()
@@ -61,11 +61,11 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
     gc.collect()
     gc.enable()
-    gc.freeze()  # else a collection in a child copies JAX's pages, which takes a tenth of a second
+    gc.freeze()  # else a garbage collection in a child copies JAX's pages, which takes a tenth of a second
     if role != "trace":
-        gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects with few cycles
+        gc.set_threshold(20_000, 20, 20)  # reading a program creates thousands of objects, few of them in cycles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from a child; under bwrap no Landlock does that
+    prctl(PR_SET_DUMPABLE, 0)  # hides this process's memory from a child; under bwrap there is no Landlock to do that
     if calls == "listed":
         install_filter()
     send = _sender(answers)
@@ -73,7 +73,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     while os.read(asks, 1):
         if role != "trace":
             room.answer(*frames.read_frame(frames.reader(asks)), send)
-        elif not _kept(asks, send, room.answer):  # something may be left behind, so this worker and its sandbox end
+        elif not _kept(asks, send, room.answer):  # something may be left, so this worker and its sandbox end
             return  # the next request gets a new worker
 
 

@@ -19,11 +19,11 @@ PACKAGES = (
     "jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum", "einops",
     "pint", "flexcache", "flexparser", "platformdirs", "typing_extensions",
 )  # fmt: skip
-INSTALLED = ("site-packages", "dist-packages")  # folders inside the standard library's folder, with any packages
+INSTALLED = ("site-packages", "dist-packages")  # folders of all installed packages, inside the standard library's
 SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-    # Properties of the processor, without which XLA lacks kernels for some sums.
+    # Facts about the processor. Without them XLA lacks kernels for some sums.
     "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup",
 )  # fmt: skip
 # Loads libraries as Python would, and prints the names of all files that the loader then read.

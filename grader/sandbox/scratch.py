@@ -77,6 +77,6 @@ def _folders_left(fd: int) -> list[str]:
     for name in os.listdir(fd):
         try:
             os.unlink(name, dir_fd=fd)
-        except OSError:  # a folder or an undeletable file; opening it shows which
+        except OSError:  # either a folder or an undeletable file; opening it shows which
             folders.append(name)
     return folders

@@ -28,7 +28,7 @@ def admit(rooms: list[str]) -> None:
 
 
 def _without_files(name: str) -> None:
-    """Create a package of this name, and its parents, without files: only a room below them may be readable."""
+    """Create an empty package of this name, and its parents, since only a folder below them may be readable."""
     above, _, last = name.rpartition(".")
     if name and name not in sys.modules:
         _without_files(above)
@@ -38,7 +38,7 @@ def _without_files(name: str) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # imports leave no garbage; main enables it
+    gc.disable()  # imports create no garbage; main enables it again
     admit(sys.argv[1].split(":"))
     from grader.sandbox.importing import few_looks
 

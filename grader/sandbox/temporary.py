@@ -1,7 +1,7 @@
 """The folder that holds all temporary folders of this process. The next run removes it if this process is killed.
 
-A living process holds a lock on a file in its folder, and the system releases the lock when the process ends. So a
-folder of this user whose lock is free has no process. Folders without a lock file are left alone.
+A process holds a lock on a file in its folder, and the system releases the lock when the process ends. So if the lock
+of a folder of this user is free, its process has ended. Folders without a lock file are left alone.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def home() -> str:
 
 def _made() -> str:
     folder = tempfile.mkdtemp(prefix=PREFIX)
-    with contextlib.suppress(ImportError, OSError):  # on Windows, and where files cannot be locked, nothing is removed
+    with contextlib.suppress(ImportError, OSError):  # without fcntl (Windows) or locks, nothing is removed
         import fcntl
 
         path = os.path.join(folder, LOCK)
-        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # open until the process ends
+        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # stays open until the process ends
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(f"{path}-new", path)  # under this name the file is always locked while its process lives
+        os.rename(f"{path}-new", path)  # a file of this name is locked as long as its process lives
     return folder
 
 

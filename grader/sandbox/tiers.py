@@ -29,7 +29,7 @@ ROOMS = {
     "run": ("wire", "sandbox", "common", "runner"),
     "read": ("wire", "sandbox", "common", "intake"),
 }
-# The module that answers requests
+# The module that answers the requests of each role.
 SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve", "read": "grader.intake.serve"}
 # Size of a scratch folder's own file system: a little above the quota, so that the keeper can see an excess.
 SCRATCH_SIZE, SCRATCH_FILES = MAX_SCRATCH + MIB, MAX_SCRATCH_FILES + 16
@@ -89,7 +89,7 @@ def _sandlock_problem() -> str:
 def _bwrap_problem() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed; apt-get install bubblewrap"
-    if platform.machine() not in ARCHITECTURES:  # only the filter keeps a child from its keeper
+    if platform.machine() not in ARCHITECTURES:  # only the filter protects the keeper from its child
         return f"bwrap needs one of {', '.join(ARCHITECTURES)}, this is {platform.machine()}"
     probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20)
@@ -137,7 +137,7 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "MALLOC_ARENA_MAX": "4",  # else a process with many threads, on many processors, reserves too much memory
+        "MALLOC_ARENA_MAX": "4",  # else a process with many threads reserves too much memory on many processors
         "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: the worker forks before there is a backend
     } | dict(extra.settings)
 

@@ -102,7 +102,7 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # The submission killed the worker, because a new worker answers the grader's own submission.
+            # A new worker answers the grader's own submission, so this submission killed the worker.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
                 [],
@@ -134,7 +134,7 @@ class Worker:
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
         names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
-        # Texts are blobs: as JSON, a header could take six bytes for one of the file, and exceed its limit.
+        # Texts are blobs: in a JSON header each byte could take six, and exceed the header's limit.
         packed = frames.pack({"name": source["name"], "chunks": names}, [t.encode("utf-8", "replace") for t in texts])
         self.send(b"!" + frames.pack(request, [packed, *stages]))
         while True:
@@ -142,7 +142,7 @@ class Worker:
             if header.get("from") == "child":
                 self._phase = "traced"  # its first frame is sent before learner code runs
                 header["body"], blobs = frames.read_frame(io.BytesIO(blobs[0]).read)
-            if "end" in header and not header.pop("clean"):  # before the yield: the caller may stop reading there
+            if "end" in header and not header.pop("clean"):  # before the yield, after which the caller may stop
                 self.kill()
             yield header, blobs
             if "end" in header:

@@ -1,4 +1,4 @@
-"""One checking thread with warm workers. The newest request counts; a long check gives way to it."""
+"""One checking thread with warm workers. A new request replaces a waiting one, and ends a check that takes long."""
 
 from __future__ import annotations
 

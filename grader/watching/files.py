@@ -21,8 +21,8 @@ STEP = 50  # milliseconds without a change before saved files are read
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
     """Call ``saved``, from a thread, after files at this place change; once for several changes at once."""
-    # Imported here because no other command needs it, and not in the thread, because two threads that import mutually
-    # dependent modules may see half a module.
+    # Imported here, because only this command needs it. Not in the thread, because two threads that import modules with
+    # circular imports may see incomplete modules.
     from watchfiles import watch
 
     done = threading.Event()
@@ -38,7 +38,7 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """Wait for notifications of the system. Poll if there are none (no more watches, some network folders)."""
+    """Wait for notifications of the system. Poll where there are none (no watches left, some network folders)."""
     folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
     for polling in (None, True):
         try:
@@ -59,7 +59,7 @@ def path_of(place: Path, source: Source) -> Path:
     """Return the file of a source. Raises CourseError if it is in an archive."""
     path = place if place.is_file() else place / source.name
     if not path.is_file():
-        raise CourseError(f"{source.name} lies in an archive; unpack it")
+        raise CourseError(f"{source.name} is in an archive; unpack it")
     return path
 
 

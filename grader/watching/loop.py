@@ -122,7 +122,7 @@ class WatchLoop:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
-        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise again: their messages are below it
+        if self.screen.elsewhere and key.lower() in "npxr":  # show the exercise, then the message below it
             self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip
@@ -137,7 +137,7 @@ class WatchLoop:
         if self.session.move(step):
             self._look()
         else:
-            self.screen.say("this is the last of them" if step > 0 else "this is the first of them")
+            self.screen.say("this is the last exercise" if step > 0 else "this is the first exercise")
 
     def _list(self) -> None:
         self._ask("list", self.session.check_all())
@@ -152,7 +152,7 @@ class WatchLoop:
         if self.session.source is None:
             self.screen.say("there is no file to reset")
             return
-        self.screen.ask(f"put {self.session.where} back as it was handed out? yours is kept beside it. y/n")
+        self.screen.ask(f"reset {self.session.where} to the handed-out file? your file is kept beside it. y/n")
 
     def _reset(self) -> None:
         try:
@@ -160,5 +160,5 @@ class WatchLoop:
         except (CourseError, OSError) as error:
             self.screen.say(str(error))
             return
-        self.screen.news = f"reset; yours is kept as {kept.name}"
+        self.screen.news = f"reset; your file is kept as {kept.name}"
         self._saved()

@@ -82,16 +82,14 @@ class Screen:
     def checking(self, name: str) -> None:
         """Show that a request has begun."""
         if self.console.is_terminal:
-            what = {"start": "looking where you are", "list": "checking all", "explain": "reading your program"}
+            what = {"start": "checking all exercises", "list": "checking all", "explain": "reading your program"}
             self._line(f"{what.get(name, 'checking')} ...", "bright_black")
 
     def still(self, name: str) -> None:
         """Show that a check takes long."""
         if name.startswith("check "):
             limit = self.session.course.config.limits.trace_seconds
-            self._line(
-                f"still at work; what loops for ever is stopped after {limit:g} s, or when you save again", "yellow"
-            )
+            self._line(f"still running; an endless loop is stopped after {limit:g} s, or when you save again", "yellow")
 
     def ask(self, question: str) -> None:
         """Ask a question with the answers y and n."""
@@ -154,7 +152,7 @@ class Screen:
         assert session.report is not None
         if first_failure(session.report) is None:
             further = "; n goes to the next exercise" if session.has(1) and self.has_keys else ""
-            self._line(f"all that is judged here passes{further}", "green")
+            self._line(f"everything judged here passes{further}", "green")
         if not session.course.solved and (hidden := session.exercise.hidden_points):
             worth = hidden * session.course.weight(session.exercise.id)
             self._line(

@@ -58,7 +58,7 @@ def _terminal() -> int | None:
 def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
     """Handle signals: report a new size, and turn signals that end the process into KeyboardInterrupt.
 
-    The exception lets the terminal be restored. When the process continues after a stop, its modes are set again.
+    The exception restores the terminal. When a stopped process continues, the terminal's modes are set again.
     """
 
     def end(*_: Any) -> None:

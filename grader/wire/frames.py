@@ -22,7 +22,7 @@ import numpy as np
 
 from grader.wire.limits import MAX_BLOBS, MAX_HEADER
 
-# Limits of this parser: levels of a value, brackets in a header (``encode`` needs three for a level), and digits of an
+# Limits of this parser: levels of a value, brackets in a header (``encode`` needs three per level), digits of an
 # integer.
 MAX_DEPTH = 24
 MAX_NESTING = 120
@@ -185,6 +185,8 @@ def encode(value: Any, depth: int = 0) -> Any:
             return _encode_int(int(value))
         case float():
             return _encode_float(float(value))
+        case complex():
+            return {"complex": [_encode_float(value.real), _encode_float(value.imag)]}
         case Fraction() | Decimal():
             return encode(_number(value), depth)
     if is_spec(value):  # before tuples, because it may be one
@@ -203,7 +205,7 @@ def _encode_parts(value: Any, depth: int) -> Any:
             return {"tuple": [encode(e, depth) for e in value]}
         case dict():
             return {"dict": [[encode(k, depth), encode(v, depth)] for k, v in value.items()]}
-    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # NumPy and JAX arrays and scalars
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # arrays and scalars of NumPy and JAX
         return encode(value.tolist(), depth)
     raise NotPlain(f"is of type {type(value).__name__}")
 
@@ -239,6 +241,10 @@ def _encode_float(value: float) -> Any:
     return {"float": value.hex()} if math.isfinite(value) else {"float": str(value)}
 
 
+def _complex(real: float, imag: float) -> complex:
+    return complex(float(real), float(imag))
+
+
 def decode(data: Any, depth: int = 0) -> Any:
     """Return the value that ``encode`` wrote, for JSON from any source. Raises BadFrame."""
     if depth > MAX_DEPTH:
@@ -264,6 +270,11 @@ def decode(data: Any, depth: int = 0) -> Any:
             from jax.sharding import PartitionSpec
 
             return PartitionSpec(*items[0], unreduced=frozenset(items[1:]))
-        return {"slice": lambda: slice(*items), "list": lambda: items, "tuple": lambda: tuple(items)}[tag]()
+        return {
+            "slice": lambda: slice(*items),
+            "complex": lambda: _complex(*items),
+            "list": lambda: items,
+            "tuple": lambda: tuple(items),
+        }[tag]()
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise BadFrame(f"not an encoded value: {error}") from error

@@ -11,8 +11,8 @@ MIB = 1 << 20
 MAX_FILE = 5 * MIB  # of code
 MAX_NOTEBOOK = 64 * MIB  # with its outputs, which are skipped while it is read
 MAX_TOTAL = 20 * MIB  # of code in one submission
-MAX_READ = 128 * MIB  # of one submission's files with outputs; also of the .zip files that are opened, together
-MAX_FILES = 500  # .py files and notebooks of one submission
+MAX_READ = 128 * MIB  # of one submission's files with outputs; also of all opened .zip files together
+MAX_FILES = 500  # .py files and notebooks in one submission
 MAX_ENTRIES = 10_000  # files and folders searched for them
 MAX_FOLDERS_DEEP = 8
 MAX_ZIPS = 5  # opened in one folder
@@ -28,38 +28,38 @@ READ_SECONDS_TOTAL = 60.0  # for all files of a submission, each time that a ste
 
 # Any frame. The largest are the grader's own: inputs for a program, and its results.
 MAX_HEADER = 8 * MIB
-MAX_BLOBS = 256 * MIB  # of one frame, together
+MAX_BLOBS = 256 * MIB  # in one frame, all together
 
 # The child that runs a submission's code. Exceeding one of these ends it.
 GRACE_SECONDS = 2.0  # of CPU time: after its limit a task is interrupted; if that fails, it is killed this much later
-KERNEL_SECONDS = GRACE_SECONDS / 2  # of kernel CPU time in a task, which do not count towards its limit
+KERNEL_SECONDS = GRACE_SECONDS / 2  # of kernel CPU time in a task, not counted towards its limit
 LOOK_SECONDS = 0.1  # between two checks of its folder and its threads
 MAX_ANSWER = 16 * MIB  # all its frames together
 MAX_TEXT = 4000  # characters of an answer that is text
 MAX_ANSWER_HEADER = 2 * MIB  # of one of them
 MAX_STRAY = 1000  # unrequested frames
-MAX_SCRATCH = 64 * MIB  # in the one folder that it may write to
+MAX_SCRATCH = 64 * MIB  # bytes in the one folder that it may write to
 MAX_SCRATCH_FILES = 1000
 MAX_OPEN = 64  # descriptors
 MAX_THREADS = 1024  # a machine's threads are limited
-MAX_PROCESSES = 64  # of a worker's sandbox, including the child's; the child may start none
+MAX_PROCESSES = 64  # in a worker's sandbox, with the child's; the child may start none
 
 # A worker, which is trusted.
 START_SECONDS = 600.0  # until it accepts requests, however slow the machine is
-GONE_SECONDS = 30.0  # until it has ended after its pipe closed, so that its exit code is known
+GONE_SECONDS = 30.0  # until a process has ended after its pipe closed; then its exit code is known
 MAX_STDERR = 64 << 10  # kept of its standard error about one submission
-MAX_RESTARTS = 8  # children for one source: an ask that ends its child is tried again, alone
+MAX_RESTARTS = 8  # children for one source; an ask that ends its child is tried again, alone
 
 # A program, admitted, compiled and run for its values.
-MAX_PROGRAM = 4 * MIB  # of bytecode; larger than MAX_ANSWER never gets here
+MAX_PROGRAM = 4 * MIB  # of bytecode; MAX_ANSWER stops larger programs before
 MAX_PROGRAM_TEXT = 16 * MIB  # characters in its canonical form
 MAX_OPS = 20_000
 MAX_STEPS = 200_000  # operations, or instructions of the compiled program, with every call inlined
-MAX_NESTED = 200  # nested regions, or calls: Python's own recursion limit allows about three times as many
+MAX_NESTED = 200  # nested regions, or calls; Python's recursion limit allows about three times as many
 MAX_RESULTS = 64
 MAX_ARRAY = 1024 * MIB
 MAX_PAPER_ARRAY = 1 << 45  # in a program that is read and never compiled
-MAX_COLLECTIVES = 4_000  # counted with every call inlined; facts about more do not fit into one answer
+MAX_COLLECTIVES = 4_000  # with every call inlined; facts about more do not fit into one answer
 MAX_MEMORY = 512 * MIB  # over all devices; well below the least ``memory_mib`` of a course
 MAX_OUTPUT = 64 * MIB  # over all devices and runs
 STUCK_SECONDS = 40.0  # of wall time in which its devices wait for each other, as in XLA

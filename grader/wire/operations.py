@@ -54,7 +54,7 @@ eight at two sizes has 77,000 characters, most of them attributes.
 """
 
 MAX_VALUES = 8 * MAX_OPERATIONS
-MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
+MAX_USES = 12 * MAX_OPERATIONS  # uses of values, by operations and as results of bodies
 MAX_LEVELS = 16  # nested loops and branches
 MAX_SIZE = 1 << 62
 MAX_ATTRIBUTES = 4_000  # characters of one operation's attributes
@@ -292,7 +292,7 @@ class _OperationsDecoder:
             raise ValueError(f"no such collective, {kind!r} over {axes!r}")
         found = tuple(tuple(as_size(d, most=self.devices - 1) for d in as_list(group)) for group in as_list(groups))
         if kind == "permute" and any(len(pair) != 2 for pair in found):
-            raise ValueError("a permute has pairs")
+            raise ValueError("a permute needs pairs")
         return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:

@@ -15,7 +15,7 @@ from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
-MAX_INSTRUCTIONS = 20_000  # instructions that take time, bodies of loops once
+MAX_INSTRUCTIONS = 20_000  # instructions that take time; bodies of loops count once
 MAX_LEVELS = 16
 
 
@@ -32,8 +32,8 @@ class Instruction:
         flops: FLOPs of the matmuls in it.
         number: identifies a collective; its "start" and "done" share it. -1 for all else.
         communication: for "collective" and "start".
-        joined: for a matmul, the numbers of collectives that it waits for because the compiler fused the sum of both
-            into it: only it uses their results, and only after its multiplications.
+        joined: for a matmul, the numbers of collectives whose results the compiler adds to its product, in its kernel.
+            No other instruction uses these results, and the kernel needs them only after its multiplications.
         rounds: for a loop; None if the text does not say.
         bodies: for a loop its body, for branches all of them.
         file, line: in the learner's source, if known.
@@ -146,7 +146,7 @@ def from_json(data: Any) -> Schedule:
 
 def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     if len(as_list(data)) != devices:
-        raise ValueError("a result lies on all devices")
+        raise ValueError("a result needs a layout on all devices")
     return tuple(tuple((as_size(a), as_size(b)) for a, b in as_list(part)) for part in data)
 
 
@@ -166,7 +166,7 @@ class _Reading:
         for about in as_list(data):
             one = self.one(about, level)
             if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
-                raise ValueError("a collective has a number of its own and at least one device")
+                raise ValueError("a collective needs a number of its own and at least one device")
             if one.op in ("collective", "start"):
                 self.numbers.add(one.number)
             if one.op == "start":
@@ -175,17 +175,17 @@ class _Reading:
                 under_way.remove(one.number)
             found.append(one)
         if under_way:
-            raise ValueError("what is begun has no end")
+            raise ValueError("a collective starts and does not end")
         return tuple(found)
 
     def one(self, data: Any, level: int) -> Instruction:
         self.count += 1
         if self.count > MAX_INSTRUCTIONS or data["op"] not in OPS:
-            raise ValueError("too many instructions, or one that there is not")
+            raise ValueError("too many instructions, or an unknown one")
         about = data.get("communication")
         bodies = tuple(self.body(body, level + 1) for body in as_list(data.get("bodies", [])))
         if (data["op"] == "loop" and len(bodies) != 1) or (bodies and data["op"] not in ("loop", "branches")):
-            raise ValueError("bodies of what has none")
+            raise ValueError("an instruction has bodies that its kind does not have")
         return Instruction(
             data["op"],
             as_text(data["what"]),

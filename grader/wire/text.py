@@ -22,11 +22,11 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and isinstance(error.filename, str):
         text = text.replace(error.filename, error.filename.rpartition("/")[2])
     first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
-    if first.endswith(":"):  # without the mesh, which the report shows
+    if first.endswith(":"):  # the report shows the mesh already
         others = [re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has")]
         first = " ".join([first, *others])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
-    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX names the grader's own code here
+    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX refers to the grader's own code here
     text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 

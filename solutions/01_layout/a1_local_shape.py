@@ -62,7 +62,7 @@ exercise = Exercise(stars=1)
     ]
 )
 def local_shape(shape, spec, mesh_shape):
-    """The shape of the block that one device holds.
+    """Return the shape of the block that one device holds.
 
     Args: shape is a tuple of ints, spec a PartitionSpec, mesh_shape the size of every axis, such as {"x": 4, "y": 2}.
     Returns: a tuple of ints.
@@ -78,7 +78,7 @@ def local_shape(shape, spec, mesh_shape):
 
 
 def drawn(rng, specs, spare=0):
-    """Shapes that the spec cuts evenly, but for ``spare`` rows too many in one dimension."""
+    """Draw shapes that the spec cuts evenly, except that one dimension has ``spare`` more rows."""
     for turn in range(60):
         mesh_shape = dict(zip("xyz", rng.permutation([2, 3, 4, 5]).tolist(), strict=False))
         spec = specs[turn % len(specs)]

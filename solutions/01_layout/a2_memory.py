@@ -57,7 +57,7 @@ exercise = Exercise(stars=1)
 
 
 def named_axes(spec):
-    """All axes of the mesh that a spec names, in a list."""
+    """Return a list of the mesh axes that a spec names."""
     return [axis for entry in spec if entry for axis in ((entry,) if isinstance(entry, str) else entry)]
 
 
@@ -69,7 +69,7 @@ def named_axes(spec):
     ]
 )
 def memory(shape, dtype, spec, mesh_shape):
-    """Bytes on one device, and on all devices together.
+    """Return the bytes on one device, and on all devices together.
 
     Args: shape is a tuple of ints, dtype a name, spec a PartitionSpec, mesh_shape such as {"x": 4, "y": 2}.
     Returns: a tuple of two ints.

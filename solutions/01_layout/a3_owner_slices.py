@@ -1,4 +1,4 @@
-"""# A3 Who holds what
+"""# A3 Which device holds which block
 
 A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
 a tuple of axes the order counts: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
@@ -62,12 +62,12 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "First find each device's coordinates on the mesh; then the dimensions can be looked at one by one.",
-        "A block's number is written in digits: one digit per axis of the entry, the first one counts most.",
+        "Write a block's number in digits, with one digit per axis of the entry. The first digit counts most.",
         "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]",
     ]
 )
 def owner_slices(shape, spec, mesh_shape):
-    """The part of the array that each device holds.
+    """Return the part of the array that each device holds.
 
     Args: shape is a tuple of ints, spec a PartitionSpec, mesh_shape the size of every axis, such as {"x": 4, "y": 2}.
     Returns: a dict from device number to a tuple of slices.
@@ -88,7 +88,7 @@ def owner_slices(shape, spec, mesh_shape):
 
 
 def drawn(rng, specs):
-    """Shapes that the spec cuts evenly, on meshes whose axes have unequal sizes and names in any order."""
+    """Draw shapes that the spec cuts evenly, on meshes with axes of unequal sizes and with names in any order."""
     for turn in range(40):
         names, sizes = rng.permutation(list("xyz")).tolist(), rng.permutation([2, 3, 4]).tolist()
         mesh_shape = dict(zip(names, sizes, strict=True))
@@ -147,7 +147,7 @@ def owner_order(seen):
     where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
     hints=[
         "Which coordinates x and y does the device have, and in which order does the tuple count blocks?",
-        'x is the first axis of the mesh, so x, y = divmod(device, Y). The tuple ("y", "x") counts y slowly and x fast.',
+        'x is the first axis of the mesh, so device = x · Y + y with y < Y. The tuple ("y", "x") counts y slowly and x fast.',
         "block number = y · X + x; each block has I / (X · Y) rows",
     ],
 )
@@ -162,7 +162,7 @@ def first_row(I, X, Y, device):
     points=0.5,
     unit="MB",
     params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
-    where=lambda I, J, X, Y: X * Y < 50,  # one block more or less shows
+    where=lambda I, J, X, Y: X * Y < 50,  # an answer that is one block off differs by more than the tolerance
     model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
     hints=[
         "Which devices keep their block?",

@@ -21,15 +21,16 @@ The letters of the output are *kept*.
 | 2 | one operand cuts a summed letter, or both cut it in different ways |
 | 1 | none of these |
 
-Ways are equal if the tuples of axes are, in their order. A kept letter may be cut in one operand only. Every letter is
-in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an entry as a tuple.
+Two ways are equal if their tuples have the same axes in the same order. A kept letter may be cut in one operand only.
+Every letter is in the output or in both operands, and in no operand twice. The given `axes_of` returns the axes of an
+entry as a tuple.
 
 **What is checked**
 
 | check | small case |
 |---|---|
-| products of matrices of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
-| products of matrices of case 4 | `P("x")`, `P(None, "x")`: 4 |
+| matmuls of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
+| matmuls of case 4 | `P("x")`, `P(None, "x")`: 4 |
 | specs that are no sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
 | batch letters, other orders of letters, tuples of axes | below |
 
@@ -73,12 +74,12 @@ def axes_of(entry):
 @exercise.function(
     hints=[
         "Take the equation apart first: which letters are summed, which are kept? Then look at their cuts, not at positions.",
-        "Make a dict from letter to axes for each operand. The kept letters decide about case 4, the summed ones about 3 and 2.",
+        "Make a dict from letter to axes for each operand. The kept letters decide case 4. The summed letters decide cases 3 and 2.",
         "Case 4: collect the non-empty cuts of a kept letter in a set; more than one, or an axis in two letters' cuts.",
     ]
 )
 def classify(eq, spec_a, spec_b):
-    """The case of a sharded einsum of two operands.
+    """Return the case of a sharded einsum of two operands.
 
     Args: eq such as "ij,jk->ik"; spec_a and spec_b are the PartitionSpecs of the operands.
     Returns: 1, 2, 3, 4 or "illegal".
@@ -129,12 +130,12 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     model="an axis cuts one dimension or none; several axes on one dimension are a tuple, and its order matters",
     hints=[
         "How many axes are in use, and which dimension does each cut?",
-        "Choose j axes in an order. Then put borders into that row: r dimensions get r pieces, which may be empty.",
+        "Choose j axes in an order. Then put borders into that row, so that r dimensions get r parts, which may be empty.",
         "a sum over j = 0 ... k of k! / (k − j)! orders, times C(j + r − 1, r − 1) ways to set the borders",
     ],
 )
 def how_many_shardings(r, k):
     """In how many different ways can an array of {{ r }} dimensions be sharded on a mesh of {{ k }} axes? None of the sizes is 1,
     and every dimension can be divided by all of them."""
-    # j axes in a row, cut into r pieces, one for each dimension
+    # j axes in a row, cut into r parts, one for each dimension
     return sum(math.perm(k, j) * math.comb(j + r - 1, r - 1) for j in range(k + 1))

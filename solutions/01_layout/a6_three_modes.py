@@ -1,7 +1,7 @@
 """# A6 Auto, Explicit, Manual
 
-JAX has three modes that say where arrays live. You write the same matmul in each of them and see who asks for the
-collective.
+JAX has three modes that say where arrays live. You write one matmul in each mode and see where the collective comes
+from.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
@@ -66,14 +66,14 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
 
 @exercise.given
 def explicit(mesh):
-    """The same devices and axes, in Explicit mode."""
+    """Return a mesh of these devices and axes in Explicit mode."""
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
 
 
 @exercise.task(
     hints=[
         "Multiply first, then say where C must be. Which layout does A @ B have before anything moves?",
-        "Two constraints, one after the other: the layout that costs nothing, then the one you want.",
+        "Write two constraints, one after the other: the layout that costs nothing, then the wanted layout.",
         "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
     ]
 )
@@ -89,7 +89,7 @@ def matmul_auto(a, b, *, mesh):
 
 @exercise.task(
     hints=[
-        "First the operands need their shardings in their types. What is the type of a @ b then?",
+        "First give the operands shardings in their types. Which type does a @ b then have?",
         "reshard a and b to their own layouts, on explicit(mesh). Then a @ b is [I@x, K@y]: reshard it.",
         "jax.sharding.reshard(a, NamedSharding(explicit(mesh), P('x', None))), b likewise, then reshard(a @ b, ...).",
     ]

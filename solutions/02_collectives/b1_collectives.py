@@ -25,7 +25,7 @@ All arrays are float32. `A` of the first body has two or three dimensions; the l
 
 | body | value | communication | small case sends |
 |---|---|---|---|
-| `all_gather_body` | every device holds the whole `A`, for `dim=0`; the same for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
+| `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
 | `all_to_all_body` | rows were cut, now columns are | one all-to-all over x and no other collective | 240 bytes |
@@ -65,7 +65,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
     ],
 )
 def all_gather_body(a, *, dim):
-    """A shard of A, cut along `dim` over x -> the whole A."""
+    """Return the whole A, from a shard cut along `dim` over x."""
     return jax.lax.all_gather(a, "x", axis=dim, tiled=True)
 
 
@@ -73,7 +73,7 @@ def all_gather_body(a, *, dim):
     out_specs=P(), hints=["Which function of jax.lax adds?", "A parallel sum over the axis.", "jax.lax.psum(a, 'x')"]
 )
 def all_reduce_body(a):
-    """A partial sum [I, J] on every device of x -> their sum [I, J]."""
+    """Return the sum [I, J] of the partial sums [I, J] on all devices of x."""
     return jax.lax.psum(a, "x")
 
 
@@ -86,20 +86,20 @@ def all_reduce_body(a):
     ],
 )
 def reduce_scatter_body(a):
-    """A partial sum [I, J] on every device of x -> their sum [I, J_X]."""
+    """Return this device's columns of the sum, [I, J_X], from a partial sum [I, J] on every device of x."""
     return jax.lax.psum_scatter(a, "x", scatter_dimension=1, tiled=True)
 
 
 @exercise.body(
     out_specs=P(None, "x"),
     hints=[
-        "Every device sends a piece of its block to every other. Along which dimension do you cut, along which join?",
-        "jax.lax.all_to_all: split the dimension to be cut, concatenate the one that was cut.",
+        "Every device sends a part of its block to every other device. Along which dimension do you split, and along which do you join?",
+        "Use jax.lax.all_to_all: split the dimension to be cut, and concatenate the dimension that was cut.",
         "jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True)",
     ],
 )
 def all_to_all_body(a):
-    """A shard of A[I_X, J] -> a shard of A[I, J_X]."""
+    """Return a shard of A[I, J_X], from a shard of A[I_X, J]."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0, tiled=True)
 
 

@@ -27,7 +27,7 @@ dict. All dimensions divide evenly.
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be free before another axis cuts it |
-| an axis that leaves a dimension; an axis that comes to a dimension, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
+| an axis that no longer cuts a dimension; an axis that newly cuts one, or partial sums; several axes: each within the budget | at most the bytes of the cheapest plan that uses every axis at most once |
 
 Such a plan exists in every case. A cheaper plan, which uses an axis twice, passes too. The given `run_plan` returns a
 plan's layout at the end and its bytes.
@@ -60,9 +60,9 @@ exercise = Exercise(stars=2)
 
 @exercise.given
 def run_plan(plan, src, unreduced, shape, mesh_shape):
-    """The layout a plan ends in, what is still unreduced, and the bytes each device sends (float32).
+    """Return a plan's final layout, the axes that are still unreduced, and the bytes that each device sends (float32).
 
-    Raises ValueError where a step cannot be taken.
+    Raises ValueError if a step is impossible.
     """
     layout, unreduced, sent = list(src), set(unreduced), 0
     block = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in layout if axis)
@@ -90,13 +90,13 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 
 @exercise.function(
     hints=[
-        "Take one axis of the mesh at a time: where is it before, where is it after? Then think about the order.",
-        "What an axis does decides its step: five kinds. run_plan gives the bytes of each order that works; take the cheapest.",
+        "Take one axis of the mesh at a time: what does it cut before and after? Then think about the order.",
+        "The change of an axis decides its step, one of five kinds. run_plan gives the bytes of each order that works: take the cheapest.",
         "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
     ]
 )
 def reshard_plan(src, unreduced, dst, shape, mesh_shape):
-    """The steps from one layout to another.
+    """Return the steps from one layout to another.
 
     Args:
         src, dst: a tuple with one axis or None per dimension.
@@ -129,8 +129,8 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     params={"I": [6144, 12288], "J": [8192, 20480], "X": [3, 6, 8], "Y": [4, 16]},
     model="bytes as in the table of steps; 1 MB is 10^6 bytes",
     hints=[
-        "Which step is cheapest while arrays are large, and which costs nothing?",
-        "A slice of copies is free. Slice along y first, then reduce-scatter along x what is left.",
+        "Which step is cheapest for large arrays, and which step costs nothing?",
+        "A slice of copies is free. Slice along y first, then reduce-scatter the rest along x.",
         "the array after the slice has 4 · I · J / Y bytes; a reduce-scatter sends (X − 1) / X of it",
     ],
 )

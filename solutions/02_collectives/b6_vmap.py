@@ -1,8 +1,8 @@
-"""# B6 vmap when the batch is sharded, too
+"""# B6 vmap over a sharded batch
 
 The given `centre` subtracts from one matrix `A[I_X, J]` the mean of each column. x cuts the rows, so it needs one small
 all-reduce. Now there is a batch of matrices, and a second axis, y, cuts the batch. `jax.vmap` adds a dimension to the
-specs inside. The specs call this dimension whole, unless you name the mesh axis that cuts it.
+specs of the `shard_map` inside. The specs treat this dimension as whole, unless you name the mesh axis that cuts it.
 
 ```
    A[B_Y, I_X, J], B=4, on x0 and x1
@@ -23,7 +23,7 @@ specs inside. The specs call this dimension whole, unless you name the mesh axis
 
 | check | rule, per device | small case |
 |---|---|---|
-| in each matrix the mean of each column is taken away | | |
+| in each matrix the mean of each column is subtracted | | |
 | the batch is still cut over y, its rows over x | `P("y", "x")` | |
 | one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
@@ -60,7 +60,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 2, "y": 3}
 
 @exercise.given
 def centre(a, *, mesh):
-    """One matrix A[I_X, J] without the means of its columns."""
+    """Return one matrix A[I_X, J] minus the means of its columns."""
 
     def centred(a):
         return a - jax.lax.pmean(a.mean(0), "x")
@@ -94,7 +94,7 @@ call = exercise.call(
 
 @exercise.check(call, points=1, public=True)
 def centre_batch_value(seen):
-    """centre_batch: in each matrix the mean of each column is taken away"""
+    """centre_batch: in each matrix the mean of each column is subtracted"""
     expect_close(seen.out, seen.a - seen.a.mean(1, keepdims=True))
 
 

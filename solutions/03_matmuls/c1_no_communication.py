@@ -27,7 +27,7 @@ whole rows of `A` and whole columns of `B`. So it can compute its block of `C` a
 | C equals A @ B | | |
 | C is sharded `P("x", "y")` | | |
 | no collective | also none that the compiler adds | 0 bytes |
-| inside `shard_map` each device multiplies only for its own block of C | at most 2·I·J·K / (X·Y) FLOPs | 3840 FLOPs |
+| inside `shard_map` each device multiplies only for its own block of C | at most its share of 2·I·J·K FLOPs | 3840 FLOPs |
 
 The matmul must be in the body of `shard_map`. One mesh has y=1.
 

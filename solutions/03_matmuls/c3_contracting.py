@@ -35,9 +35,9 @@ Keep float32 throughout.
 **Symbols.** I, J, K: dimensions of the matmul. X: devices along x. V: bytes of the whole array `C`. W: both-way
 bandwidth of a link.
 
-**Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of
-24 · 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends
-twice that, 5760.
+**Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of 24
+· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends twice
+as many, 5760 bytes.
 
 ## Going further
 
@@ -143,8 +143,8 @@ def scattered_traffic(seen):
     params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "K": [8192, 14336], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
     hints=[
-        "What does a reduce-scatter cost beside an all-gather of the same array?",
-        "It costs the same: V / W. V is the whole array, before it is cut.",
+        "What does a reduce-scatter cost, compared with an all-gather of an equal array?",
+        "It costs as much: V / W. V is the whole array, before it is cut.",
         "V = 2 · I · K bytes; divide by both-way bandwidth W",
     ],
 )

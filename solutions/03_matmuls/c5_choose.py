@@ -32,13 +32,14 @@
 | batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
 | batches above `flops` / `bandwidth` | |
 
-In no case are the two strategies within 5 % of each other.
+In every case the times of the two strategies differ by more than 5 %.
 
 **Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: a second batch. C: FLOP/s of a
 chip.
 
-**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs; the all-gather
-of 134 MB 746 µs. Strategy 2: arithmetic 37 µs; the all-reduce of 16.8 MB 186 µs. So strategy 2 is faster.
+**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1 takes 150 µs of arithmetic, and 746
+µs for the all-gather of 134 MB. Strategy 2 takes 37 µs of arithmetic, and 186 µs for the all-reduce of 16.8 MB. So
+strategy 2 is faster.
 
 ## Going further
 
@@ -59,13 +60,13 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "Write down four times: arithmetic and communication of each strategy. Which dimensions travel in each?",
+        "Write down four times: arithmetic and communication of each strategy. Which dimensions does each strategy send?",
         "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
         "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second likewise; compare them.",
     ]
 )
 def choose(B, D, F, X, flops, bandwidth):
-    """The faster strategy, 1 or 2.
+    """Return the faster strategy, 1 or 2.
 
     Args:
         B, D, F: dimensions of In[B, D] and W[D, F].

@@ -1,7 +1,8 @@
 """# D1 How long a collective takes on a ring and on a line
 
-In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring it;
-at the end of a line only one does. So the time hardly depends on N: more chips make more hops, with smaller shards.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring
+these bytes; at the end of a line only one link does. So the time hardly depends on N: more chips make more hops, with
+smaller shards.
 
 ```
    ring of 4 (the axis wraps around)          line of 4 (it does not)
@@ -46,7 +47,7 @@ sums over x.
 
 ## Going further
 
-**The book's rule.** For an even N it is the same as sending whole shards in N/2 rounds. At N = 4 the two rules differ
+**The book's rule.** For an even N it equals the time of whole shards in N/2 rounds. At N = 4 the two rules differ
 by 25 %.
 
 **Bytes and latency.** The dtype says what flows: 2 bytes for each bfloat16, 4 for each float32. A hop takes about 1 µs.
@@ -72,7 +73,7 @@ exercise = Exercise(stars=1)
     ]
 )
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """Seconds a collective takes over one mesh axis: the exact bandwidth time, no latency.
+    """Return the seconds of a collective over one mesh axis: the exact bandwidth time, no latency.
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
@@ -96,7 +97,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
 BOOK_RING = "bidirectional ring, bandwidth only, V/W with W both directions of one link"
 EXACT_RING = "bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one link"
-EXACT_LINE = "bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1"
+EXACT_LINE = "bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a line"
 
 
 @exercise.number(
@@ -105,7 +106,7 @@ EXACT_LINE = "bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W,
     params={"chip": ["v4p", "v5p", "v5e", "v6e"], "N": [8, 16], "R": [1280, 1536, 2560, 3072, 4608, 5120, 6656],
             "C": [3584, 4096, 7168, 10240, 13824]},
     hints=[
-        "Which bytes count: those of a shard, or those of the gathered array?",
+        "Which bytes count, those of a shard or those of the gathered array?",
         "The model's V is the gathered array: 4 · R · C bytes. Both directions of a link work.",
         "V divided by the both-way bandwidth W of one link",
     ],
@@ -187,7 +188,7 @@ def line_scatter_time(chip, slice, I, K):
 
 
 @exercise.number(
-    points=0.25, unit="us", model="bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an all-gather",
+    points=0.25, unit="us", model="bandwidth only, exact for a ring or a line as the axis is; the all-reduce is a reduce-scatter and an all-gather",
     params={"chip": ["v5e", "v6e"], "D": [1536, 2560, 3072, 4096, 5120, 7168],
             "F": [4096, 6144, 10240, 12288, 14336, 20480]},
     hints=[

@@ -1,8 +1,8 @@
 """# D2 Collectives over several axes, and arrays that other axes cut too
 
-A collective runs over some axes of a mesh, and other axes may cut the array too. Two numbers give its time: V, the
-bytes of one group, and n, the rings that carry them at once. The chips of a group differ only along the collective's
-axes.
+A collective runs over some axes of a mesh, and other axes may cut the array too. Two numbers give its time:
+V, the bytes of one group, and n, the number of rings that carry these bytes at once. The chips of a group
+differ only along the collective's axes.
 
 ```
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
@@ -65,7 +65,7 @@ exercise = Exercise(stars=2)
 
 @exercise.given
 def cutting_axes(spec):
-    """All axes that a spec names, in a list."""
+    """Return a list of the axes that a spec names."""
     named = []
     for entry in spec:
         if entry is not None:
@@ -81,7 +81,8 @@ def cutting_axes(spec):
     ]
 )
 def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
-    """Seconds of a collective over one or more axes of a torus, all of them rings; bandwidth only, V / (n·W).
+    """Return the seconds of a collective over one or more axes of a torus, all of them rings; bandwidth only, V /
+    (n·W).
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce".

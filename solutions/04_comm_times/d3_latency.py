@@ -71,7 +71,7 @@ exercise = Exercise(stars=2)
     ]
 )
 def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
-    """Time of an all-gather, and what sets it.
+    """Return the time of an all-gather, and what sets it.
 
     Args:
         bytes: V, the full logical array over these axes.
@@ -94,12 +94,12 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 
 
 def gather_on_rings_or_lines(bytes, sizes, chip, topology):
-    """(hops, bytes): the two times of an all-gather over axes of these sizes, in seconds."""
+    """Return (hops, bytes), the two times in seconds of an all-gather over axes of these sizes."""
     return latency(sizes, topology), all_gather_time(bytes, math.prod(sizes), chip, topology=topology, axes=len(sizes))
 
 
 def one_after_the_other(arrays, sizes, chip, topology="ring"):
-    """Seconds of several all-gathers; each takes the longer of its hops and its bytes."""
+    """Return the seconds of several all-gathers; each takes the longer of its hops and its bytes."""
     return sum(max(gather_on_rings_or_lines(bytes, sizes, chip, topology)) for bytes in arrays)
 
 
@@ -116,10 +116,10 @@ def one_after_the_other(arrays, sizes, chip, topology="ring"):
     where=lambda chip, N, R, L, C: (
         0.1 < 2 * R * C / N / latency_bound_bytes(chip) < 0.4 and 2.2 < 2 * L * C / N / latency_bound_bytes(chip) < 4.5
     ),
-    model="max(hops · 1 us, bandwidth) for each; a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1",
+    model="max(hops · 1 us, bandwidth) for each array; a ring has ⌊N/2⌋ hops and takes V / W, a line has N-1 hops and takes (N-1)/N · V / W1",
     hints=[
         "For each array: does the number of hops or the number of bytes decide?",
-        "Find out first whether the axis is a ring or a line. Take the longer time for each array, then add.",
+        "First find out whether the axis is a ring or a line. Take the longer time for each array, then add.",
         "a ring: the longer of ⌊N / 2⌋ us and V / W; a line: the longer of N − 1 us and (N − 1) / N · V / W1",
     ],
 )

@@ -64,12 +64,12 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "How many chunks does the busiest wire carry, and how large is a chunk?",
-        "On a line the middle wire: every chip on its left sends to every chip on its right. A ring has half as many.",
+        "On a line it is the middle wire, because every chip on its left sends to every chip on its right. A wire of a ring carries half as many chunks.",
         "For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then the largest.",
     ]
 )
 def exchange_time(bytes, sizes, network, one_way_bandwidth):
-    """Seconds of an all-to-all, bandwidth only: the chunks on the busiest wire.
+    """Return the seconds of an all-to-all, bandwidth only, from the chunks on the busiest wire.
 
     Args:
         bytes: V, the full logical array over these chips.
@@ -113,7 +113,7 @@ def ring_exchange_time(chip, N, I, J):
     unit="us",
     params={"chip": ["v5e", "v6e"], "X": [4, 8], "Y": [4, 8, 16], **ARRAY},
     where=lambda chip, X, Y, I, J: (X, Y) in {(4, 4), (4, 8), (8, 4), (8, 16)},
-    model="bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as pass its middle wire",
+    model="bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass the middle wire",
     hints=[
         "Is the axis of this slice a ring? And which wire carries the most?",
         "An axis shorter than 16 chips is a line. Each of the X / 2 chips on one side sends a chunk to each of the X / 2 on the other side.",

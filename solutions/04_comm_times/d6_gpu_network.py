@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-On a torus a chip sends only to its neighbours. GPUs hang on switches instead: inside a node a GPU sends to *any* other
-GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so the slower
-one sets the time.
+On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
+*any* other GPU at its full egress bandwidth. More switches connect the nodes. The two levels work at the same time, so
+the slower one sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -44,15 +44,16 @@ bandwidth, one-way, of a GPU and of a node. Questions: W: a GPU's egress; C: FLO
 
 ## Going further
 
-**More of the small case.** Two nodes: the level inside the nodes still needs 65 µs, and the level between them
-1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. Four nodes: max(65, 63) = 65 µs.
+**More of the small case.** With two nodes, the level inside the nodes still needs 65 µs, and the level between them
+needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, it is max(65, 63) = 65 µs.
 
 **SHARP.** The switch adds what all GPUs send and sends the sum back. Each array goes up once and comes down once, for
 any number of GPUs. That gains 2·(N−1)/N, 1.75 × for 8 GPUs. Published measurements show about 30 %.
 
 **Ragged all-to-all.** A mixture of experts sends each token to k experts.
 
-**In real systems.** Data parallelism over two nodes is therefore cheap, and each token's experts are kept to few nodes.
+**In real systems.** Data parallelism over two nodes is therefore cheap, and models limit each token's experts to few
+nodes.
 
 **Read on.** *How To Scale Your Model*, "How to Think About GPUs".
 """
@@ -73,7 +74,7 @@ exercise = Exercise(stars=2)
     ]
 )
 def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
-    """Seconds of a collective on GPUs, bandwidth only; levels overlap.
+    """Return the seconds of a collective on GPUs, bandwidth only; levels overlap.
 
     Args:
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
@@ -134,7 +135,7 @@ def nodes_gather_time(chip, M, I, J):
     points=0.4,
     unit="us",
     params={"chip": ["H100", "B200"], **ARRAY},
-    model="bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware promises",
+    model="bandwidth only; the switches add and send the sum to all (SHARP), at the bandwidth of the data sheet",
     hints=[
         "What does a GPU still have to send if the switches add?",
         "It sends its array once, and it receives the sum once, at the same time. The chip's own links limit it.",
@@ -168,7 +169,7 @@ def ragged_exchange_time(chip, B, D, k):
     unit="token",
     params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [16, 32, 64], "k": [1, 2, 3]},
     where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
-    model="per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F bytes in V / W_node, between nodes",
+    model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of V = E·4·D·F bytes between nodes, which take V / W_node",
     hints=[
         "Which peak rate counts: with or without sparsity?",
         "Half of the data sheet's rate. Set k · 4 · B · D · F / (N · C) equal to E · 4 · D · F / W_node; D and F cancel.",

@@ -1,8 +1,8 @@
 """# D8 What fits: optimizer state, KV cache, and the time of a decode step
 
-Before you ask how fast a model runs, ask whether it fits. Training keeps weights and optimizer state. Decoding keeps a
-key and a value for each token in every layer, the KV cache. In each decode step every chip reads its part of the
-weights and of the cache once, and makes one token per sequence.
+Before you ask how fast a model runs, ask whether it fits. Training keeps weights and optimizer state.
+Decoding keeps the KV cache: a key and a value for each token in every layer. In each decode step every chip
+reads its part of the weights and of the cache once, and makes one token per sequence.
 
 ```
    a step  =  attention:  read the KV cache, B · tokens · bytes per token
@@ -18,7 +18,7 @@ seconds.
 
 | | meaning |
 |---|---|
-| `itemsize`, `weight_bytes` | bytes of one number of the cache, of one parameter |
+| `itemsize`, `weight_bytes` | bytes per number of the cache; bytes per parameter |
 | `kv_bytes_per_token` | over all layers |
 | `sequences`, `tokens` | B, and tokens in each sequence |
 | `params`, `chips` | P, N; weights and cache are cut evenly over the chips |
@@ -38,8 +38,8 @@ float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts it over all c
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
 **Small case** (ideal times). P = 30e9 in int8, bfloat16 arithmetic, 16 v5e chips, 8192 tokens, 100 kB of cache per
-token. B=4: 3.3 GB of cache and 30 GB of weights / (16 · 8.2e11 B/s) = 2.5 ms. B=256: 210 GB of cache, 16 ms; arithmetic
-takes 4.9 ms, longer than the weights' 2.3 ms: 21 ms.
+token. With B=4, the step reads 3.3 GB of cache and 30 GB of weights: 33.3 GB / (16 · 8.2e11 B/s) = 2.5 ms. With B=256,
+the cache has 210 GB and takes 16 ms. Arithmetic takes 4.9 ms, longer than the weights' 2.3 ms, so the step takes 21 ms.
 
 ## Going further
 
@@ -64,13 +64,14 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "What is kept for one token in one layer? For how many tokens and layers?",
-        "A key and a value, each KV heads · head dimension numbers; in every layer, for every token of every sequence.",
+        "What does the cache hold for one token in one layer? For how many tokens and layers?",
+        "It holds a key and a value, each of KV heads · head dimension numbers, in every layer, for every token of every sequence.",
         "2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.",
     ]
 )
 def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens):
-    """Bytes of the KV cache of ``sequences`` sequences of ``tokens`` tokens each, on all chips together (an int).
+    """Return the bytes of the KV cache of ``sequences`` sequences of ``tokens`` tokens each, on all chips together (an
+    int).
 
     Args: itemsize is the bytes of one number; query_heads share kv_heads (grouped-query attention).
     """
@@ -79,13 +80,13 @@ def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences,
 
 @exercise.function(
     hints=[
-        "What has to be read from HBM in one step, and what computed?",
-        "The cache is always read; reading weights and computing with them overlap, so the longer one counts.",
+        "What does one step read from HBM, and what does it compute?",
+        "Each step reads the cache. Reading weights and computing with them overlap, so the longer of the two counts.",
         "cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with chips times each bandwidth and rate.",
     ]
 )
 def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
-    """Seconds to decode one token of each sequence, at the least.
+    """Return the least seconds to decode one token of each sequence.
 
     Args:
         params: parameters; weight_bytes: bytes of *one* of them.
@@ -126,7 +127,7 @@ def state_per_chip(P, N, kept):
     model="all chips together; 1 GB is 10^9 bytes",
     hints=[
         "What does the cache hold for each token?",
-        "Keys and values, of the KV heads only, in each layer.",
+        "The cache holds keys and values of only the KV heads, in each layer.",
         "2 (keys and values) · L · K · 128 · 2 bytes, for each token of each sequence",
     ],
 )

@@ -2,7 +2,7 @@
 
 Chips of a ring have wires to their neighbours only. Every collective consists of one step, the *hop*: each device sends
 to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
-Pass on what arrived last, and keep a copy.
+Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
            slots of x0   of x1     of x2     of x3      on the wires
@@ -44,7 +44,7 @@ The shard that arrives in hop t comes from t places *before* you. That tells you
 the core and `P` is a hop, times are in us.
 
 ```
-one way: 333.896 us, 7 permutes, 23% of their time hidden
+one way: 333.896 us, 7 permutes, 23% of their time overlapped
         │0        │50       │100       │150      │200      │250      │300
 compute k─────   k─        k─       k─        k─       k─        k─       k─
 link x+ permute··permute···permute··permute···permute··permute···permute··
@@ -70,13 +70,13 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
 @exercise.body(
     out_specs=P(),
     hints=[
-        "Whose shard do you hold after one hop? And after two, if you pass on what you just received?",
+        "Which device's shard do you hold after one hop? And after two hops, if you pass on the shard that you just received?",
         "Keep an array of N slots. Fill your own, then N - 1 times: hop, and fill the slot of the device it came from.",
         "for hop in range(1, n): a = ppermute(a, 'x', ring); out = out.at[(me - hop) % n].set(a)",
     ],
 )
 def ring_all_gather(a):
-    """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
+    """Return the whole A[I, J] from a shard of A[I_X, J]; the mesh axis is 'x'."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d + 1) % n) for d in range(n)]
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
@@ -119,7 +119,7 @@ def ring_gather_traffic(seen):
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
     model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
     hints=[
-        "How many hops does a device make, and with what?",
+        "How many hops does a device make, and what does a hop send?",
         "X − 1 hops, each with one shard of 4 · I · J / X bytes.",
         "(X − 1) · (bytes of a shard)",
     ],

@@ -37,19 +37,19 @@ are finished.
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
 
 **Small case.** A float32 block of [120, 48] has 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
-in all. The four devices send 138,240.
+in all. The four devices together send 138,240 bytes.
 
 ## Going further
 
 **Whole arrays round the ring.** You could also add up whole arrays as they arrive. In the small case that sends
-3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes tend to
-2·V, and those of whole arrays grow without end. No ring can do with less than 2·(N − 1)·V/N.
+3 · 23,040 = 69,120 bytes per device. On x=8 it is 161,280 against 40,320. With more devices the ring's bytes
+approach 2·V, but the bytes of whole arrays grow without limit. No ring needs less than 2·(N − 1)·V/N.
 
 **In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
 is work of the core and `P` is a hop, times are in us.
 
 ```
-one way: 718.942 us, 14 permutes, 11% of their time hidden
+one way: 718.942 us, 14 permutes, 11% of their time overlapped
         │0                 │200               │400               │600
 compute k    k    k    k    k    k     k    k──  k   k    k   k   k    k   k
 link x+ P···· P··· P··· P··· P··· P····P····P····P···P····P···P···P····P···
@@ -81,7 +81,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     ],
 )
 def ring_all_reduce(a):
-    """A partial sum [I, J] on every device of 'x' -> their sum [I, J] on every device."""
+    """Return the sum [I, J] on every device, from a partial sum [I, J] on every device of 'x'."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d + 1) % n) for d in range(n)]
     chunks = a.reshape(n, -1, a.shape[1])

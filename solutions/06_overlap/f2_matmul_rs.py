@@ -1,8 +1,8 @@
 """# F2 Overlap a reduce-scatter with its matmul
 
-`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all columns of
-`Out`, and needs the whole sum of its own. The running sum of E2 needs one block of columns at a time: compute the next
-block while the sum travels.
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]` sums over F, which y cuts. So each device has a partial sum of all
+columns of `Out`, and needs the whole sum of its own columns. The running sum of E2 needs one block of columns
+at a time: compute the next block while the sum travels.
 
 ```
    y = 4, on device y1; P_j = T · W_j is its part of block j
@@ -31,7 +31,7 @@ All are float32, or all bfloat16; `Out` has the dtype of `T` and `W`.
 | Out equals T @ W, also in bfloat16 on a ring of eight | | |
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | at most (N − 1)·4·(B/X)·(D/Y) bytes | 3, 900 bytes |
 | at real sizes: the same program, with the same hops, and every matmul once | 2·(B/X)·(F/Y)·D FLOPs | |
-| each hop has a matmul beside it that does not need what the hop brings | | |
+| each hop overlaps a matmul that does not need the hop's data | | |
 | in time, on eight v5e chips | 90 % of the hops' time overlapped; step ≤ 1.35 · matmuls | |
 | never the partial sums of all N blocks at once | | |
 
@@ -46,20 +46,20 @@ matmuls [5, 21] · [21, 15].
 ## Going further
 
 **In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 
 ```
-right: 12,021.875 us, 7 permutes, 100% of their time hidden
+right: 12,021.875 us, 7 permutes, 100% of their time overlapped
         │0                  │5,000             │10,000
 compute D════D═════k═════k═════k═════k═════k═════k════k
 link y+         P··   P··   P··   P··   P··   P··   P··
 
-loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
+loop, adds first: 16,545.813 us, 7 permutes, 0% of their time overlapped
         │0
 compute k═════   D════   ………D════   D════k
 link y+       P··     P··………     P··
 
-all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
+all matmuls first: 17,323.294 us, 7 permutes, 0% of their time overlapped
         │0                  │5,000             │10,000             │15,000
 compute product═════════════════════════════════════k  k  k   k  k   k  k  k
 link y+                                             P·· P· P··P·· P··P·· P··
@@ -67,7 +67,7 @@ link y+                                             P·· P· P··P·· P··P�
 
 **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (F1). The round "hop, then add a
 matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop" does not
-overlap: there the hop needs the matmul. Written out, both make the first picture.
+overlap: there the hop needs the matmul. Unrolled, both give the first picture.
 
 **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. Both count as
 right here.
@@ -89,14 +89,15 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3)
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Which block of columns does a device compute first, if its own is to be the last that it adds to?",
+        "A device adds to its own block last. Which block of columns does it compute first?",
         "Start with the block of the device before you. In each of N - 1 rounds: send the sum, compute the part of the "
-        "block that is coming, and add what has arrived.",
+        "block that is coming, and add the sum that has arrived.",
         "arriving = jax.lax.ppermute(total, 'y', ring); total = arriving + t @ columns[:, (me - 1 - hop) % n]",
     ],
 )
 def matmul_rs(t, w):
-    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    """Return the block of Out[B_X, D_Y], Out = T W, from blocks of T[B_X, F_Y] and W[F_Y, D]; the ring is mesh axis
+    'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     ring = [(d, (d + 1) % n) for d in range(n)]
     columns = w.reshape(w.shape[0], n, -1)
@@ -109,14 +110,14 @@ def matmul_rs(t, w):
 
 @exercise.helper
 def arrays(dtype):
-    """T and W of this dtype."""
+    """Return T and W of this dtype."""
     return {"t": normal("B", "F", spec=P("x", "y"), dtype=dtype), "w": normal("F", "D", spec=P("y", None), dtype=dtype)}
 
 
 call = exercise.call(
     matmul_rs, **arrays("float32"), dims={"B": 10, "F": 84, "D": 60}, hidden_dims={"B": 14, "F": 60, "D": 108}
 )
-# A ring of eight, small for its values, and with the sizes of real layers for its time and its memory.
+# A ring of eight: small arrays for values, real sizes for time and memory.
 RING = [{"x": 1, "y": 8}]
 small = exercise.call(
     matmul_rs, **arrays("bfloat16"), meshes=RING,
@@ -138,7 +139,7 @@ narrow = exercise.timing(
     params={"B": [4096, 6144], "F": [14336, 28672], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
     model="one-way ring, hops of one block; 1 MB is 10^6 bytes",
     hints=[
-        "What travels, and in which dtype?",
+        "Which array travels, and in which dtype?",
         "The running sum of one block of the result: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
         "(Y − 1) · 4 bytes · (B / X) · (D / Y)",
     ],
@@ -165,7 +166,7 @@ def matmul_rs_hides_from(chip, Y):
 
 
 def hop_and_product(chip, B, F, D, Y):
-    """Seconds of one hop of bfloat16 sums, and of one product."""
+    """Return the seconds of one hop of bfloat16 sums, and of one matmul."""
     return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (F / Y) * (D / Y), chip)
 
 

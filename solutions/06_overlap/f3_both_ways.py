@@ -1,7 +1,7 @@
 """# F3 Collective matmuls, both ways round
 
-The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a matmul, that costs time.
-Send half of each block one way round and half the other way: then a hop takes half the time.
+The rings of F1 and F2 leave one direction of every link idle. If a hop takes longer than a matmul, this costs time.
+Send half of each block one way round and half the other way, so that a hop takes half the time.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -31,8 +31,8 @@ Send half of each block one way round and half the other way: then a hop takes h
 | in time, on eight v5e chips: matmuls beside the hops | step ≤ 1.4 · matmuls (`both_ways_matmul_rs`: 1.55 ·) | |
 
 In `both_ways_ag_matmul` no hop waits for a matmul. Rows and columns may be odd: then halves differ by one. You may
-halve rows or columns, or send whole blocks as in E4 (with an even N, the opposite device's only once). A matmul may be
-in parts.
+halve rows or columns, or send whole blocks as in E4 (with an even N, send the opposite device's block only once). A
+matmul may be split into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
@@ -46,21 +46,21 @@ In `both_ways_matmul_rs` the halves of each sum travel in opposite directions. I
 takes 1.6 times as long as its matmuls.
 
 **In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
-ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+ring; `D` is a matmul, `k` is other work of the core and `P` is a hop, times are in us.
 
 ```
-one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
+one way (F1): 22,622.462 us, 7 permutes, 58% of their time overlapped
         │0             │5,000         │10,000        │15,000        │20,000
 compute D════    D════    D════    D════    D════    D════    D════    D════
 link y+ permute··permute··permute··permute··permute··permute··permute··
 
-both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
+both ways: 14,689.754 us, 14 permutes, 100% of their time overlapped
         │0             │5,000         │10,000
 compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
 link y+   P··· P··· P····P···· P··· P··· P····
 link y-     P···· P··· P··· P····P···· P··· P···
 
-both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
+both halves forth: 22,323.268 us, 14 permutes, 63% of their time overlapped
         │0             │5,000         │10,000        │15,000        │20,000
 compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
 link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
@@ -85,13 +85,13 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, extens
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F1 at once, each with half of the shard. Which rows of W does each of the two meet in hop t?",
-        "Split your rows: the upper half goes to the next device and meets rows me - hop, the lower one goes back, me + hop.",
+        "Run two rings of F1 at once, each with half of the shard. Which rows of W does each half need in hop t?",
+        "Split your rows: the upper half goes to the next device and needs rows me - hop; the lower half goes back and needs rows me + hop.",
         "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); join the two results last",
     ],
 )
 def both_ways_ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
     rows = w.reshape(n, a.shape[1], -1)
@@ -108,13 +108,14 @@ def both_ways_ag_matmul(a, w):
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F2 at once: one half of each block's sum goes home one way, the other half the other way.",
-        "Split your rows of T. Sums of the upper half start with block me - 1 and go forth, of the lower with me + 1, back.",
+        "Run two rings of F2 at once: one half of each block's sum goes to its owner one way, and the other half the other way.",
+        "Split your rows of T. Sums of the upper half start with block me - 1 and go forth. Sums of the lower half start with block me + 1 and go back.",
         "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise, back, me + 1 + hop",
     ],
 )
 def both_ways_matmul_rs(t, w):
-    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    """Return the block of Out[B_X, D_Y], Out = T W, from blocks of T[B_X, F_Y] and W[F_Y, D]; the ring is mesh axis
+    'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
     columns = w.reshape(w.shape[0], n, -1)
@@ -165,7 +166,7 @@ def both_ways_most_chips(chip, N):
 
 
 def hop_and_products(chip, B, D, F, Y):
-    """Seconds of a hop with a whole shard, and of the products of a round."""
+    """Return the seconds of a hop with a whole shard, and of the matmuls of a round."""
     return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (D / Y) * (F / Y), chip)
 
 
@@ -181,7 +182,8 @@ def hop_and_products(chip, B, D, F, Y):
     ],
 )  # fmt: skip
 def both_ways_time_saved(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much
-    time do two `both_ways_ag_matmul` save against two `ag_matmul`, which go one way?"""
+    """A[{{ B }}, {{ D }}] (D over y) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}],
+    in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much time do two `both_ways_ag_matmul` save,
+    compared with two `ag_matmul`, which go one way?"""
     times = [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
     return sum((Y - 1) * (max(hop, products) - max(hop / 2, products)) for hop, products in times)

@@ -1,4 +1,4 @@
-"""# G1 What check_vma says, and what it saves
+"""# G1 Which mistakes check_vma finds, and which bytes it saves
 
 Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may
 differ from device to device along x; `f32[6]` is equal on all of them. A cut input varies, an operation varies if
@@ -82,7 +82,7 @@ def broken_means(x, *, mesh):
 
 @exercise.task(
     hints=[
-        "Which of the two results is the same on all devices?",
+        "Which of the two results is equal on all devices?",
         "out_specs may be a tuple, a spec for each result. The first one is cut as the rows of x are.",
         "out_specs=(P('x'), P())",
     ]
@@ -103,7 +103,7 @@ def squares(x, *, mesh):
 @exercise.task(
     hints=[
         "The message names the carry, its type at the start and its type after a round. Which of the two should it have?",
-        "Zeros are the same on all devices. Say that they may vary: a cast, which sends nothing.",
+        "Zeros are equal on all devices. A cast declares that they may vary, and sends nothing.",
         "start = jax.lax.pcast(jnp.zeros(x.shape[2]), 'x', to='varying')",
     ]
 )
@@ -124,8 +124,8 @@ def decay(x, *, mesh):
 
 @exercise.task(
     hints=[
-        "Which rows are in the mean that a device computed?",
-        "All devices have the same number of rows, so the mean of their means is the mean of all rows. It takes one collective.",
+        "Which rows does the mean of one device include?",
+        "All devices have equally many rows, so the mean of their means is the mean of all rows. It takes one collective.",
         "jax.lax.pmean(x.mean(0), 'x')",
     ]
 )
@@ -142,11 +142,10 @@ def means(x, *, mesh):
     points=0.75,
     unit="us",
     params={"chip": ["v4p", "v5p"], "T": [24, 40, 64], "X": [4, 8], "D": [5120, 8192], "E": [256000, 262144]},
-    model="an all-reduce on a ring takes its hops of 1 us, X/2 for each of its two phases, or 2 V / W, W both directions "
-    "of a link, whichever is longer",
+    model="an all-reduce on a ring takes the longer of X hops of 1 us (X/2 for each of its two phases) and 2 V / W, W both directions of a link",
     hints=[
         "How many all-reduces does the loop run?",
-        "T for each of the two; compare hops and bytes for each size.",
+        "It runs T all-reduces for each of the two sizes. Compare hops and bytes for each size.",
         "T * (max(X * 1e-6, 8 * D / W) + max(X * 1e-6, 8 * E / W))",
     ],
 )

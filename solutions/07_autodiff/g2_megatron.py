@@ -1,8 +1,8 @@
 """# G2 Megatron's f and g
 
-N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
-computes its own hidden units. In the forward pass the devices' outputs are parts of a sum. In the backward pass the
-gradient of x comes in parts, because every device used x.
+N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so
+it computes its own units of the MLP. In the forward pass the devices' outputs are parts of a sum. In the
+backward pass the gradient of x comes in parts, because every device used x.
 
 ```
     x --f--> x @ w_in -- tanh --> h @ w_out --g--> y     all-reduce in g
@@ -36,7 +36,7 @@ gradient of x comes in parts, because every device used x.
 
 Allowed: y and dx may travel in one all-reduce.
 
-**Symbols.** B rows, D model width, F hidden units, N (in questions X) devices along tp.
+**Symbols.** B rows, D model width, F units of the MLP, N (in questions X) devices along tp.
 
 **Small case.** B=6, D=10, float32, tp=4. y has 240 bytes; its all-reduce sends 2 · 3/4 · 240 = 360. Both passes:
 720.
@@ -46,8 +46,8 @@ Allowed: y and dx may travel in one all-reduce.
 **Why not psum alone?** With `check_vma=False` JAX cannot know that the cotangent of a psum's result is equal on all
 devices. It adds N copies: `psum` transposes to `psum`, and the gradients are N times too large.
 
-**A trap.** With `check_vma=True` JAX adds a cast wherever something that varies meets x. Two such places have two
-casts, and two all-reduces in the backward pass. If you cast once yourself, there is one.
+**A trap.** With `check_vma=True` JAX adds a cast wherever an operation combines x with a varying array. Two such places
+have two casts, and two all-reduces in the backward pass. If you cast once yourself, there is one all-reduce.
 
 **In real systems.** Every tensor-parallel layer of Megatron-LM and its descendants.
 
@@ -75,8 +75,8 @@ def with_gradients(block, x, w_in, w_out, dy):
 @exercise.body(
     out_specs=P("tp"),
     hints=[
-        "In the forward pass nothing happens. What does JAX do in the backward pass unless you write a rule?",
-        "Give a function that returns x its own rule: forward (x, None), backward the psum of the cotangent.",
+        "In the forward pass f does nothing. What does JAX do in the backward pass unless you write a rule?",
+        "Write a function that returns x, and give it a rule: forward (x, None), backward the psum of the cotangent.",
         "same = jax.custom_vjp(lambda x: x); same.defvjp(lambda x: (x, None), lambda _, ct: (jax.lax.psum(ct, 'tp'),))",
     ],
 )
@@ -122,7 +122,7 @@ def g(y):
     out_specs=OUT,
     check_vma=False,
     hints=[
-        "Where does x enter the part that differs from device to device, and where does that part end?",
+        "Where does the part that differs from device to device begin, and where does it end?",
         "f where x enters, g where the parts of y leave; with_gradients takes a function of x, w_in and w_out.",
         "with_gradients(lambda x, w_in, w_out: g(jnp.tanh(f(x) @ w_in) @ w_out), x, w_in, w_out, dy)",
     ],
@@ -146,7 +146,7 @@ def block_by_hand(x, w_in, w_out, dy):
     ],
 )
 def block_by_types(x, w_in, w_out, dy):
-    """Return the same as block_by_hand, with check_vma=True and no custom_vjp."""
+    """Return the results of block_by_hand, with check_vma=True and no custom_vjp."""
 
     def block(x, w_in, w_out):
         x = jax.lax.pcast(x, "tp", to="varying")
@@ -162,7 +162,7 @@ def block_by_types(x, w_in, w_out, dy):
     model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
     hints=[
         "Which collective does JAX put where x is used, and how often?",
-        "One forwards, two backwards.",
+        "JAX puts one all-reduce into the forward pass and two into the backward pass.",
         "3 all-reduces of V = 2 · T · D bytes: one for the output, one for each of the two places that use x",
     ],
 )
@@ -180,7 +180,7 @@ def gated_bytes(T, D, X):
     model="a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing runs beside it",
     hints=[
         "An attention block is cut like this one, by heads.",
-        "Two blocks a layer, one all-reduce each way in each.",
+        "A layer has two blocks, and each block has one all-reduce in each pass.",
         "L layers · 4 all-reduces · 2 · (X − 1) / X · V / W with V = 2 · T · D bytes",
     ],
 )

@@ -1,6 +1,6 @@
 """# G3 A gradient inside shard_map
 
-Data parallelism in one function: every device has all of w and its own rows, and calls `jax.grad` *inside* the
+This is data parallelism in one function. Every device has all of w and its own rows, and calls `jax.grad` *inside* the
 per-device function. The result depends on the type of w:
 
 | mode | type of w | `jax.grad` of a device's loss |
@@ -9,7 +9,8 @@ per-device function. The result depends on the type of w:
 | `check_vma=True` | equal on all devices | already **summed** over the devices |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
-Row 2 follows from the types. JAX casts w where it meets rows that vary, and the transpose of that cast is a psum.
+Row 2 follows from the types. JAX casts w where it is combined with rows that vary, and the transpose of that cast is a
+psum.
 
 ```
            x0      x1      x2      x3       rows of their own
@@ -50,8 +51,8 @@ budget leaves room for two more numbers, 12 bytes.
 
 ## Going further
 
-**In real systems.** Both modes are in use. Code that moves from one mode to the other unchanged is N times off, or
-trains every device on its own rows.
+**In real systems.** Both modes are in use. If you move code unchanged from one mode to the other, its gradients are
+wrong by a factor of N, or every device trains on its own rows.
 
 **Read on.** The JAX documentation on `shard_map`, "Tracking how values vary over manual mesh axes".
 """
@@ -76,7 +77,7 @@ def loss(w, rows, targets):
     check_vma=False,
     hints=[
         "Which rows does this gradient depend on?",
-        "Differentiate the loss of your own rows, and average the gradients afterwards: all devices have the same number of rows.",
+        "Differentiate the loss of your own rows, and average the gradients afterwards: all devices have equally many rows.",
         "jax.lax.pmean(jax.grad(loss)(w, rows, targets), 'x')",
     ],
 )
@@ -99,7 +100,7 @@ def grad_vma_off(w, rows, targets):
     ],
 )
 def grad_vma_on(w, rows, targets):
-    """Return the same as grad_vma_off, with check_vma=True."""
+    """Return the gradient of grad_vma_off, with check_vma=True."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
 
 
@@ -113,7 +114,7 @@ def grad_vma_on(w, rows, targets):
     ],
 )
 def grad_in_both(w, rows, targets):
-    """Return the same, with check_vma=True and with check_vma=False."""
+    """Return the gradient of grad_vma_off, with check_vma=True and with check_vma=False."""
     return jax.lax.pmean(jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets), "x")
 
 
@@ -123,7 +124,7 @@ def grad_in_both(w, rows, targets):
     params={"D": [4096, 6144, 8192], "F": [14336, 20480], "X": [4, 8, 32]},
     model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
     hints=[
-        "At which operation does w meet something that varies, and what is its dtype there?",
+        "Which operation combines w with a varying array, and what is the dtype of w there?",
         "JAX casts to varying after the conversion, so the transpose of the cast is an all-reduce of bfloat16.",
         "2 * (X - 1) / X * 2 * D * F",
     ],

@@ -1,8 +1,8 @@
 """# H10 Tensor parallelism that gathers after every layer
 
-This is the plainest way to cut a stack of layers. Each device has some columns of every weight and computes those
-columns of the layer's result. An all-gather makes the result whole for the next layer. Lectures show its forward
-pass; here you write its backward pass, too.
+This is the plainest way to cut a stack of layers. Each device has some columns of every weight and computes
+these columns of the layer's result. An all-gather makes the result whole for the next layer. Lectures show
+its forward pass; here you write its backward pass, too.
 
 ```
               every device                       device d alone
@@ -40,13 +40,14 @@ Forward pass: 3 · 216 = 648. Backward pass: 2 · 216 for the scatters and 2 · 
 
 ## Going further
 
-**Why exactly so much**, if weights stay where they are. In the backward pass device d needs dh of its own columns
+**Why no fewer bytes**, if weights stay on their devices. In the backward pass device d needs dh of its own columns
 only. h is whole everywhere, so those columns give its columns of the gradient of w, and its part of the next {dh}.
 Every device has a part of each number of {dh}. Each device's columns therefore need all N − 1 other devices: a
-reduce-scatter. Only dx must be whole, and that takes the gather, too. dy needs nothing. An all-gather's transpose
-is a reduce-scatter, but of a cotangent that comes in parts; dy is whole.
+reduce-scatter. Only dx must be whole, which also takes a gather. dy needs no communication: an all-gather's transpose
+is a reduce-scatter, but of a partial cotangent, and dy is whole.
 
-**In real systems.** Weights are cut by columns and by rows in turn (H5). That waits for half as many collectives.
+**In real systems.** Weights are cut by columns and by rows in turn (H5). Such a layer waits for half as many
+collectives.
 
 **Read on.** Stanford CS336, lecture 8, on tensor parallelism; B3 on transposes.
 """
@@ -67,7 +68,7 @@ COLUMNS = exercise.given(P(None, None, "tp"))
     check_vma=False,
     hints=[
         "Which numbers of dh does a device need for the next step, and which devices have parts of them?",
-        "Cut your columns out of dy; for each layer from the last: gradient of w, your part of dh, reduce-scatter; at x all-reduce.",
+        "Cut your columns out of dy. For each layer, from the last one: gradient of w, your part of dh, reduce-scatter. At x, all-reduce.",
         "back = mine(dh) * (1 - mine(h)**2); dw = before.T @ back; dh = psum_scatter(back @ w.T, 'tp', scatter_dimension=1, tiled=True)",
     ],
 )
@@ -120,8 +121,8 @@ def gather_tp_bytes(B, D, L, N):
     params={"chip": ["v4p", "v5p"], "B": [2048, 4096], "D": [5120, 8192], "L": [3, 6, 9], "N": [4, 8]},
     model="ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link",
     hints=[
-        "By what does an all-reduce differ from a reduce-scatter?",
-        "It also gathers: one V / W more. The first layer needs no dh for a layer below it.",
+        "Which second step does an all-reduce have after its reduce-scatter?",
+        "It also gathers, which takes V / W more. The first layer needs no dh for a layer below it.",
         "(L − 1) · V / W with V = 2 · B · D bytes",
     ],
 )

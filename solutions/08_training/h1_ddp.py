@@ -1,10 +1,10 @@
-"""# H1 Data parallelism, with padding and dropout
+"""# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
 devices make the same update. The step must equal that of one device with the whole batch. Two mistakes change it
 without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, maybe none. The mean of their means is not the mean
+- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean
   over real rows.
 - **Dropout.** Devices that draw from the same key drop the same places of different rows.
 
@@ -65,7 +65,7 @@ exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2)
 
 @exercise.task(
     hints=[
-        "By which number would one device divide? Which devices know it, and when?",
+        "By which number would a single device divide? Which devices know it, and when?",
         "Count the real rows of all devices first, divide by that number, and add up losses and gradients. Fold the device's number into the key.",
         "n = psum(real.sum(), 'dp'); loss_of = lambda params: sum(where(real[:, None], error**2, 0)) / n; psum((loss, grads), 'dp')",
     ]

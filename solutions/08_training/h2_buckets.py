@@ -1,8 +1,8 @@
 """# H2 Gradients in buckets
 
-A gradient can be sent while earlier layers still compute. One all-reduce per tensor pays an overhead for each; one
-for all waits for the end. So tensors go into *buckets* in the order in which they become ready. Each bucket is sent
-as one flat array.
+A gradient can be sent while earlier layers still compute. One all-reduce per tensor has an overhead for each
+tensor. One all-reduce for all tensors waits for the end. So tensors go into *buckets* in the order in which
+they become ready. Each bucket is sent as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
@@ -51,11 +51,11 @@ therefore smallest when they are equal: n = √(s/(w·o)), with buckets of √(s
 a shorter time T < s/w, the first bucket starts after T/n. If T is much longer, only the last bucket is exposed.
 
 **In time**, as the course's clock lays it out: four layers in bfloat16, 4096 rows on each device, the first plan on
-2x4 v5e chips, which form a ring; `D` is a product, `k` is other work of the core and `R` is an all-reduce, times are
+2x4 v5e chips, which form a ring; `D` is a matmul, `k` is other work of the core and `R` is an all-reduce, times are
 in us.
 
 ```
-bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time hidden
+bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time overlapped
          │0                          │5,000                       │10,000
 compute  D════D═════D═════D════D═══D════D═════D══════D════k─D════D════ kk
 link dp+                                                R···all_reduce·R····
@@ -83,7 +83,7 @@ exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=T
 
 @exercise.function(
     hints=[
-        "Walk through the tensors as the backward pass does. Where does it meet the first use of a tied one?",
+        "Walk through the tensors as the backward pass does. Where does it reach the first use of a tied tensor?",
         "Keep each trainable name at its first place, then go backwards. Begin a new bucket when the next tensor does not fit.",
         "placed = {name: size for name, size, trainable in tensors if trainable} has first uses; for name in reversed(placed): ...",
     ]
@@ -133,7 +133,7 @@ def bucketed_grads(ws, x, y, *, plan):
     return grads
 
 
-MODEL = "gradients come as fast as the ring takes them; exposed are the overhead of each bucket, and the transfer of one bucket; a ring takes 2 V / W, W both directions of one link"
+MODEL = "gradients become ready as fast as the ring sends them; the overhead of each bucket and the transfer of one bucket are exposed; a ring takes 2 V / W, W both directions of one link"
 
 
 @exercise.number(
@@ -141,13 +141,13 @@ MODEL = "gradients come as fast as the ring takes them; exposed are the overhead
     params={"chip": ["v4p", "v5p"], "M": [600, 1300, 2700], "o": [20, 60, 150]},
     hints=[
         "Which part of the exposed time grows with the size of a bucket, and which shrinks?",
-        "A bucket of S bytes: 2 · S / W exposed at the end, and V / S overheads. Set the derivative by S to zero.",
+        "With buckets of S bytes, 2 · S / W is exposed at the end, and so are V / S overheads. Set the derivative by S to zero.",
         "S² = V · o · W / 2, with V = 2 bytes for each parameter",
     ],
 )  # fmt: skip
 def best_bucket(chip, M, o):
     """A ring of {{ chip }} chips all-reduces {{ M }} million bfloat16 gradients, in equal buckets. Each bucket costs {{ o }} us beside its
-    transfer. How large are the buckets that leave the least time exposed?"""
+    transfer. Which size of bucket exposes the least time?"""
     return (2e6 * M * CHIPS[chip].ici * o * 1e-6) ** 0.5
 
 
@@ -155,7 +155,7 @@ def best_bucket(chip, M, o):
     points=0.5, unit="ms", model=MODEL,
     params={"chip": ["v4p", "v5p"], "M": [1300, 2000, 2700], "o": [40, 80, 150], "n": [12, 30]},
     hints=[
-        "What is exposed for every bucket, and what only once?",
+        "Which time is exposed for every bucket, and which only once?",
         "The overhead is exposed n times. The transfer of one bucket is exposed once.",
         "n · o + 2 · (V / n) / W with V = 2 bytes for each parameter",
     ],

@@ -13,7 +13,7 @@ gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so 
 ```
 
 **Write** `zero1_step(params, opt, x, y, *, mesh)` with `jax.shard_map`. The loss is the mean of `(tanh(x·a + c)·b −
-y)²` over all rows and columns. With g the gradient of all parameters together, step t is
+y)²` over all rows and columns. Let g be the gradient of all parameters together. Step t is
 
     g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
     u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
@@ -25,10 +25,10 @@ y)²` over all rows and columns. With g the gradient of all parameters together,
 | `opt` m, v | float32[S], zeros at first | `P("dp")` |
 | `opt` t | int32[]: steps done | whole |
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
-| returns | (params, opt, loss before the step) | as they came; loss whole |
+| returns | (params, opt, loss before the step) | in their layouts above; loss whole |
 
-S is a multiple of N and at least the number of parameters. You choose which element of m and v belongs to which
-parameter.
+S is a multiple of N and at least the number of parameters. You choose the parameter to which each element of m and v
+belongs.
 
 **What is checked**
 
@@ -76,7 +76,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
-    Returns: params, opt, laid out as they came, and the loss before the step.
+    Returns: params and opt in the layouts of the arguments, and the loss before the step.
     """
 
     def local(params, opt, x, y):

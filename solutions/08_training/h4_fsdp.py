@@ -1,9 +1,8 @@
 """# H4 FSDP: gather a layer, use it, drop it
 
-Data parallelism keeps the whole model on every device. Fully sharded data parallelism (FSDP) keeps 1/N of each
-layer on each of N devices. A device gathers a layer just before it uses it, and drops it afterwards. The backward
-pass gathers the layer again. The gradient goes back to the owners: the transpose of an all-gather is a
-reduce-scatter.
+Data parallelism keeps the whole model on every device. Fully sharded data parallelism (FSDP) keeps 1/N of each layer on
+each of N devices. A device gathers a layer just before it uses it, and drops it afterwards. The backward pass gathers
+the layer again. A reduce-scatter, the transpose of the all-gather, returns each part of the gradient to its owner.
 
 ```
   forward   gather 0 | gather 1 | gather 2 | gather 3 |
@@ -41,32 +40,32 @@ three hops: 4800 bytes. A reduce-scatter sends 4800, too. A step sends 6 · 3 ·
 ## Going further
 
 **In time**, as the course's clock lays it out: four layers of float32[4096, 4096] and 16,384 rows on 2x4 v5e chips,
-which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
+which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `R` is an all-reduce,
 times are in us.
 
 ```
-ahead: 3,027.999 us, 4 all-gathers, 42% of their time hidden
+ahead: 3,027.999 us, 4 all-gathers, 42% of their time overlapped
          │0              │1,000           │2,000
 compute  kk         D═════     D═════     D════     D═════k
 link dp+ all_gather·all_gather·all_gather·G·········      R
 link dp- all_gather·all_gather·all_gather·G·········      R
 
-waiting: 4,074.489 us, 4 all-gathers, 2% of their time hidden
+waiting: 4,074.489 us, 4 all-gathers, 2% of their time overlapped
          │0              │1,000           │2,000          │3,000
 compute  k          D═════k          D════k          D═════          D═════k
 link dp+ all_gather·      all_gather·     all_gather·      G·········      R
 link dp- all_gather·      all_gather·     all_gather·      G·········      R
 ```
 
-The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile, too, lets
-all-gathers run beside it.
+The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile also lets all-gathers
+run beside the core.
 
 **In real systems.** FSDP of PyTorch and MaxText's `fsdp` axis.
 
-**Gathering again.** `jax.checkpoint` drops what its function computed. The backward pass computes it again, gathers
-included, but not before the cotangent is there. To gather ahead in the backward pass, too, write a
-`jax.custom_vjp`. A compiler merges two equal gathers, and then the layer is kept. So the backward rule ties the
-second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
+**Gathering again.** `jax.checkpoint` drops the values that its function computed. The backward pass computes
+them again, with the gathers, but only when the cotangent is ready. To gather ahead in the backward pass too,
+write a `jax.custom_vjp`. A compiler merges two equal gathers and then keeps the layer. So the backward rule
+ties the second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
 
 **Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
 finishes a round of a loop before it starts the next one. A gather in the loop then overlaps no matmul of the round
@@ -137,10 +136,10 @@ step = exercise.call(
         "chip": ["v4p", "v5p"], "L": [6, 8], "D": [6144, 8192], "X": [8, 16],
         "small": [12288, 14336], "large": [131072, 196608],
     },
-    model="ring: a gather takes V / W, W both directions of a link; a product takes its FLOPs at the chip's rate",
+    model="ring: a gather takes V / W, W both directions of a link; a matmul takes its FLOPs at the chip's rate",
     hints=[
         "Which steps can run at the same time in each of the two programs?",
-        "Waiting: every layer costs gather plus matmul. Ahead: the gather of layer l + 1 runs beside matmul l; the first gather and the last matmul run alone.",
+        "Waiting: every layer takes gather plus matmul. Ahead: the gather of layer l + 1 overlaps matmul l; the first gather and the last matmul run alone.",
         "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies rows / X rows",
     ],
 )  # fmt: skip
@@ -161,7 +160,7 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     points=0.5,
     unit="MB",
     params={"L": [24, 40], "D": [3072, 5120], "X": [4, 8, 16]},
-    model="one-way rings: X - 1 hops, each of 1/X of what is gathered or scattered; 1 MB is 10^6 bytes",
+    model="one-way rings: X - 1 hops, each of 1/X of the gathered or scattered array; 1 MB is 10^6 bytes",
     hints=[
         "How often does each layer's weight travel in a step, and in which dtype?",
         "Two gathers in bfloat16 (forward and backward), one reduce-scatter in float32. Each sends (X − 1) / X of the array.",

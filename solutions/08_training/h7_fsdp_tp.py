@@ -1,7 +1,7 @@
-"""# H7 FSDP and tensor parallelism, an axis each
+"""# H7 FSDP on one axis, tensor parallelism on the other
 
 Along x the chips share the batch, and each keeps 1/X of each weight (FSDP). Along y they share the hidden dimension
-(tensor parallelism). Weights travel along x and activations along y. Neither uses the other's links.
+(tensor parallelism). Weights travel along x and activations along y. The two use different links.
 
 ```
                     along x, the rows of the mesh      along y, the columns
@@ -13,8 +13,8 @@ Along x the chips share the batch, and each keeps 1/X of each weight (FSDP). Alo
    Out[B_X, D_Y]                                       sum, and scatter D
 ```
 
-Axis x cuts both weights in *D*, so a gather over x never joins pieces of F. Each column of the mesh keeps its part
-of the hidden layer; one sum over y ends it.
+Axis x cuts both weights in *D*, so a gather over x never joins parts of F. Each column of the mesh keeps its part of F.
+One sum over y completes the result.
 
 **Write** `mlp_2d(a, w_in, w_out, *, mesh)` = tanh(A · W_in) · W_out, with `jax.shard_map`. The grader takes
 gradients with `jax.grad`.
@@ -33,11 +33,11 @@ gradients with `jax.grad`.
 | weights | forward pass over x: only gathers of weights, 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | forward pass over y: one gather, one scatter, 8BD/X · (Y−1)/Y bytes | 96 bytes |
 | backward pass | at most twice these bytes over x, 1.5 times over y | 1440 and 144 bytes |
-| | both passes: at most 15BDF/(XY) FLOPs: the matmuls need 12, H a second time 2 | 3600 FLOPs |
+| | both passes: at most 15BDF/(XY) FLOPs; the matmuls need 12BDF/(XY), and 2 more to compute H again | 3600 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 
-**Symbols.** B rows, D width, F hidden units; X, Y sizes of the mesh axes. `{U_Y}`: unreduced, a partial sum on each
+**Symbols.** B rows, D width, F units of the MLP; X, Y sizes of the mesh axes. `{U_Y}`: unreduced, a partial sum on each
 chip along y.
 
 **Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
@@ -47,10 +47,10 @@ should be along y.
 ## Going further
 
 **Backward pass.** `jax.grad` reduce-scatters the weights' gradients over x. Over y it makes one all-gather and one
-reduce-scatter. One more gather of each array is allowed, for a program that did not keep it.
+reduce-scatter. One more gather of each array is allowed, for a program that did not keep the array.
 
-**In real systems.** MaxText's axes `fsdp` and `tensor`; torchtitan's FSDP2 on a `[dp, tp]` mesh. y is the axis with
-the shortest wires, because a chip can do nothing else while activations travel. Weights are gathered ahead (H4).
+**In real systems.** MaxText's axes `fsdp` and `tensor`; torchtitan's FSDP2 on a `[dp, tp]` mesh. y gets the shortest
+wires, because a chip waits while activations travel. Chips gather weights ahead of time (H4).
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; D5 has its bounds.
 """
@@ -108,9 +108,9 @@ layer = exercise.call(
         "B": [10240, 28672], "D": [4096, 6144], "F": [16384, 36864], "X": [4, 8, 16], "Y": [2, 4, 8],
     },
     where=lambda B, D, F, X, Y: X != Y,
-    model="one-way rings: N - 1 hops, each of 1/N of what is gathered or scattered; 1 MB is 10^6 bytes",
+    model="one-way rings: N - 1 hops, each of 1/N of the gathered or scattered array; 1 MB is 10^6 bytes",
     hints=[
-        "What travels along x, and what along y?",
+        "Which arrays travel along x, and which along y?",
         "Weights are gathered along x, each 1 / Y of D · F. Activations travel along y, each 1 / X of B · D. There are two of each.",
         "along x: 2 · (2 · D · F / Y) · (X − 1) / X; along y: 2 · (2 · B · D / X) · (Y − 1) / Y",
     ],

@@ -1,9 +1,9 @@
 """# H8 Gradients of hybrid sharding
 
-FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two
-mesh axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and each group along it
-holds a copy. All devices have rows of their own. A gradient is summed first over the near links, and only the rest
-goes far.
+FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
+axes. `shard` is near (a node, or a torus axis) and cuts the weights. `rep` is far, and each group along it holds a
+copy. All devices have different rows. Devices first sum a gradient over the near links. Then each sends only its part
+of the sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -31,7 +31,7 @@ columns.
 | far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
 | near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
 
-So all M micro-batches must be summed before anything is sent.
+So a device must sum all M micro-batches before it sends anything.
 
 **Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the questions M billions of
 parameters), B rows, D and K columns.
@@ -63,7 +63,7 @@ ROWS = exercise.given(P(None, ("rep", "shard")))
 @exercise.task(
     hints=[
         "Which part of the whole sum does a device return? How many bytes of its node's sum does that part need?",
-        "Reduce-scatter over shard first. A device then holds V/S bytes: only these go over rep.",
+        "Reduce-scatter over shard first. A device then holds V/S bytes. Only these go over rep.",
         "g = psum(psum_scatter(g, 'shard', tiled=True), 'rep') / every; norm = sqrt(psum(sum(g**2), 'shard'))",
     ]
 )
@@ -91,10 +91,10 @@ def hsdp_grads(w, x, y, *, mesh):
     points=0.5,
     unit="GB",
     params={"M": [3, 7, 13], "R": [2, 4, 8], "kept": ["bfloat16", "float32"]},
-    model="ring over the nodes: what a device sends of an array it holds is 2 (R-1)/R of it; 1 GB is 10^9 bytes",
+    model="ring over the nodes: of an array, a device sends 2 (R-1)/R; 1 GB is 10^9 bytes",
     hints=[
         "Which part of the gradient does one GPU all-reduce with other nodes?",
-        "Its shard: one eighth. An all-reduce over R nodes sends 2 · (R − 1) / R of it.",
+        "It all-reduces its shard, one eighth of the gradient. An all-reduce over R nodes sends 2 · (R − 1) / R of the shard.",
         "2 · (R − 1) / R · (bytes of all gradients) / 8",
     ],
 )

@@ -1,7 +1,7 @@
-"""# H9 Seven layouts of one layer, and what overlaps with what
+"""# H9 Seven layouts of a layer, and which operations overlap
 
-A deep stack of layers computes C[B, E] = A[B, E] · W[E, E]. Each C is laid out as A, and is the next layer's A.
-Seven layouts:
+In a deep stack, each layer computes C[B, E] = A[B, E] · W[E, E]. C has the layout of A, and is the next layer's A.
+There are seven layouts:
 
 | | A[B, E] | W[E, E] | called | moves, per layer |
 |--|---|---|---|---|
@@ -29,7 +29,7 @@ Cut into hops, a collective of A or C overlaps its own matmul (F1, F2).
 | | returns |
 |---|---|
 | `stack(a, ws, *, mesh, scheme)` | A · ws[0] · ws[1] · …, laid out as A, by `jax.shard_map` |
-| `hides_behind(act, weight, hops)` | a layer's collectives, and what runs beside each |
+| `hides_behind(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
 
 **What is checked**
 
@@ -50,17 +50,17 @@ Allowed: permutes in place of a collective.
 ## Going further
 
 **In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
-chips, which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `S` is a
+chips, which form a ring; `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S` is a
 reduce-scatter, times are in us.
 
 ```
-scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time hidden
+scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time overlapped
         │0            │20,000
 compute k       product═D══════product═
 link x+ G·······G·······G······
 link x- G·······G·······G······
 
-scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time hidden
+scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time overlapped
         │0            │20,000       │40,000       │60,000        │80,000
 compute product═               product═              product═
 link x+         reduce_scatter·        S·············        reduce_scatter·
@@ -68,15 +68,15 @@ link x-         reduce_scatter·        S·············        reduc
 ```
 
 The picture is of the *ideal* profile: every collective runs beside the core. v5e's own profile lets all-gathers run
-beside it, and no reduce-scatter. By both profiles scheme 5 is fully exposed.
+beside the core, but no reduce-scatter. In both profiles the collectives of scheme 5 are fully exposed.
 
-**What may overlap.** *Whole* collectives of A and C are between two matmuls, and overlap none. *Cut into hops*,
-each hop needs one part of the matmul, or one part needs it. It overlaps the other parts, in 6 as well as in 5. So
-these layouts can overlap, too, but only hop by hop.
+**Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap none. If a
+collective is *cut into hops*, each hop needs one part of the matmul, or one part needs the hop. The hop overlaps the
+other parts, in 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
 
 **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective is
-longer than the matmul. In 2 a matmul is as long as the gather beside it if a chip's rows equal its FLOP/s divided
-by a link's byte/s (D5).
+longer than the matmul. In 2 a matmul takes as long as the gather that it overlaps if a chip's rows equal its FLOP/s
+divided by a link's byte/s (D5).
 
 **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
 exercise is layout 6 in hops; here that is F3.
@@ -104,7 +104,7 @@ SCHEMES = exercise.given(
 
 @exercise.task(
     hints=[
-        "Ask for each axis: does it cut the rows of A, the columns of A, the rows of W, the columns of W? What is missing on a device?",
+        "For each axis, ask which dimensions it cuts: the rows or columns of A, the rows or columns of W. Which data does a device lack?",
         "If an axis cuts the batch and W, gather W. If it cuts the columns of A and the rows of W, it leaves partial sums. If it cuts the columns of A alone, or of C alone, gather that array.",
         "scheme 6: a = jax.lax.all_gather(a, 'x', axis=1, tiled=True) @ w; scheme 5: a = jax.lax.psum_scatter(a @ w, 'x', scatter_dimension=1, tiled=True)",
     ]
@@ -168,7 +168,7 @@ def hides_behind(act, weight, hops):
     points=0.25,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "scheme": [5, 6], "B": [6144, 9216], "E": [8192, 20480], "X": [4, 8]},
-    model="ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link; products run at the chip's rate",
+    model="ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link; matmuls run at the chip's rate",
     hints=[
         "Which array is exchanged in this scheme, and can the exchange overlap the matmul?",
         "Each layer moves [B, E] once. The next matmul needs all of it, so the two times add.",
@@ -187,10 +187,10 @@ def exchange_layer_time(chip, scheme, B, E, X):
     params={
         "chip": ["v4p", "v5p"], "B": [6144, 8192], "L": [57344, 65536], "E": [12288, 16384], "X": [8, 16], "Y": [4],
     },
-    model="rings along x and y with links of their own; W is gathered ahead; V bytes take V / W, W both directions of a link",
+    model="rings along x and y with separate links; W is gathered ahead of time; V bytes take V / W, W both directions of a link",
     hints=[
-        "What can be done ahead of time, and what waits for the matmul?",
-        "The gather of the weights along x runs beside matmul and reduce-scatter. The reduce-scatter along y waits for the matmul.",
+        "Which collective can run ahead of time, and which waits for the matmul?",
+        "The gather of the weights along x overlaps matmul and reduce-scatter. The reduce-scatter along y waits for the matmul.",
         "for each batch the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W; then add",
     ],
 )  # fmt: skip

@@ -31,22 +31,23 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | collectives | permutes and no other collective | |
 | ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
 
-Mind the junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
-row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 ·
-NaN is NaN.
+Beware of junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
+row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 · NaN
+is NaN.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
-**Small case.** P=4, M=5: 8 ticks. Each device is useful in 5, so the bubble is 3/8. With M=27 it is 3/30.
+**Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of them, so the bubble is 3/8. With M=27 it is
+3/30.
 
 ## Going further
 
-**In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
-float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
-of the core, `P` a hop, times are in us.
+**In time**, as the course's clock lays it out, ticks unrolled: P = 4, M = 5, two layers of float32[4096,
+4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a matmul, `k` other work of the
+core, `P` a hop, times are in us.
 
 ```
-24,302.753 us, 7 permutes, 0% of their time hidden
+24,302.753 us, 7 permutes, 0% of their time overlapped
          │0            │5,000        │10,000      │15,000       │20,000
 compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
 link pp+     P···     P···     P···    P···     P···    P····    P···
@@ -54,7 +55,7 @@ link pp+     P···     P···     P···    P···     P···    P····
 
 A matmul waits for the hop before it, and the hop waits for the matmul before it. With d for a stage and h for a
 hop, the forward pass takes (M + P − 1) · d + (M + P − 2) · h. The picture is of the *ideal* profile; v5e's own
-profile lets permutes run beside the core, too.
+profile also lets permutes run beside the core.
 
 **In real systems.** Stages are on different hosts or pods, because activations between stages are small next to
 weights and gradients.
@@ -74,7 +75,8 @@ exercise = Exercise(meshes=[{"pp": 4}, {"pp": 3, "dp": 2}], stars=3)
 
 @exercise.given
 def stage(ws, a):
-    """The layers of one device: each brings the rows of a[b, D] to length 1, multiplies by its w, and takes tanh."""
+    """Apply the layers of one device: each scales the rows of a[b, D] to length 1, multiplies by its w, and applies
+    tanh."""
     for w in ws:
         a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
     return a
@@ -84,9 +86,9 @@ def stage(ws, a):
     out_specs=P("pp"),
     check_vma=False,
     hints=[
-        "In tick t, which micro-batch does device s have? What is the input of device 0, and of the others? When does the first output come?",
+        "In tick t, which micro-batch does device s have? What is the input of device 0, and what is the input of the other devices? In which tick is the first output ready?",
         "Each tick: device 0 takes x[t], the others what they received; compute the stage; send the result to s + 1. The output of "
-        "tick t is micro-batch t - (P - 1). Begin with rows that have a length, such as ones.",
+        "tick t is micro-batch t - (P - 1). Begin with rows of nonzero length, such as ones.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],
 )
@@ -100,8 +102,10 @@ def gpipe_forward(ws, x):
 
     def one_tick(tick, carry):
         held, out = carry
-        made = stage(ws, jnp.where(me == 0, x[tick], held))  # beyond its end, JAX reads the last of x
-        out = out.at[tick - (n - 1)].set(made)  # below 0 it counts from the end: junk, overwritten in time
+        made = stage(ws, jnp.where(me == 0, x[tick], held))  # beyond its end, JAX reads the last entry of x
+        out = out.at[tick - (n - 1)].set(
+            made
+        )  # a negative index counts from the end: junk, which later ticks overwrite
         return jax.lax.ppermute(made, "pp", [(s, s + 1) for s in range(n - 1)]), out
 
     _, out = jax.lax.fori_loop(0, m + n - 1, one_tick, (jnp.ones(x.shape[1:]), jnp.zeros_like(x)))
@@ -122,7 +126,7 @@ learns = exercise.call(
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 8], "T": [2048, 4096], "D": [2048, 3584]},
-    model="lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one direction of a link",
+    model="all devices in step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one direction of a link",
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",
         "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
@@ -139,7 +143,7 @@ def pipeline_time(chip, P, M, T, D):
     points=0.5,
     unit="TFLOP",
     params={"P": [4, 6, 8], "M": [5, 12, 24], "T": [1024, 3072], "D": [6144, 8192]},
-    model="one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is 10^12 FLOPs",
+    model="one program on all devices, which compute in every tick; matmuls only; 1 TFLOP is 10^12 FLOPs",
     hints=[
         "In how many ticks does one device compute junk?",
         "There are M + P − 1 ticks and M of them are useful, on each of P devices.",

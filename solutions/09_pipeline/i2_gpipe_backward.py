@@ -11,7 +11,7 @@ input of its stage again. So in the forward pass each device keeps a *stash* of 
    pp=2     .   .  F0  F1  F2  F3  B0  B1  B2  B3   .   .
 ```
 
-In the dots a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
+In ticks with a dot a device computes on junk. Mask a gradient of junk with `jnp.where`: 0 · NaN is NaN.
 
 **Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step (`check_vma=False`). `stage` is given. The
 loss is the mean of `(output − y)²` over all M micro-batches together.
@@ -34,16 +34,16 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 Inputs of every layer, or a gradient per micro-batch, are too much. Write the ticks as loops: the grader cannot
 follow the memory of a program of more than 5,000 operations.
 
-**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash` of a stage), D width.
+**Symbols.** P stages, M micro-batches of b rows, L layers (in `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
-and a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks:
-again, and one for each gradient.
+**Small case.** P=3, M=4: 6 ticks each way. `jax.vjp(stage, ws, a)` computes the stage again and returns its output and
+a function from the output's gradient to those of `ws` and `a`. So a backward tick costs three forward ticks: one to
+compute the stage again, and one for each gradient.
 
 ## Going further
 
 **In real systems.** This is GPipe with rematerialization. Devices that keep the values inside their layers need not
-compute the stage again, and pay in memory.
+compute the stage again, but need more memory.
 
 **Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.
 """
@@ -60,7 +60,8 @@ exercise = Exercise(meshes=[{"pp": 4}, {"pp": 3, "dp": 2}], stars=3, extension=T
 
 @exercise.given
 def stage(ws, a):
-    """The layers of one device: each brings the rows of a[b, D] to length 1, multiplies by its w, and takes tanh."""
+    """Apply the layers of one device: each scales the rows of a[b, D] to length 1, multiplies by its w, and applies
+    tanh."""
     for w in ws:
         a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
     return a
@@ -87,7 +88,9 @@ def gpipe_step(ws, x, y, *, rate):
     def there(tick, carry):
         held, stash = carry
         a = jnp.where(me == 0, x[tick], held)
-        stash = stash.at[tick - me].set(a)  # below 0 it counts from the end, and is overwritten; beyond M it is dropped
+        stash = stash.at[tick - me].set(
+            a
+        )  # a negative index counts from the end, and is overwritten later; JAX drops an index beyond M
         return jax.lax.ppermute(stage(ws, a), "pp", [(s, s + 1) for s in range(n - 1)]), stash
 
     def back(tick, carry):
@@ -125,7 +128,7 @@ call = exercise.call(
     points=0.5,
     unit="MiB",
     params={"M": [12, 24, 32], "P": [4, 8], "L": [3, 5], "T": [2048, 3072], "D": [5120, 8192]},
-    model="a stash of inputs of stages and nothing else; 1 MiB is 2^20 bytes",
+    model="the stash holds only inputs of stages; 1 MiB is 2^20 bytes",
     hints=[
         "How many micro-batches wait on one device when the forward pass is done?",
         "All M of them. Each keeps one input of the stage, however many layers the stage has.",
@@ -142,10 +145,10 @@ def gpipe_stash(M, P, L, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 16, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
-    model="arithmetic at the peak rate and nothing else; the backward pass computes each stage again",
+    model="only arithmetic, at the peak rate; the backward pass computes each stage again",
     hints=[
         "How often is each stage computed, forward and backward?",
-        "Once forward. Backward computes it again, and gradients cost twice as much: 4 times the forward FLOPs in all.",
+        "The forward pass computes it once. The backward pass computes it again, and the gradients cost twice as much: 4 times the forward FLOPs in all.",
         "(M + P − 1) · 4 · (3 layers · 2 · T · D² FLOPs) / C",
     ],
 )

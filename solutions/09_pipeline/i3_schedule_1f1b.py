@@ -1,8 +1,8 @@
 """# I3 One forward, one backward
 
 GPipe finishes the forward pass of all M micro-batches before the first backward. So its first device keeps M
-inputs. But the last device can start the backward of a micro-batch as soon as it has its forward. A schedule of one
-forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
+inputs. But the last device can start the backward of a micro-batch right after its forward. A schedule that
+alternates one forward and one backward (1F1B) takes equally long, and keeps fewer inputs.
 
 ```
    GPipe       0   1   2   3   4   5   6   7   8   9  10  11    in flight
@@ -33,14 +33,14 @@ forward, one backward in turn (1F1B) takes as long, and keeps fewer inputs.
 | in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 |
 
 `F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1; on the last device it needs that
-device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere, and of
-two possible cells either may come first.
+device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere. If
+two cells are possible, either may come first.
 
 **Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
 
 **Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. After them B7 passes three more
-devices: 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M + P − 1) =
-3/11, as in GPipe.
+devices. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P −
+1) / (M + P − 1) = 3/11, as in GPipe.
 
 ## Going further
 
@@ -59,10 +59,10 @@ exercise = Exercise(stars=3)
 
 @exercise.function(
     hints=[
-        "How many forwards does device s run before its first backward? And from then on?",
+        "How many forwards does device s run before its first backward? Which cells follow?",
         "Each device has a list: min(P - s, M) forwards, then a backward and a forward in turn while there are any, then the "
-        "other backwards. Go tick by tick: a device runs its next cell if that cell has what it needs.",
-        "Or find the ticks: F of micro-batch i on device s at s + 2 * i, B at 2 * P - 1 - s + 2 * i. They never meet. Why?",
+        "other backwards. Go tick by tick: a device runs its next cell if the results that the cell needs are there.",
+        "You can also compute the ticks: F of micro-batch i on device s is in tick s + 2 * i, and B in tick 2 * P - 1 - s + 2 * i. They never fall into one tick. Why?",
     ]
 )
 def schedule_1f1b(P, M):
@@ -100,16 +100,17 @@ def schedule_1f1b(P, M):
     points=0.5,
     unit="MiB",
     params={"P": [8, 12, 16], "M": [3, 5, 6], "T": [2048, 3072], "D": [5120, 7168]},
-    model="bfloat16; one input of its stage for each micro-batch in flight, at the worst moment; 1 MiB is 2^20 bytes",
+    model="bfloat16; a device keeps one input of its stage for each micro-batch in flight; 1 MiB is 2^20 bytes",
     hints=[
-        "How many micro-batches does stage s hold at its worst moment?",
-        "P − s, but never more than M. Add them up over all stages.",
+        "How many micro-batches does stage s hold at most?",
+        "It holds P − s, but never more than M. Add these over all stages.",
         "the sum over s = 0 ... P − 1 of the smaller of P − s and M, times 2 · T · D bytes",
     ],
 )
 def in_flight_memory(P, M, T, D):
-    """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }}, {{ D }}] to the next.
-    At its worst moment a device keeps the most inputs. How many MiB do the devices' worst moments add up to?"""
+    """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }},
+    {{ D }}] to the next. Each device's number of kept inputs has its maximum at a different time. How many MiB is the
+    sum of these maxima over all devices?"""
     return sum(min(P - s, M) for s in range(P)) * 2 * T * D
 
 
@@ -117,10 +118,10 @@ def in_flight_memory(P, M, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [8, 24, 40], "T": [2048, 4096], "D": [6144, 8192]},
-    model="arithmetic at the peak rate, devices with programs of their own; b = 2 f, nothing is computed again",
+    model="arithmetic at the peak rate; each device has its own program; b = 2 f, nothing is computed again",
     hints=[
         "How many slots of forward plus backward does the schedule have?",
-        "M + P − 1 slots. A slot is f + b = 3 f.",
+        "It has M + P − 1 slots, and a slot takes f + b = 3 f.",
         "(M + P − 1) · 3 · (4 matmuls · 2 · T · D² FLOPs) / C",
     ],
 )

@@ -1,4 +1,4 @@
-"""# I4 Ranks that wait for ever
+"""# I4 Ranks that wait forever
 
 In JAX all devices run one program, and the compiler matches their communication. Pipelines on GPUs are often
 written rank by rank, and nothing matches sends with receives. A rank whose message never comes raises no error: it
@@ -17,7 +17,7 @@ hangs. Here you find such ranks.
 | | type |
 |---|---|
 | `programs` | one list of operations per rank; rank r runs `programs[r]` |
-| returns: `order` | list of (rank, index in its program): the operations that end, in a possible order |
+| returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
 A rank runs its operations one after the other. The next begins when one has ended.
@@ -25,14 +25,14 @@ A rank runs its operations one after the other. The next begins when one has end
 | operation | ends |
 |---|---|
 | `("send", to, name)` | when its message is received |
-| `("isend", to, name)` | at once; the message is on its way |
+| `("isend", to, name)` | at once; the message is then on its way |
 | `("wait", name)` | when the message of this rank's last `isend` of that name is received |
-| `("recv", source, name)` | when a message from `source` is there; it takes the oldest one that is not received yet |
+| `("recv", source, name)` | when a message from `source` is there; it receives the oldest message that is not received yet |
 | `("all_reduce", group)` | on all ranks of the group together, when each is at an `all_reduce` of this group |
 
 **What is checked**
 
-| check | rule: the order can happen and goes as far as it can; `stuck` is exact |
+| check | rule: the order is possible and complete; `stuck` is exact |
 |---|---|
 | messages | with send and recv |
 | isend | with isend and wait, too |
@@ -45,7 +45,7 @@ end together, or that do not wait for each other, have no fixed order.
 **Symbols.** X (and Y) ranks of a ring, V GB of a message, W1 one-way bandwidth: a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program: `([], [0, 1])`.
-If rank 2 sent to rank 0, it would be stuck, too: rank 0 never receives.
+If rank 2 sent to rank 0, it would be stuck too, because rank 0 never receives.
 
 ## Going further
 
@@ -65,9 +65,9 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "Which operation is each rank at, and what does that operation wait for? Go round the ranks until none can go on.",
-        "Keep a queue of messages for every pair. A send puts its message in when its rank comes to it, not when it ends. A recv "
-        "that takes the message of a send lets both ranks go on.",
+        "What is the current operation of each rank, and what does it wait for? Go round the ranks until no rank can continue.",
+        "Keep a queue of messages for every pair. A send adds its message when it begins, not when it ends. A recv "
+        "that takes the message of a send lets both ranks continue.",
         "For a recv: queue = queues[source, rank]; if queue: message = queue.pop(0), then end(rank), and end(source) if the "
         "source is still at that message, so that it was a send.",
     ]
@@ -117,10 +117,10 @@ def run_ranks(programs):
     points=0.5,
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [3, 5, 6, 8], "V": [3, 7, 20]},
-    model="V / W1 for a message, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
+    model="a message takes V / W1, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
     hints=[
-        "Who can receive at the start?",
-        "Only rank 0 receives. So only the last rank's message moves, then the one before it, and so on: one message at a time.",
+        "Which ranks can receive at the start?",
+        "Only rank 0 receives. So first only the last rank's message moves, then the message of the rank before it, and so on: one message at a time.",
         "X messages of V / egress",
     ],
 )
@@ -137,7 +137,7 @@ def blocking_ring_time(gpu, X, V):
     model="as above",
     hints=[
         "Which messages can run at the same time?",
-        "With an even number of ranks, all messages take two rounds. With an odd number, two neighbours do the same at the seam, so a third round is needed.",
+        "With an even number of ranks, all messages take two rounds. With an odd number, the last rank and rank 0 both send first, so a third round is needed.",
         "(2 rounds + 3 rounds) · V / egress",
     ],
 )

@@ -1,7 +1,7 @@
 """# I5 1F1B as a program
 
-GPipe keeps the inputs of M micro-batches. I3's schedule keeps at most P. Here it runs: in each tick a device does
-one forward (F) or one backward (B), and sends one array.
+GPipe keeps the inputs of M micro-batches. I3's schedule keeps at most P. Here you write the program: in each tick a
+device does one forward (F) or one backward (B), and sends one array.
 
 ```
  tick  0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15     P = 4, M = 5
@@ -11,8 +11,8 @@ one forward (F) or one backward (B), and sends one array.
  pp=3  .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4  .  .  .
 ```
 
-Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: one kind in even ticks, the
-other in odd ticks. In a dot this i is below 0 or above M − 1, and the device computes junk.
+Device s has F of micro-batch i in tick s + 2i, and B of it in tick 2P − 1 − s + 2i: a device has F in even ticks and B
+in odd ticks, or the reverse. At a dot, i is below 0 or above M − 1, and the device computes junk.
 
 **Write** the body `grad_1f1b(ws, x, y)` (`check_vma=False`). `stage` and the loss are those of I2.
 
@@ -31,11 +31,11 @@ other in odd ticks. In a dot this i is below 0 or above M − 1, and the device 
 | ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
 | memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; M inputs fail | 4 inputs |
 
-On pp=4 the clock counts ticks, too: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a
-loop: the grader cannot follow them written out.
+On pp=4 the clock also counts ticks: a tick of these small arrays takes the 1 us of its hop. Write the ticks as a loop,
+because the grader cannot follow unrolled ticks.
 
-Allowed: F and B of two micro-batches in one tick, M + 2P − 2 ticks, a stash of 2P − 1 inputs, and a copy of it in
-each tick.
+Allowed: F and B of two micro-batches in one tick, which takes M + 2P − 2 ticks and a stash of 2P − 1 inputs; a copy of
+the stash in each tick.
 
 **Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
 
@@ -44,14 +44,14 @@ F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
 
 ## Going further
 
-**In time.** All devices run one program, and each waits for its neighbours. So a tick is as long as the longer of F
-and B. B computes the stage again: three times the matmuls of F. The step takes 2 (M + P − 1) · 3 units, and GPipe's
-takes (M + P − 1) · 4. Here time pays for memory. With a program of its own on each device, 1F1B needs (M + P − 1) ·
-4, too.
+**In time.** All devices run one program, and each waits for its neighbours. So a tick takes as long as the longer of F
+and B. B computes the stage again, so it has three times the matmuls of F. The step takes 2 (M + P − 1) · 3 units, and
+GPipe's takes (M + P − 1) · 4. The program saves memory and costs time. If each device has its own program, 1F1B also
+takes (M + P − 1) · 4.
 
-**Both in one tick.** The allowed form has ticks of 4 units, M + 2P − 2 of them.
+**Both in one tick.** The allowed form has M + 2P − 2 ticks of 4 units.
 
-**In real systems.** 1F1B is Megatron's and DeepSpeed's schedule, with a program of its own on each device.
+**In real systems.** Megatron and DeepSpeed use 1F1B, with a separate program on each device.
 
 **Read on.** *PipeDream: Generalized Pipeline Parallelism for DNN Training*; *Efficient Large-Scale Language Model
 Training on GPU Clusters Using Megatron-LM*.
@@ -69,7 +69,8 @@ exercise = Exercise(meshes=[{"pp": 4}, {"pp": 3, "dp": 2}], stars=3, extension=T
 
 @exercise.given
 def stage(ws, a):
-    """The layers of one device: each brings the rows of a[b, D] to length 1, multiplies by its w, and takes tanh."""
+    """Apply the layers of one device: each scales the rows of a[b, D] to length 1, multiplies by its w, and applies
+    tanh."""
     for w in ws:
         a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
     return a
@@ -81,7 +82,7 @@ def stage(ws, a):
     hints=[
         "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose by the tick's parity?",
         "`jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So in each tick "
-        "pairs of neighbours swap, and in the next tick other pairs. Two ticks make a round of a loop.",
+        "pairs of neighbours swap, and in the next tick the other pairs swap. Put two ticks into each round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
         "jax.vjp(stage, ws, stash[mine % n]), grads + jnp.where((mine >= 0) & (mine < m), dws, 0)",
     ],
@@ -96,7 +97,7 @@ def grad_1f1b(ws, x, y):
 
     def there(tick, came, stash, loss, grads):
         mine = (tick - me) // 2
-        a = jnp.where(me == 0, x[mine], came)  # beyond its end, JAX reads the last of x
+        a = jnp.where(me == 0, x[mine], came)  # beyond its end, JAX reads the last entry of x
         return stage(ws, a), stash.at[mine % n].set(a), loss, grads
 
     def back(tick, came, stash, loss, grads):
@@ -136,7 +137,7 @@ call = exercise.call(
     points=0.5,
     unit="MiB",
     params={"M": [20, 28, 44], "P": [4, 8], "T": [2048, 3072], "D": [5120, 8192]},
-    model="bfloat16; a stash holds the inputs of stages and nothing else; 1 MiB is 2^20 bytes",
+    model="bfloat16; a stash holds only inputs of stages; 1 MiB is 2^20 bytes",
     hints=[
         "How many inputs does each of the two programs keep?",
         "GPipe keeps M. Your program has a stash of P slots on each device.",
@@ -153,10 +154,10 @@ def stash_saved(M, P, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 20, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
-    model="arithmetic at the peak rate and nothing else; a tick is as long as a B, which computes the stage again",
+    model="only arithmetic, at the peak rate; a tick takes as long as a B, which computes the stage again",
     hints=[
-        "How many ticks does the program have, and how long is one?",
-        "2 · (M + P − 1) ticks. Each is as long as a B: the stage again and its gradients, 3 times the forward FLOPs.",
+        "How many ticks does the program have, and how long does a tick take?",
+        "It has 2 · (M + P − 1) ticks. Each takes as long as a B, which computes the stage again and its gradients: 3 times the forward FLOPs.",
         "2 · (M + P − 1) · 3 · (2 layers · 2 · T · D² FLOPs) / C",
     ],
 )

@@ -1,8 +1,8 @@
 """# J1 Experts on other devices
 
-A layer has E experts, each with its own weights, and each token goes through k of them: more parameters, the same
-arithmetic per token. Axis ep cuts experts and tokens. A device sends each token to its expert's device, and gets
-the result back.
+A layer has E experts, each with its own weights, and each token goes through k of them. The layer has more
+parameters, but the FLOPs per token stay as they are. Axis ep cuts experts and tokens. A device sends each
+token to its expert's device, and gets the result back.
 
 ```
    a device's tokens       E = 4, cap = 2       there, N = 2
@@ -17,9 +17,9 @@ the result back.
 experts. It chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
 tanh(token · W of the expert).
 
-**Capacity.** A device has `cap` slots for each expert. It serves all first choices, then all second choices, and so
-on, each in the order of tokens. A choice without a slot is dropped: it adds nothing, and the other gates do not
-change.
+**Capacity.** A device has `cap` slots for each expert. It serves all first choices in the order of tokens,
+then all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates
+do not change.
 
 | | whole shape | layout |
 |---|---|---|
@@ -39,13 +39,13 @@ change.
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
 **Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16
-slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes there, 12 · 4 · 4 =
-192 back. The budget has 2 numbers per slot more.
+slots, some of them empty. 12 of these 16 slots are for other devices: 12 · 5 · 4 = 240 bytes to the experts, 12
+· 4 · 4 = 192 bytes back. The budget allows 2 more numbers per slot.
 
 ## Going further
 
-**In real systems.** Expert parallelism, with a loss that keeps the experts evenly busy, so that a small capacity
-drops little. DeepSeek-V3 and others drop nothing. There the data decide how many bytes are sent
+**In real systems.** This is expert parallelism. An extra loss keeps the experts evenly busy, so that a small capacity
+drops few choices. DeepSeek-V3 and others drop nothing, so the number of bytes depends on the data
 (`ragged_all_to_all`).
 
 **Read on.** *GShard*; *Switch Transformers*; *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
@@ -67,7 +67,7 @@ EXPERTS = exercise.given(P("ep", None, None))
     out_specs=TOKENS,
     hints=[
         "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this one?",
-        "Put tokens into zeros of [E, cap, D] at their places; send; multiply; send back; read the same places.",
+        "Put tokens into a zero array [E, cap, D] at their places. Send it, multiply, send the results back, and read them at these places.",
         "slot = jnp.cumsum(chosen, 0)[jnp.arange(len(expert)), expert] - 1; zeros.at[expert, slot].set(rows, mode='drop') leaves out slots beyond cap.",
     ],
 )
@@ -101,9 +101,9 @@ def moe(x, route, w, *, k, cap):
     ],
 )
 def moe_bytes(S, D, k, room, N):
-    """Each of {{ N }} devices has {{ S }} tokens of {{ D }} bfloat16 numbers. Each token chooses {{ k }} experts. All slots of a device together are
-    {{ room }} % of its choices, and every expert has as many. Results are as wide as tokens. How many MB does a device send in the forward pass,
-    to the experts and back?"""
+    """Each of {{ N }} devices has {{ S }} tokens of {{ D }} bfloat16 numbers. Each token chooses {{ k }} experts. All
+    slots of a device together are {{ room }} % of its choices, and every expert has equally many slots. Results are as
+    wide as tokens. How many MB does a device send in the forward pass, to the experts and back?"""
     return 2 * 2 * S * k * room / 100 * D * (N - 1) / N
 
 
@@ -111,10 +111,10 @@ def moe_bytes(S, D, k, room, N):
     points=0.5,
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 16], "matrices": [2, 3]},
-    model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; products take FLOPs / C; hops and drops left out",
+    model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
         "Write both times for r rows on each of N devices. What cancels?",
-        "V counts all devices: N · r · D numbers to the experts, and as many back.",
+        "V counts all devices: N · r · D numbers to the experts, and again N · r · D numbers back.",
         "2 * 2 * N * r * D / (4 * W) = 2 * matrices * r * D * F / C",
     ],
 )

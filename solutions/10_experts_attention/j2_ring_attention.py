@@ -1,7 +1,7 @@
 """# J2 Ring attention
 
-A text is so long that axis cp cuts its positions, in attention, too. Queries stay on their devices. Blocks of keys
-and values go round a ring, and each round adds one block to a running softmax.
+A text is so long that axis cp cuts its positions, even in attention. Queries stay on their devices. Blocks of keys and
+values go round a ring. In each round a device adds one block to its running softmax.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head
@@ -10,15 +10,15 @@ and values go round a ring, and each round adds one block to a running softmax.
    round 2   q1, k2 v2: nothing       e^-inf = 0 is added
 ```
 
-**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head: the softmax of q · k over the positions,
-not scaled, and the mean of the rows of v with these weights. With `causal` a query sees its own position and those
-before it.
+**Write** the body `ring_attn(q, k, v, *, causal, striped)`. For each head, take the softmax of q · k (not scaled) over
+the positions. The result is the mean of the rows of v with these weights. With `causal` a query sees its own position
+and the positions before it.
 
 | | whole shape | layout |
 |---|---|---|
 | `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-Device i has positions i · T/N and on; with `striped` it has every N-th position, from i on.
+Device i has the T/N positions from i · T/N. With `striped` it has every N-th position, starting at i.
 
 **What is checked**
 
@@ -31,8 +31,9 @@ Device i has positions i · T/N and on; with `striped` it has every N-th positio
 | sent, with gradients | with gradients: K, V and their gradients are sent N more times at most | 2 · 3 + 4 · 4 blocks (cp=4) |
 | memory, with gradients | with gradients, cp=8: no scores or weights of a finished round | |
 
-A block may carry one number more per row. Allowed: JAX's gradients with `jax.checkpoint` around each round, which
-keep each round's K and V; or your own backward pass, which sends K, V and their gradients round.
+A block may carry one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round, which
+keep each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round the
+ring.
 
 **Symbols.** T positions, N devices along cp, H (Q) query heads of d numbers; mass: Σ e^(score − max).
 
@@ -45,8 +46,8 @@ e^(2 − 4) + 1 = 1.185. Without that factor it would be 2.368.
 slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about the
 same in every round.
 
-**In real systems.** Context parallelism for long texts. Devices fold in blocks as flash attention does. J3
-exchanges positions for heads instead. That sends less, but needs enough heads.
+**In real systems.** Context parallelism for long texts. Devices add blocks to the softmax as flash attention does. J3
+exchanges positions for heads instead. J3 sends fewer bytes, but needs enough heads.
 
 **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
 """
@@ -65,13 +66,14 @@ ROWS = P("cp", "tp", None)
 
 
 def send(*blocks):
-    """To the next device."""
+    """Send an array to the next device."""
     n = jax.lax.axis_size("cp")
     return (jax.lax.ppermute(a, "cp", [(i, (i + 1) % n) for i in range(n)]) for a in blocks)
 
 
 def scored(q, k, hop, causal, striped):
-    """Scores [H, own, theirs] with the keys that set out `hop` devices before this one, -inf where they are not seen."""
+    """Return scores [H, own, theirs] for the keys that came from `hop` devices before this one; -inf for unseen
+    keys."""
     n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
     mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
     scores = jnp.einsum("thd,shd->hts", q, k)
@@ -79,7 +81,7 @@ def scored(q, k, hop, causal, striped):
 
 
 def attend(q, k, v, causal, striped):
-    """The result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
+    """Return the result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
     n = jax.lax.axis_size("cp")
     top, mass, total = -jnp.inf, 0, 0
     for hop in range(n):
@@ -111,7 +113,7 @@ def backward(kept, d_out, causal, striped):
         d_k += jnp.einsum("hts,thd->shd", d_scores, q)
         d_v += jnp.einsum("hts,thd->shd", weights, d_out)
         k, v = send(k, v)
-        d_k, d_v = send(d_k, d_v)  # after N hops they are home
+        d_k, d_v = send(d_k, d_v)  # after N hops they are back on their own device
     return d_q, d_k, d_v
 
 
@@ -120,7 +122,7 @@ def backward(kept, d_out, causal, striped):
     hints=[
         "You can compute two sums over the positions, Σ e^s and Σ e^s v, block by block. What changes when a later block has a larger score?",
         "Carry the largest score, the mass and the sum. A new maximum multiplies both sums by exp(old - new). Mask by the position in the text.",
-        "mass = mass * jnp.exp(top - largest) + jnp.exp(scores - largest[..., None]).sum(-1); whose block is it? (me - hop) % n.",
+        "mass = mass * jnp.exp(top - largest) + jnp.exp(scores - largest[..., None]).sum(-1); the block comes from device (me - hop) % n.",
     ],
 )
 def ring_attn(q, k, v, *, causal, striped):
@@ -136,7 +138,7 @@ def ring_attn(q, k, v, *, causal, striped):
     return attention(q, k, v)
 
 
-HOPS = "a hop takes its bytes / W1, one direction of a link; products take FLOPs / C"
+HOPS = "a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs / C"
 
 
 @exercise.number(
@@ -160,16 +162,16 @@ def ring_hides_from(chip, N, Q):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "T": [98304, 131072, 196608], "N": [4, 8, 16], "H": [24, 40]},
-    model="4·d FLOPs for each pair of a query and a key that it sees, at C; nothing for other pairs; a round takes as long as its busiest device",
+    model="4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost nothing; a round takes as long as its busiest device",
     hints=[
-        "What does the busiest device do in round 0, and what in the others?",
-        "Blocks: half a block's pairs in round 0, all of them in the others. Stripes: half of them in each round.",
+        "What does the busiest device do in round 0, and what does it do in the other rounds?",
+        "With blocks, the busiest device computes half of a block's pairs in round 0 and all pairs in the other rounds. With stripes it computes half of them in each round.",
         "(N - 1) / 2 * (T/N)**2 pairs are saved.",
     ],
 )
 def stripes_save(chip, T, N, H):
     """Causal attention of {{ T }} positions with {{ H }} heads of d=128 runs in bfloat16 on a ring of {{ N }} {{ chip }} chips; all hops are overlapped.
-    How many ms shorter are all rounds together with stripes than with blocks?"""
+    How many ms do stripes save against blocks, in all rounds together?"""
     rows = T // N
     half = rows * (rows + 1) / 2
     blocks, stripes = half + (N - 1) * rows**2, N * half

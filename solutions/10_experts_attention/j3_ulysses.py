@@ -1,8 +1,8 @@
 """# J3 Ulysses: from positions to heads and back
 
-Attention computes each head alone, and needs all positions of it. Everything around attention computes each
-position alone. Axis x cuts the positions of a long text. One all-to-all turns "all heads of my positions" into "all
-positions of my heads". Another one turns the result back.
+Attention computes each head separately, and needs all positions of that head. All other layers compute each
+position separately. Axis x cuts the positions of a long text. One all-to-all turns "all heads of my
+positions" into "all positions of my heads". A second all-to-all turns the result back.
 
 ```
             heads                                  heads
@@ -20,16 +20,16 @@ and K.
 | | shape on one device | layout |
 |---|---|---|
 | `q`, result | float32[B, T/N, Q, d] | `P(None, "x", None, None)`: positions over x |
-| `k`, `v` | float32[B, T/N, K, d] | the same |
+| `k`, `v` | float32[B, T/N, K, d] | `P(None, "x", None, None)` |
 
 **What is checked**
 
 | check | rule, per device | small case |
 |---|---|---|
 | value | causal attention of whole texts | |
-| what is sent | all-to-alls only; of q, k, v and the result (N−1)/N of the block, once | 2592 bytes |
+| what is sent | all-to-alls only; each device sends (N−1)/N of its block of q, k, v and the result, once | 2592 bytes |
 
-So send K key heads, and repeat them for their query heads after the all-to-all.
+Therefore send only K key heads, and repeat them for their query heads after the all-to-all.
 
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
@@ -60,7 +60,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 3}], stars=2, extens
 
 @exercise.given
 def rotate(a, position):
-    """Turn pairs of numbers of a[..., T, heads, d] by an angle that grows with position[T]: rotary embedding."""
+    """Turn pairs of numbers of a[..., T, heads, d] by an angle that grows with position[T] (rotary embedding)."""
     half = a.shape[-1] // 2
     angle = position[:, None, None] / 10.0 ** jnp.arange(half)
     cos, sin, first, second = jnp.cos(angle), jnp.sin(angle), a[..., :half], a[..., half:]
@@ -71,7 +71,7 @@ def rotate(a, position):
     out_specs=P(None, "x", None, None),
     hints=[
         "Which dimension is cut before attention, and which may be cut during it?",
-        "jax.lax.all_to_all cuts one dimension and joins another. For the result the two change places.",
+        "jax.lax.all_to_all splits one dimension and joins another. For the result, swap these two dimensions.",
         "swap = lambda a: jax.lax.all_to_all(a, 'x', split_axis=2, concat_axis=1, tiled=True); afterwards T is whole: jnp.arange(T).",
     ],
 )
@@ -103,7 +103,7 @@ call = exercise.call(
 
 
 def attended(q, k, v):
-    """The whole, in float64."""
+    """Causal attention of the whole arrays, in float64."""
     groups, half, position = q.shape[2] // k.shape[2], q.shape[3] // 2, np.arange(q.shape[1])
     turn = np.exp(1j * position[:, None, None] / 10.0 ** np.arange(half))
     q, k = ((a[..., :half] + 1j * a[..., half:]) * turn for a in (q.astype(np.float64), k.astype(np.float64)))
@@ -134,8 +134,8 @@ def ulysses_traffic(seen):
     params={"B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="1 MB is 10^6 bytes",
     hints=[
-        "Which arrays change their layout, there and back?",
-        "q and the output have 48 heads, k and v have 16. Each device holds 1 / N of an array and keeps 1 / N of that.",
+        "Which arrays change their layout before attention, and which after it?",
+        "q and the output have 48 heads, k and v have 16. Each device holds 1 / N of an array, and 1 / N of this part stays on the device.",
         "2 bytes · B · T · 128 · (2 · 48 + 2 · 16) / N · (N − 1) / N",
     ],
 )

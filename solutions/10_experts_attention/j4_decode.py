@@ -1,8 +1,9 @@
 """# J4 Decode with a cache that is cut along its length
 
-A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. It can be larger
-than the weights. So z cuts its sequences, x its positions, and y its heads. A softmax mean is a ratio of two sums
-over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
+A model writes one token at a time, and each step reads all keys and values so far: the *KV cache*. The cache
+can be larger than the weights. So z cuts its sequences, x cuts its positions, and y cuts its heads. A softmax
+mean is a ratio of two sums over positions, Σ e^s v / Σ e^s. Devices can add such sums, but they cannot
+average the ratios.
 
 ```
    12 positions,    x0            x1            x2
@@ -12,8 +13,8 @@ over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
                     -- one max for all; masses, sums: rescaled, added --
 ```
 
-**Write** the body `decode(q, k, v, length)`. For each sequence and head: the softmax of q · k over the first
-`length` positions, and the mean of the rows of v with these weights. `q` is scaled already.
+**Write** the body `decode(q, k, v, length)`. For each sequence and head, take the softmax of q · k over the first
+`length` positions. The result is the mean of the rows of v with these weights. `q` is already scaled.
 
 | | whole shape | layout |
 |---|---|---|
@@ -26,23 +27,23 @@ over positions, Σ e^s v / Σ e^s. Devices can add sums, not average ratios.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the mean of v over the filled positions, weighted by the softmax | |
-| what is sent | over x an all-gather of H + 2 numbers per own sequence and head: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
+| what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) | 84 bytes |
 | | over y and z nothing | |
 
-Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, where e^s overflows. Subtract
-from all scores of a head the largest score on any device.
+Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, so that e^s overflows. From all
+scores of a head, subtract the largest score that any device has.
 
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).
 
-**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. The weights are (1/4, 3/4) on x0 alone, (1/2, 1/2) on x1
-alone, (1, 3, 1, 1)/6 in the whole: x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2 a device sends 1 · 3 · 1 ·
-7 numbers, 84 bytes.
+**Small case.** Scores (0, ln 3) on x0 and (0, 0) on x1. On x0 alone the weights are (1/4, 3/4), on x1 alone
+(1/2, 1/2). Over all devices they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2, H=5 on z=x=y=2
+a device sends 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 ## Going further
 
-**In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that several chips share needs
-it.
+**In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that is cut along its positions needs
+such a merge.
 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference".
 """
@@ -64,7 +65,7 @@ exercise = Exercise(
 @exercise.body(
     out_specs=P("z", "y", None),
     hints=[
-        "A mean weighted by a softmax is a ratio of two sums. Which? Each device can compute its piece of both.",
+        "A mean weighted by a softmax is a ratio of two sums. Which sums are these? Each device can compute its part of both.",
         "Find the largest score of all devices with pmax. Then every device's masses and sums have one scale, and psum adds them.",
         "top = jax.lax.pmax(scores.max(-1), 'x'); weights = jnp.exp(scores - top[..., None]); position = axis_index('x') * rows + ...",
     ],
@@ -88,13 +89,13 @@ def decode(q, k, v, length):
 
 @exercise.helper
 def spread(rng, shape):
-    """Scores of some units for every other sequence, in the hundreds for those between."""
+    """Queries whose scores are a few units for every other sequence, and in the hundreds for the sequences between."""
     return rng.standard_normal(shape) * np.where(np.arange(shape[0]) % 2, 40, 1)[:, None, None]
 
 
 @exercise.helper
 def filled(rng, shape, S, mesh):
-    """Lengths of all kinds: within the first device's part, over the border of two, and all of S."""
+    """Lengths of all kinds: within the first device's part, across the border between two devices, and all of S."""
     part = S // mesh["x"]
     kinds = [rng.integers(1, part), rng.integers(part + 1, S), S]
     return np.array([kinds[n % 3] for n in range(shape[0])])
@@ -113,7 +114,7 @@ call = exercise.call(
 
 
 def attended(q, k, v, length):
-    """The whole, in float64."""
+    """The attention of the whole arrays, in float64."""
     scores = np.einsum("bkh,bskh->bks", q, k, dtype=np.float64)
     scores[np.broadcast_to(np.arange(k.shape[1]) >= length[:, None, None], scores.shape)] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -128,7 +129,7 @@ def decode_value(seen):
 
 @exercise.check(call, points=1, public=True, after=decode_value)
 def decode_traffic(seen):
-    """decode: over x no more than one result for each head is gathered, over y and z nothing is sent"""
+    """decode: over x at most one gather of a result for each head, over y and z nothing is sent"""
     results = seen.dims["B"] / seen.mesh["z"] * seen.dims["K"] / seen.mesh["y"]
     expect_traffic(seen, at_most=(seen.mesh["x"] - 1) * 4 * results * (seen.dims["H"] + 2), axis="x")
     for axis in ("y", "z"):
@@ -148,7 +149,7 @@ def decode_traffic(seen):
 )
 def cache_read_time(chip, B, S, X):
     """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=4, z=4 of {{ chip }} chips
-    cuts it as above. How long does a chip take to read its part of the layer's cache in a step?"""
+    cuts it as in the table. How long does a chip take to read its part of the layer's cache in a step?"""
     return hbm_time(2 * 2 * B / 4 * S / X * 8 / 4 * 128, chip)
 
 
@@ -156,14 +157,14 @@ def cache_read_time(chip, B, S, X):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [640, 1024, 1536, 2304, 3584], "X": [4, 8]},
-    model="ring, bandwidth only: an all-reduce takes 2·V / W; the maximum is left out",
+    model="ring, bandwidth only: an all-reduce takes 2·V / W; the all-reduce of the maximum is left out",
     hints=[
-        "Which arrays are added over the ring, and how many numbers has each head?",
-        "The sum of V has 32 numbers for each head, and the mass is one number more: 33 in float32.",
+        "Which arrays are added over the ring, and how many numbers does each have per head?",
+        "The sum of v has 32 numbers for each head, and the mass is one more number: 33 numbers in float32.",
         "2 · V / W with V = 4 · B · 64 · 33 bytes",
     ],
 )
 def merge_time(chip, B, X):
-    """A ring of {{ X }} {{ chip }} chips cuts the positions, and nothing else. How long does `decode` take to add the masses and the sums
-    of v of {{ B }} sequences with 64 heads of 32 numbers, in float32?"""
+    """A ring of {{ X }} {{ chip }} chips cuts only the positions. How long does `decode` take to add the
+    masses and the sums of v of {{ B }} sequences with 64 heads of 32 numbers, in float32?"""
     return all_reduce_time(4 * B * 64 * 33, X, chip)

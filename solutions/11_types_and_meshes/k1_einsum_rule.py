@@ -1,6 +1,7 @@
 """# K1 The placement of an einsum's result
 
-Along one mesh axis an array has a *placement*: what each device holds, and which whole array these parts stand for.
+Along one mesh axis an array has a *placement*. It says what each device holds, and which whole array these parts
+represent.
 
 | placement | each of the N devices holds | the whole array |
 |---|---|---|
@@ -8,8 +9,8 @@ Along one mesh axis an array has a *placement*: what each device holds, and whic
 | `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results have one of these placements,
-too, a program can be checked before it runs: placements are types.
+Every device applies one function to its parts, without communication. If the results have a placement too, it follows
+from the placements of the operands. So placements are types, and a program can be checked before it runs.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
@@ -19,30 +20,30 @@ too, a program can be checked before it runs: placements are types.
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays.
-Such a program must slice, gather or reduce first.
+**Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays. In
+that case a program must first slice, gather or reduce.
 
 | | arguments |
 |---|---|
 | `einsum_rule(equation, placements)` | `"ij,jk->ik"`, one placement per operand |
 | `elementwise_rule(op, placements)` | `"triple"` 3·x, `"add"` x + y, `"relu"` max(x, 0), `"add_one"` x + 1 |
 
-No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have one shape.
+No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have equal shapes.
 
 **What is checked**, against NumPy arrays with positive and negative numbers, cut in three and computed part by part
 
 | check | rule |
 |---|---|
-| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut anywhere |
-| `einsum_rule`: sums | partial sums, and `ValueError` where an einsum does not pass them on |
+| `einsum_rule`: shards | whole and cut operands; a batch of graphs, `"bnef,fh->bneh"`, cut along any dimension |
+| `einsum_rule`: sums | partial sums, and `ValueError` if the result has no placement |
 | `einsum_rule`: no fit | `ValueError` when parts do not fit |
 | `elementwise_rule` | the four operations |
 
 **Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
 
-**Small case.** Two devices hold the partial sums 5 and −3 of 2. Tripled they are 15 and −9, a partial sum of 6:
-`"P"`. Through relu they are 5 and 0, which stand for neither 2 nor a sum of 2. Plus one they are 6 and −2, one too
-many.
+**Small case.** Two devices hold the partial sums 5 and −3 of the number 2. `triple` gives 15 and −9, which are partial
+sums of 6, so the placement is `"P"`. `relu` gives 5 and 0. Their sum is 5 and not relu(2) = 2. `add_one` gives 6 and
+−2. Their sum is 4, one more than 2 + 1.
 
 ## Going further
 
@@ -60,9 +61,9 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Which letter is cut? Which other operands have it, and is it in the output? And when is an einsum linear in a partial sum?",
+        "Which letter is cut? Which other operands have it, and is it in the output? When is an einsum linear in a partial sum?",
         "Without P: every operand with the cut letter must be cut along it, and along no other letter. With P: the other operands must be R.",
-        "letter = the cut one; return f'S({out.index(letter)})' if letter in out else 'P'",
+        "letter = the cut letter; return f'S({out.index(letter)})' if letter in out else 'P'",
     ]
 )
 def einsum_rule(equation, placements):
@@ -89,7 +90,7 @@ def einsum_rule(equation, placements):
 @exercise.function(
     hints=[
         "Take two devices and small numbers, one of them negative, as in the small case. What is the result, and what should it be?",
-        "All four take whole and cut arrays, if x and y have one placement. Which ops have f(a + b) = f(a) + f(b)?",
+        "All four work on whole and cut arrays, if x and y have equal placements. Which ops have f(a + b) = f(a) + f(b)?",
         "if len(set(placements)) > 1 or ('P' in placements and op in ('relu', 'add_one')): raise ValueError",
     ]
 )
@@ -113,8 +114,8 @@ def elementwise_rule(op, placements):
     params={"B": [3, 5], "N": [96, 160], "E": [12, 20], "F": [128, 512], "H": [64, 192], "X": [4, 8, 16]},
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 MB is 10^6 bytes",
     hints=[
-        "Which array is pending, and what is its shape?",
-        'f is summed and cut in both operands, so `"bneh"` is pending, whole on each device: B · N · E · H numbers of float32.',
+        "Which array is a partial sum, and what is its shape?",
+        'f is summed and cut in both operands, so the result `"bneh"` is a partial sum of full shape on each device: B · N · E · H numbers of float32.',
         "2 · (X − 1) / X · 4 · B · N · E · H",
     ],
 )
@@ -130,10 +131,10 @@ def pending_bytes(B, N, E, F, H, X):
     unit="",
     params={"X": [16, 28, 36, 40, 52, 56, 76], "Y": [28, 40, 56, 64, 92, 100, 120, 136]},
     where=lambda X, Y: math.gcd(X - 1, Y - 1) > 2 and (X - 1) % (Y - 1) > 0 and (Y - 1) % (X - 1) > 0,
-    model="device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first",
+    model="device (i, j) has index i along x and j along y; in a tuple the first axis makes the largest blocks",
     hints=[
-        "Which piece of j does device (i, j) hold in each operand?",
-        "`A` gives it piece i · Y + j, `B` gives it piece j · X + i. Count the devices where these are equal.",
+        "Which part of dimension j does device (i, j) hold in each operand?",
+        "In `A` it holds part i · Y + j, in `B` part j · X + i. Count the devices for which these are equal.",
         "i · (Y − 1) = j · (X − 1) has gcd(X − 1, Y − 1) + 1 solutions",
     ],
 )

@@ -1,8 +1,7 @@
 """# K3 Two ways to write a layout
 
-JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis* what it
-does, in the order of the mesh. Axes apply from left to right. Neither language can say everything that the other
-can.
+JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis* what it does,
+in the order of the mesh. Axes apply from left to right. Each notation can express layouts that the other cannot.
 
 | | mesh dp=2, fsdp=3, tp=4, array of shape (24, 8) |
 |---|---|
@@ -16,7 +15,7 @@ can.
    dp=1, fsdp=0 1 2                67  89  ab          23  67  ab
 ```
 
-`"S(d)"` cuts the rest of dimension d into equal parts, `"R"` leaves copies, `"P"` leaves a partial sum. In a tuple
+`"S(d)"` cuts what is left of dimension d into equal parts, `"R"` makes copies, `"P"` means partial sums. In a tuple
 the first axis makes the largest blocks.
 
 **Write** two functions. `axes_of` is given.
@@ -41,18 +40,18 @@ a spec with unreduced axes.
 | | a dimension that the array lacks (0 is the first, −1 is none), an axis that the mesh lacks |
 | | a list not as long as the mesh; other placements, such as `"P(max)"` or `"SS(0, 3)"` |
 
-Never return a layout that is only similar.
+Never return a layout that is only similar to the given one.
 
 **Symbols.** In the questions r dimensions and k mesh axes.
 
-**Small case.** `P(None, "tp")` on the mesh above is `["R", "R", "S(1)"]`, and back. `P(("fsdp", "dp"))` raises
-`ValueError`. `["S(0)", "S(0)", "R"]` would give four of the six parts to the wrong devices, and every shape would
-still be right.
+**Small case.** On the mesh above, `P(None, "tp")` is equivalent to `["R", "R", "S(1)"]`. `P(("fsdp", "dp"))` raises
+`ValueError`: the similar list `["S(0)", "S(0)", "R"]` gives four of the six parts to the wrong devices, although every
+shape is right.
 
 ## Going further
 
-**In real systems.** Programs convert checkpoints between the two. FSDP over tensor parallelism makes such a tuple,
-because tp cuts the weight before FSDP does. DTensor has a strided shard for it.
+**In real systems.** Programs convert checkpoints between the two. FSDP with tensor parallelism makes a tuple that is
+not in the mesh's order, because tp cuts the weight before FSDP does. DTensor has a strided shard for this case.
 
 **Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's
 placements.
@@ -88,14 +87,14 @@ def to_dtensor(spec, shape, mesh):
     """
     found = dict.fromkeys(mesh, "R")
     if len(spec.partitions) > len(shape) or not spec.unreduced <= mesh.keys():
-        raise ValueError("more entries than dimensions, or an axis that the mesh has not")
+        raise ValueError("more entries than dimensions, or an axis that the mesh lacks")
     found.update(dict.fromkeys(spec.unreduced, "P"))
     for dim, entry in enumerate(spec.partitions):
         axes = axes_of(entry)
         if any(found.get(axis) != "R" for axis in axes):
-            raise ValueError("an axis is used twice, or the mesh has it not")
+            raise ValueError("an axis is used twice, or the mesh lacks it")
         if list(axes) != [axis for axis in mesh if axis in axes]:
-            raise ValueError("placements are carried out in the order of the mesh")
+            raise ValueError("placements apply in the order of the mesh")
         if shape[dim] % math.prod(mesh[axis] for axis in axes):
             raise ValueError("the parts are not equal")
         found.update(dict.fromkeys(axes, f"S({dim})"))
@@ -104,8 +103,8 @@ def to_dtensor(spec, shape, mesh):
 
 @exercise.function(
     hints=[
-        "Collect for each dimension the axes that cut it, in the order of the mesh. Which placements have no place in a spec?",
-        "Besides the dimensions there is one more thing to collect: the axes that are unreduced. And look at the sizes at the end.",
+        "Collect for each dimension the axes that cut it, in the order of the mesh. Which placements can a spec not express?",
+        "Also collect the unreduced axes. At the end, check the sizes.",
         "P(*[tuple(axes) or None for axes in cuts], unreduced=pending)",
     ]
 )
@@ -123,7 +122,7 @@ def to_spec(placements, shape, mesh):
         elif place in cuts:
             cuts[place].append(axis)
         elif place != "R":
-            raise ValueError(f"no spec says {place}")
+            raise ValueError(f"no spec expresses {place}")
     if any(size % math.prod(mesh[axis] for axis in axes) for size, axes in zip(shape, cuts.values(), strict=True)):
         raise ValueError("the parts are not equal")
     return P(*map(tuple, cuts.values()), unreduced=pending)  # an empty tuple is None
@@ -133,16 +132,17 @@ def to_spec(placements, shape, mesh):
     points=0.5,
     unit="",
     params={"r": [2, 3, 4], "k": [3, 4, 5]},
-    model="layouts as specs can say them; tuples that differ in their order are different specs",
+    model="count the layouts that specs can express; tuples in different orders are different specs",
     hints=[
         "How many specs are there, and how many lists?",
-        "A list chooses one of r + 2 words for each axis. A spec also orders the axes that cut one dimension; the other axes are unreduced or copies.",
+        "A list chooses one of r + 2 placements for each axis. A spec also orders the axes that cut one dimension. Every other axis is unreduced or makes copies.",
         "the sum over j of k! / (k − j)! · C(j + r − 1, j) · 2^(k − j), minus (r + 2)^k",
     ],
 )
 def specs_without_a_list(r, k):
-    """An array of rank {{ r }} is on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, or is unreduced, or leaves copies.
-    Count the PartitionSpecs that describe such layouts. How many of them can no list of `"R"`, `"S(d)"`, `"P"` describe?"""
+    """An array of rank {{ r }} is on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, is
+    unreduced, or makes copies. Count the PartitionSpecs that describe such layouts. How many of them can no list of
+    `"R"`, `"S(d)"`, `"P"` describe?"""
     ordered = (math.perm(k, j) * math.comb(j + r - 1, j) * 2 ** (k - j) for j in range(k + 1))
     return sum(ordered) - (r + 2) ** k
 
@@ -153,8 +153,8 @@ def specs_without_a_list(r, k):
     params={"rows": ["fsdp", "tp"], "dim": [0, 1]},
     hints=[
         'What does `psum_scatter` do to the axis `"dp"`?',
-        "It adds over dp, so the gradient is no longer unreduced. It cuts the local block's dimension once more by dp.",
-        'a dimension that is cut already gets a tuple: its own axis first, then "dp"',
+        "It adds over dp, so the gradient is no longer unreduced. It also cuts the dimension of the local block by dp.",
+        'if an axis already cuts the dimension, the entry becomes a tuple: that axis first, then "dp"',
     ],
 )
 def scattered_gradient(rows, dim):

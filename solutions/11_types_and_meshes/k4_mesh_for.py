@@ -1,8 +1,8 @@
-"""# K4 A mesh for these strategies
+"""# K4 A mesh for given strategies
 
-A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1).
-A node holds consecutive ranks and has much faster links inside. So the order of the axes decides which groups use
-these links.
+A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1). A
+node holds consecutive ranks, and links inside a node are much faster. So the order of the axes decides which groups use
+the fast links.
 
 | axis | cuts | communication |
 |---|---|---|
@@ -23,9 +23,9 @@ these links.
 
 | | returns |
 |---|---|
-| `mesh_for(strategies, devices, node)` | a mesh; a size of −1 (one at most) takes what the others leave |
+| `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
 | `groups(mesh, axes)` | lists of ranks that differ along these axes only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the mesh's (any) order |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of the given mesh (any order) |
 
 **What is checked**
 
@@ -36,24 +36,25 @@ these links.
 | `mesh_for`: inner | dp_shard is inside dp_replicate |
 | `mesh_for`: refused | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
 | `groups` | the groups, in any order |
-| `axes_for` | batch: along them ranks read different sequences |
-| | loss: shares of the loss, and of the gradients, must be summed |
-| | weights: ranks hold different parts of a weight that FSDP gathers |
+| `axes_for` | batch: axes along which ranks read different sequences |
+| | loss: axes over which shares of the loss and of the gradients must be summed |
+| | weights: axes along which ranks hold different parts of a weight that FSDP gathers |
 
 The other axes may have any order.
 
-**Symbols.** In the questions P, R, S, C, T are the sizes of the axes, V bytes of an array, n GPUs of a group, w
-bytes/s that one GPU sends.
+**Symbols.** In the questions P, R, S, C, T are the sizes of the axes. An array has V bytes, a group has n GPUs, and one
+GPU sends w bytes/s.
 
-**Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices, nodes of 8: dp_shard=4, cp=2, tp=4. A group of
-cp, such as [0, 4], stays in a node.
+**Small case.** `{"tp": 4, "cp": 2, "dp_shard": -1}` on 32 devices in nodes of 8 gives dp_shard=4, cp=2, tp=4. A group
+of cp, such as [0, 4], stays in a node.
 
 ## Going further
 
-**The small case** with tp outermost: [0, 8, 16, 24] would be a group of tp, with each rank in a different node.
+**A bad order.** If tp were outermost in the small case, [0, 8, 16, 24] would be a group of tp, with each rank in a
+different node.
 
-**In real systems.** Training frameworks build their meshes in this way, some with `pp` outermost, some with the
-data axes. cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
+**In real systems.** Training frameworks build their meshes in this way. Some put `pp` outermost, others the data axes.
+cp counts as data for the loss and for FSDP, although it adds no sequences to the batch.
 
 **Read on.** E. Z. Yang's posts on meshes; the documentation of `init_device_mesh` and of `jax.make_mesh`.
 """
@@ -69,7 +70,7 @@ exercise = Exercise(stars=2, extension=True)
 
 @exercise.function(
     hints=[
-        "Which axis communicates most? Put it last: then its ranks are neighbours. Compute the sizes first.",
+        "Which axis communicates most? Put it last, so that its ranks are neighbours. Compute the sizes first.",
         "From the outermost: pp, dp_replicate, dp_shard, cp, tp, if they are in strategies. -1 becomes devices // (product of the others).",
         "sizes = {axis: strategies[axis] for axis in ORDER if axis in strategies}; node % sizes.get('tp', 1) must be 0",
     ]
@@ -77,9 +78,8 @@ exercise = Exercise(stars=2, extension=True)
 def mesh_for(strategies, devices, node):
     """Return the axes of a mesh, outermost first.
 
-    Args:
-        strategies: a dict from axis to size, in no particular order; a size of -1 takes what the others leave.
-        devices: in all. node: devices in a node; it divides devices.
+    Args: strategies: a dict from axis to size, in no particular order; a size of -1 means all devices that
+        the other sizes leave. devices: number of devices. node: devices per node; it divides devices.
     Returns: a list such as [("dp_shard", 4), ("tp", 2)]. Raises ValueError if there is no such mesh.
     """
     known = math.prod(size for size in strategies.values() if size != -1)
@@ -88,7 +88,7 @@ def mesh_for(strategies, devices, node):
         raise ValueError(f"{strategies} do not multiply to {devices}")
     sizes = {axis: rest if size == -1 else size for axis, size in strategies.items()}
     if node % sizes.get("tp", 1):
-        raise ValueError("a group of tp would not lie in one node")
+        raise ValueError("a group of tp would not fit in one node")
     return [(axis, sizes[axis]) for axis in ("pp", "dp_replicate", "dp_shard", "cp", "tp") if axis in sizes]
 
 
@@ -116,7 +116,7 @@ def groups(mesh, axes):
     hints=[
         "Along which axes do ranks have different tokens? Different sequences, or different parts of one sequence?",
         "cp cuts sequences, so each rank has a part of the loss. FSDP cuts a weight over all ranks that would hold copies of it, also those along cp.",
-        '{"batch": (dp_replicate, dp_shard), "loss": these and cp, "weights": (dp_shard, cp)}, those that are in the mesh',
+        '{"batch": (dp_replicate, dp_shard), "loss": these and cp, "weights": (dp_shard, cp)}, without axes that the mesh lacks',
     ]
 )
 def axes_for(what, mesh):
@@ -136,10 +136,10 @@ def axes_for(what, mesh):
     points=0.5,
     unit="ms",
     params={"T": [2, 4, 8], "L": [36, 60], "B": [4096, 6144, 10240], "D": [5120, 7168]},
-    model="an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is what one GPU can send; nothing overlaps",
+    model="an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is the bandwidth at which one GPU sends; nothing overlaps",
     hints=[
         "Which bandwidth does one GPU have between nodes?",
-        "8 GPUs share 400 GB/s, so each has 50 GB/s. Each all-reduce moves V = 2 · B · D bytes.",
+        "8 GPUs share 400 GB/s, so each has 50 GB/s. Each all-reduce reduces V = 2 · B · D bytes.",
         "4 · L all-reduces · 2 · V · (T − 1) / T / (50 GB/s)",
     ],
 )
@@ -159,11 +159,12 @@ def tp_outermost_time(T, L, B, D):
     model="ranks numbered with the last axis fastest, nodes of 8 consecutive ranks",
     hints=[
         "Over which axes are weights gathered, and how far apart are their ranks?",
-        "Over dp_shard and cp. tp is inside of them and pp and dp_replicate are outside, so one group covers a stretch of S · C · T consecutive ranks.",
-        "the stretch divided by 8 ranks for each node",
+        "Weights are gathered over dp_shard and cp. tp is inside these axes, and pp and dp_replicate are outside. So one group lies within S · C · T consecutive ranks.",
+        "S · C · T / 8, with 8 ranks in each node",
     ],
 )
 def nodes_of_a_weight(P, R, S, C, T):
-    """A mesh is pp={{ P }}, dp_replicate={{ R }}, dp_shard={{ S }}, cp={{ C }}, tp={{ T }}, outermost first, with nodes of 8. One group over the axes
-    `axes_for("weights", mesh)` gathers a weight under FSDP. In how many nodes are the ranks of this group?"""
+    """A mesh is pp={{ P }}, dp_replicate={{ R }}, dp_shard={{ S }}, cp={{ C }}, tp={{ T }}, outermost first, with nodes
+    of 8. Under FSDP, a group over the axes `axes_for("weights", mesh)` gathers a weight. In how many nodes does this
+    group have ranks?"""
     return S * C * T / 8

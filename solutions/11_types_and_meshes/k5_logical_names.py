@@ -1,8 +1,7 @@
 """# K5 Names for dimensions, rules for axes
 
-One model runs on many meshes. So its arrays do not name mesh axes: each dimension has a *logical* name. A list of
-rules says which axes cut a name's dimensions. For another mesh or strategy you change the list, and the model stays
-as it is.
+One model runs on many meshes. So its arrays do not name mesh axes: each dimension has a *logical* name. A list of rules
+maps names to mesh axes. For another mesh or strategy you change only the list, not the model.
 
 ```
    rules                        ("batch", "seq", "heads")     on dp=2, tp=4
@@ -26,26 +25,26 @@ as it is.
 
 | check | rule |
 |---|---|
-| names | of the rules for a dimension's name the first that is not skipped applies; without one it stays whole |
-| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped as a whole |
-| order | the rules are tried from first to last, in whatever order the dimensions are |
-| missing axes | a rule with an axis that the mesh lacks is skipped as a whole |
-| None | a rule with None applies, too: the dimension stays whole, whatever rules follow |
+| names | the first rule for a dimension's name that is not skipped applies; if all are skipped, the dimension stays whole |
+| taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped completely |
+| order | the rules are tried from first to last, whatever the order of the dimensions |
+| missing axes | a rule with an axis that the mesh lacks is skipped completely |
+| None | a rule with None can apply too: the dimension then stays whole, whatever rules follow |
 | no rule | `ValueError` for a name that no rule has |
 
-After a skipped rule a later rule for the same name may still apply.
+If a rule is skipped, a later rule for its name may still apply.
 
-**Symbols.** In the questions → separates a rule's name from its axes; B, S, E, F are sizes of batch, seq, embed,
+**Symbols.** In the questions, → separates a rule's name from its axes. B, S, E, F are the sizes of batch, seq, embed,
 mlp.
 
-**Small case.** With the rules above, ("batch", "seq") alone is `P("dp", "tp")`: no other dimension takes tp first.
-With the rule for seq in front of that for heads, all three names give `P("dp", "tp", None)`. The order of the
-*rules* decides, not that of the dimensions.
+**Small case.** With the rules above, an array with only ("batch", "seq") is `P("dp", "tp")`, because no other dimension
+takes tp first. If the rule for seq comes before the rule for heads, all three names give `P("dp", "tp", None)`. The
+order of the *rules* decides, not the order of the dimensions.
 
 ## Going further
 
-**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They differ in what happens to
-a rule if some of its axes are missing; their documentation says it.
+**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. They treat a rule with missing axes
+in different ways; see their documentation.
 
 **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.
 """
@@ -65,8 +64,8 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "What decides the order, dimensions or rules? Write the outer loop over that.",
-        "Keep two things while you go through the rules: the entry of each name so far (None counts), and the axes that are taken.",
+        "Which order decides, that of the dimensions or that of the rules? Write the outer loop over it.",
+        "While you go through the rules, remember the entry of each name so far (also None), and the taken axes.",
         "if name in names and name not in served and all(axis in mesh and axis not in taken for axis in axes_of(entry)): ...",
     ]
 )
@@ -99,8 +98,8 @@ def spec_of(names, rules, mesh):
     },
     model="bfloat16, 2 bytes; 1 MB is 10^6 bytes",
     hints=[
-        "Which axes does each array get, when a rule may not use an axis twice in one array?",
-        "`x`: batch takes dp and fsdp, seq takes tp, and embed finds fsdp used. `w`: mlp takes tp, embed takes fsdp.",
+        "Which axes does each array get if no axis may cut two of its dimensions?",
+        "In `x`, batch takes dp and fsdp, seq takes tp, and embed stays whole because fsdp is taken. In `w`, mlp takes tp and embed takes fsdp.",
         "2 · B · S · E / (dp · fsdp · tp) + 2 · E · F / (fsdp · tp)",
     ],
 )  # fmt: skip
@@ -117,9 +116,9 @@ def bytes_by_rules(B, S, E, F, mesh):
     axes=["dp", "fsdp", "tp"],
     params={"first": ["heads", "seq"], "weight": ["embed", "mlp"], "mesh": ["dp and tp", "dp, fsdp and tp"]},
     hints=[
-        "Which rules can still be used when an earlier one has taken their axes?",
+        "Which rules can no longer apply when an earlier rule has taken their axes?",
         "Go through the rules in their order. A rule counts only if the mesh has all its axes and the array has not used any of them.",
-        "batch comes first: it takes (dp, fsdp) if the mesh has both, else the later rule gives it dp; nothing is left for the last name",
+        "batch comes first: it takes (dp, fsdp) if the mesh has both, else the later rule gives it dp; no axis is left for the last name",
     ],
 )
 def spec_by_rules(first, weight, mesh):

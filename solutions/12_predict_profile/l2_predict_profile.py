@@ -1,7 +1,7 @@
 """# L2 Predict, then measure
 
-Write a program, predict how long it takes, and measure it. Every difference teaches you something, if you predicted
-first. Here you write the part that can be graded: what a stopwatch shows, and what follows from it.
+Write a program, predict how long it takes, and measure it. If you predict first, every difference teaches you
+something. Here you write the part that can be graded. You evaluate a log of calls, and fit a model of the time.
 
 ```
          called  returned                             ready
@@ -19,9 +19,9 @@ for that.
 | `durations(log)` | one dict per call, in order | [(bytes, [seconds, ...]), ...], sizes ascending |
 | `fit(measured, devices)` | such a list, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
 
-A call's dict has `bytes` of the whole array, `cut` (False: every device already had the whole array), and the
-seconds at which it was `called`, had `returned`, and its result was `ready`. A call takes from `called` to `ready`.
-An all-gather one way round a ring takes
+A call's dict has `bytes` of the whole array, `cut` (False if every device already had the whole array) and
+three times in seconds: when it was `called`, when it `returned`, and when its result was `ready`. A call's
+duration is the time from `called` to `ready`. An all-gather one way round a ring takes
 
     (N−1)·α + (N−1)/N · V/β
 
@@ -30,32 +30,34 @@ An all-gather one way round a ring takes
 | check | rule |
 |---|---|
 | `durations`: compiling | the first call with a new pair of `bytes` and `cut` compiles: leave it out |
-| `durations`: queued calls | a device runs calls one after the other: leave out a call made before the previous one was ready |
-| `durations`: whole inputs | an array that is whole already moves nothing: leave out calls with `cut` False |
+| `durations`: queued calls | a device runs one call at a time: leave out a call that was made before the previous call was ready |
+| `durations`: whole inputs | if an array is already whole, nothing moves: leave out calls with `cut` False |
 | `fit` | least squares over all sizes, within 5 % |
 | | some calls take several times as long: use the median or the minimum of a size |
 
 **Symbols.** N devices, V bytes of the whole array, α seconds per hop, β bytes/s of a link one way.
 
-**Small case.** Calls of 4 MB, all cut, take 312 ms, 1.2 ms and 1.1 ms: `[(4000000, [0.0012, 0.0011])]`. On N=4, 4
-MB take 1.3 ms and 8 MB take 2.3 ms. 3 MB more cross a link in 1 ms, so β = 3 GB/s. 0.3 ms are left for 3 hops: α =
-100 µs.
+**Small case.** Calls of 4 MB, all cut, take 312 ms, 1.2 ms and 1.1 ms: `[(4000000, [0.0012, 0.0011])]`. On N=4, 4 MB
+take 1.3 ms and 8 MB take 2.3 ms. With 8 MB, 3 MB more cross a link and take 1 ms more, so β = 3 GB/s. The 4 MB call has
+0.3 ms left for 3 hops, so α = 100 µs.
 
 ## Going further
 
 **On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your
-prediction of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the clock's prediction. Once your
-program is the one that the course had compiled, it also shows the TPU compiler's, and needs no compiler for that.
+prediction of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the clock's prediction. If your
+program equals one that the course had compiled, it also shows the TPU compiler's prediction, and you need no
+compiler.
 
 **On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.
-`shardlings profile l2` runs them on eight simulated devices or on the accelerators that are there, and draws
-predicted against measured times. It writes `l2_log.json`, a log that your functions can read.
+`shardlings profile l2` runs them on eight simulated devices or on your accelerators, and draws predicted
+against measured times. It writes `l2_log.json`, a log that your functions can read.
 
-**The log.** A profiler sees the time at which a result is ready, even if nothing waits for it.
+**The log.** A profiler sees when a result is ready even if no code waits for it. So a log can have a `ready` time for
+every call.
 
-**In real systems.** Warm up, wait, start the clock, run, wait, stop. Also note the flags. A prediction that
-overlaps an all-gather with a matmul holds only if the compiler makes the all-gather asynchronous
-(`--xla_enable_async_all_gather`). L1 shows how to see that.
+**In real systems.** To time a function, warm up, wait, start the clock, run, wait and stop the clock. Also
+record the compiler flags. A prediction that overlaps an all-gather with a matmul holds only if the compiler
+makes the all-gather asynchronous (`--xla_enable_async_all_gather`). L1 shows how to see that.
 
 **Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
 MPP*.
@@ -71,17 +73,17 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Go through the log in order. What must you remember of the calls before this one?",
-        "Remember which (bytes, cut) were called before, and when the last call was ready. Three conditions decide whether a call counts.",
+        "Go through the log in order. What must you remember about earlier calls?",
+        "Remember which pairs (bytes, cut) were called before, and when the last call was ready. Three conditions decide whether a call counts.",
         'if call["cut"] and key in compiled and call["called"] >= free: found.setdefault(call["bytes"], []).append(call["ready"] - call["called"])',
     ]
 )
 def durations(log):
-    """Return the seconds of the calls that count, for each size.
+    """Return the durations of the calls that count, for each size.
 
     Args: log, a list of dicts with bytes, cut, called, returned and ready, one for each call.
-    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each in the log's order. A size without a call that
-        counts is left out.
+    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each in the log's order. A size without a
+    call that counts is left out.
     """
     found, compiled, free = {}, set(), float("-inf")
     for call in log:
@@ -95,21 +97,21 @@ def durations(log):
 
 @exercise.function(
     hints=[
-        "What must be on the line's x axis, so that its slope is the time of a byte on a link?",
-        "x = (N-1)/N · V, y = a typical time of that size. The slope is 1/β, the value at 0 is (N-1)·α. Now and then the machine holds a call up.",
+        "Which quantity must be on the x axis, so that the slope is the time of a byte on a link?",
+        "x = (N-1)/N · V, y = a typical time of that size. The slope is 1/β, and the value at x = 0 is (N-1)·α. Some calls are delayed by other work.",
         "slope, start = np.polyfit([V * (devices - 1) / devices for V, _ in measured], [median(s) for _, s in measured], 1)",
     ]
 )
 def fit(measured, devices):
     """Return (alpha, beta), the seconds of a hop and the bytes/s of a link, by least squares over all sizes.
 
-    Some calls take several times as long, because something else held them up. Use the median or the minimum of each size. Both
-    numbers may be up to 5 % off.
+    Some calls take several times as long, because other work delayed them. Use the median or the minimum of each size.
+    Both results may be up to 5 % off.
 
     Raises ValueError for fewer than two sizes.
     """
     if len(measured) < 2:
-        raise ValueError("one size says nothing of a slope")
+        raise ValueError("one size does not determine a slope")
     hops = devices - 1
     crossed = [size * hops / devices for size, _ in measured]
     took = [median(seconds) for _, seconds in measured]
@@ -122,12 +124,12 @@ def fit(measured, devices):
 
 
 @exercise.number(
-    points=0.5, unit="ms", model="the spread is the standard deviation of the runs' means, divided by the number of runs (not by one less)",
+    points=0.5, unit="ms", model="the spread is the standard deviation of the runs' means, with the number of runs as divisor (not one less)",
     params={"R": [5, 10], "L": [4, 6, 20], "mean": [31.4, 38.6, 52.7], "std": [45.8, 58.2, 66.3, 88.4]},
     where=lambda R, L, mean, std: 0.12 < 1 - std / mean / (R - 1) ** 0.5 < 0.6,
     hints=[
-        "Which of the runs holds the slow call, and how do R runs differ?",
-        "One run's mean is larger by d, all others are t. Then mean = t + d / R, and std = d · √(R − 1) / R.",
+        "Which run contains the slow call, and how do the R runs differ?",
+        "One run's mean is t + d, and all other means are t. Then mean = t + d / R, and std = d · √(R − 1) / R.",
         "t = mean − std / √(R − 1)",
     ],
 )  # fmt: skip
@@ -138,12 +140,12 @@ def time_without_compiling(R, L, mean, std):
 
 
 @exercise.number(
-    points=0.5, unit="us", model="hops and bytes add up as in the line above; an all-reduce of V is a reduce-scatter and an all-gather of V",
+    points=0.5, unit="us", model="time = hops · α + bytes / β, as above; an all-reduce of V is a reduce-scatter and an all-gather of V",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "V": [0.36, 0.52, 0.88]},
     where=lambda N, a, b, V: 0.5 < V / N / b / (a * 1e-3) < 0.85 or 1.2 < V / N / b / (a * 1e-3) < 4,
     hints=[
         "How many hops does an all-reduce have, and how many bytes does each carry?",
-        "2 · (N − 1) hops of V / N bytes. Each hop costs α and its bytes over β.",
+        "It has 2 · (N − 1) hops of V / N bytes. Each hop takes α + V / (N · β).",
         "2 · (N − 1) · (α + V / N / β)",
     ],
 )  # fmt: skip
@@ -153,7 +155,7 @@ def all_reduce_predicted(N, a, b, V):
 
 
 @exercise.number(
-    points=0.5, unit="kB", model="the line above: hops and bytes add up",
+    points=0.5, unit="kB", model="time = hops · α + bytes / β, as above",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "p": [5, 10, 15]},
     hints=[
         "Which part of the time of one hop is α?",
@@ -162,6 +164,6 @@ def all_reduce_predicted(N, a, b, V):
     ],
 )  # fmt: skip
 def latency_small_from(N, a, b, p):
-    """An all-gather over {{ N }} devices takes the time of the line above, with α = {{ a }} µs and β = {{ b }} GB/s. From which size of the *whole* array on are
-    its hops {{ p }} % of its time or less?"""
+    """An all-gather over {{ N }} devices takes the time of the formula above, with α = {{ a }} µs and β = {{
+    b }} GB/s. From which size of the *whole* array on do the α of its hops take {{ p }} % of its time or less?"""
     return N * a * 1e-6 * b * 1e9 * (100 - p) / p

@@ -1,6 +1,7 @@
 """# M1 A transformer block on three axes
 
-One mesh has three axes: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units.
+One mesh has three axes. dp cuts the batch, sp cuts the positions of each text, and tp cuts the heads and the MLP's
+units.
 
 ```
    x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F
@@ -20,44 +21,44 @@ One mesh has three axes: dp cuts the batch, sp the positions of each text, tp th
 | `block(params, x, *, mesh)` | x ← x + attention(norm(x)); then x + MLP(norm(x)) |
 | `train_step(params, x, y, *, mesh)` | (p − RATE · g · min(1, LIMIT/‖g‖) for each parameter, loss, ‖g‖) |
 
-Attention is causal by positions of the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. Arrays
-are float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all
-numbers, g its gradient, ‖g‖ its norm over all parameters, each counted once. JAX differentiates `block`: leave
+Attention is causal by positions in the text, with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`. Arrays are
+float32[B, T, D] in layout `ROWS`, parameters in `PARAMS`. The loss is the mean of (block − y)² over all numbers. g is
+its gradient, and ‖g‖ is the norm of g over all parameters, each counted once. JAX differentiates `block`: leave
 `check_vma` on.
 
 **What is checked**
 
 | check | rule |
 |---|---|
-| `block` | result and gradients of one device |
-| `train_step` | parameters, loss and norm of one device, also in bfloat16 |
+| `block` | result and gradients equal those of one device |
+| `train_step` | parameters, loss and norm equal those of one device, also in bfloat16 |
 | `block`: sent, forward | tp: two all-reduces of a device's rows; sp: K and V of its heads gathered; dp: nothing |
-| `block`: sent, backward | tp: as much, and the scales' gradients; sp: twice as much |
+| `block`: sent, backward | tp: as many bytes as forward, and the scales' gradients; sp: twice as many as forward |
 | | dp and sp: one all-reduce of a device's parameters over both |
-| sent by `train_step` | both together |
+| sent by `train_step` | the forward and backward budgets together |
 | its work | the same program at real sizes; at most one more forward pass of matmuls |
-| its memory | beside parameters and rows: scores and their softmax in the dtype of x, no float32 copy |
+| its memory | besides parameters and rows, only scores and their softmax in the dtype of x, no float32 copy |
 | its time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
 
-So you may gather K and V again in the backward pass.
+The budget for sp lets you gather K and V again in the backward pass.
 
-**Symbols.** B texts of T positions, D width, H heads of d numbers, F hidden units.
+**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
-**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. Rows are [3, 6, 10], 720 bytes; an all-reduce sends 720,
-the forward pass 1440. K is [3, 6, 3, 3], 648 bytes; gathering K and V sends 1296.
+**Small case.** B=6, T=12, D=10, 6 heads of 3, dp=tp=sp=2. A device's rows are [3, 6, 10], 720 bytes. An all-reduce
+sends 720 bytes, and the forward pass 1440 bytes. K is [3, 6, 3, 3], 648 bytes. Gathering K and V sends 1296 bytes.
 
 ## Going further
 
-**Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes
-like these. There the program must be the same as for small arrays in bfloat16, operation by operation; only sizes
-differ. A device's scores are [B/dp, H/tp, T/sp, T].
+**Real sizes.** The clock times `train_step` in bfloat16 with B=6, T=8192, D=6400, H=50, d=128, F=25600, and similar
+sizes. There the program must equal the program for small arrays in bfloat16, operation by operation, except for sizes.
+A device's scores are [B/dp, H/tp, T/sp, T].
 
 **In time**, as the course's clock lays it out: `train_step` with the sizes above on 2x2x2 v5p chips, an axis of the
-mesh along each; `D` is a product, `k` is other work of the core, `G` is an all-gather, `S` is a reduce-scatter and
-`R` is an all-reduce, times are in us.
+mesh along each; `D` is a matmul, `k` is other work of the core, `G` is an all-gather, `S` is a reduce-scatter and `R`
+is an all-reduce, times are in us.
 
 ```
-the solution: 69,664.54 us, 12 all-reduces, 49% of their time hidden
+the solution: 69,664.54 us, 12 all-reduces, 49% of their time overlapped
          │0                 │20,000            │40,000             │60,000
 compute  k══kD═k─kD═D  k═══D═══  D═══D════ kD═D═k───k══D═══D════DD══D══D══kk
 link dp+                                                                RRRR
@@ -68,14 +69,14 @@ link sp+    G     G                                               SS    RRRR
 link sp-    G     G                                               SS    RRRR
 ```
 
-The picture is of the *ideal* profile: every collective runs beside the core. By v5p's own profile only permutes do.
-There these all-reduces, gathers and scatters are fully exposed: 0 % of their time is hidden.
+The picture is of the *ideal* profile: every collective runs beside the core. In v5p's own profile only permutes do.
+There these all-reduces, gathers and scatters are fully exposed.
 
-**The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the
-sizes above. To take part, set `leaderboard_name`; the page shows you by that name alone. It has at most 30
-characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
+**The leaderboard.** A class may have a leaderboard. It ranks solutions that pass all checks by the clock's
+step time at the sizes above. To take part, set `leaderboard_name`. The page shows only that name. It has at
+most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 
-**In real systems.** This is the mesh of a large run, without pipelines and experts.
+**In real systems.** Large training runs use such a mesh, often with more axes for pipelines or experts.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al.,
 *Reducing Activation Recomputation*.
@@ -112,7 +113,7 @@ def norm(x, scale):
 
 
 def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
+    """Return attention for a device's own positions and heads, [B/dp, T/sp, H/tp, d], to all earlier positions."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
@@ -122,7 +123,7 @@ def attention(q, k, v):
 
 
 def on_device(params, x):
-    """The block, of what a device has."""
+    """Return one device's part of the block's result."""
     q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
     x += jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]), "tp")
     hidden = jax.nn.silu(norm(x, params["between"]) @ params["up"])
@@ -131,8 +132,8 @@ def on_device(params, x):
 
 @exercise.task(
     hints=[
-        "Follow one device: which of its matmuls give parts of a sum, and which arrays of other devices does a query need?",
-        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp after `out` and after `down`, and nowhere else.",
+        "Follow one device. Which of its matmuls give partial sums, and which arrays of other devices does a query need?",
+        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp only after `out` and after `down`.",
         "x += psum(einsum('bthk,hkd->btd', attention(q, k, v), params['out']), 'tp'); x + psum(silu(norm(x, ...) @ up) @ down, 'tp')",
     ]
 )
@@ -147,8 +148,8 @@ def block(params, x, *, mesh):
 
 @exercise.task(
     hints=[
-        "Which devices have copies of a gradient, which have other parts of it, and which have other rows? With check_vma on, which sums does JAX make?",
-        "Divide by all numbers, not by a device's. Sum the squares of arrays that are cut over tp over tp; count copies once.",
+        "Which devices have copies of a gradient, which have different parts of it, and which have different rows? With check_vma on, which sums does JAX add?",
+        "Divide by the count of all numbers, not by one device's. For arrays that tp cuts, sum the squares over tp; count copies once.",
         "norm = sqrt(psum(squares of qkv, out, up and down, 'tp') + squares of before and between); psum(loss, ('dp', 'sp'))",
     ]
 )
@@ -156,7 +157,8 @@ def train_step(params, x, y, *, mesh):
     """Make one step on the mean squared error, with its gradient clipped.
 
     Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are those of the whole batch.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are for the
+    whole batch.
     """
 
     def local(params, x, y):
@@ -175,7 +177,7 @@ def train_step(params, x, y, *, mesh):
 
 
 def times_of(chip, dp, sp, tp, b, T, D):
-    """Seconds that a block takes forward and backward, by what they are spent on."""
+    """Return the seconds of each part of a block, forward and backward."""
     positions, parameters = b * T / sp, 12 * D**2
     return {
         "products": matmul_time(3 * positions * (2 * parameters + 4 * T * D) / tp, chip),
@@ -194,7 +196,7 @@ SIZES = {
     "T": [4096, 16384, 40960],
     "D": [2048, 8192],
 }
-BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two, an all-reduce twice as long; products at the peak rate, with scores of all positions, masked or not"
+BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked or not"
 
 
 @exercise.table(
@@ -204,9 +206,9 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
-        "For each part: which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
-        "Rows [b, T/sp, D], four all-reduces. K and V [b, T, D/tp], two gathers and two reduce-scatters. Parameters 12·D²/tp, once.",
-        "n numbers of parameters take 3 · 2 · n FLOPs for each position; scores and sums of V 3 · 4 · T · D/tp.",
+        "For each part, which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
+        "Rows are [b, T/sp, D], with four all-reduces. K and V are [b, T, D/tp], with two gathers and two reduce-scatters. Parameters are 12·D²/tp numbers, all-reduced once.",
+        "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp.",
     ],
 )
 def block_times(chip, dp, sp, tp, b, T, D):
@@ -221,10 +223,10 @@ def block_times(chip, dp, sp, tp, b, T, D):
     unit="ms",
     params=SIZES,
     where=lambda sp, tp, b, T, **_: sp != 2 * tp and b * T // sp <= 4096,
-    model=f"{BOOK}; gradients travel beside the backward products, two thirds of all, and nothing else runs beside anything",
+    model=f"{BOOK}; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all; nothing else overlaps",
     hints=[
-        "Which parts follow one another, and which part runs beside something?",
-        "Forward matmuls, rows, and keys follow one another. The gradients travel beside the backward matmuls, two thirds of all.",
+        "Which parts run one after the other, and which part overlaps another?",
+        "Matmuls, rows and keys run one after the other. The all-reduce of gradients overlaps the backward matmuls, which are two thirds of all matmuls.",
         "matmuls / 3 + rows + keys + the longer of (2 / 3 of the matmuls) and gradients",
     ],
 )
@@ -241,7 +243,7 @@ def block_step(chip, dp, sp, tp, b, T, D):
     params=SIZES,
     where=lambda sp, tp, **_: sp != 2 * tp,
     options={
-        "products": "the products",
+        "products": "the matmuls",
         "rows": "the rows over tp",
         "keys": "K and V and their gradients over sp",
         "gradients": "the parameters' gradients over dp and sp",
@@ -249,7 +251,7 @@ def block_step(chip, dp, sp, tp, b, T, D):
     model=BOOK,
     hints=[
         "How long does each of the four take?",
-        "Compute all four times, as in `block_times`. If all run at the same time, one of them decides.",
+        "Compute all four times, as in `block_times`. If all run at the same time, the longest decides.",
         "the part with the longest time",
     ],
 )
@@ -266,12 +268,13 @@ def block_bottleneck(chip, dp, sp, tp, b, T, D):
     params={"chip": ["v5p"], "T": [4096, 16384, 32768, 40960], "D": [2048, 5120, 6144, 8192]},
     model=BOOK,
     hints=[
-        "tp cuts both the gradients and the matmuls, so it cancels. Which of the two grows with the positions?",
-        "2 · 2 · 12·D² bytes over 2 W against two thirds of all FLOPs over C.",
+        "tp cuts both the gradients and the matmuls, so it cancels. Which of the two times grows with the positions?",
+        "Compare 2 · 2 · 12·D² bytes / (2 W) with two thirds of all FLOPs / C.",
         "24·D² / W = t · (48·D² + 8·T·D) / C",
     ],
 )
 def block_hides_from(chip, T, D):
-    """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must each place along dp and sp have, so that the all-reduce of the
-    parameters' gradients takes no longer than the matmuls of the backward pass?"""
+    """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must each device's part of the
+    batch have, so that the all-reduce of the parameters' gradients takes no longer than the matmuls of the
+    backward pass?"""
     return CHIPS[chip].bf16 / CHIPS[chip].ici_both * 3 * D / (6 * D + T)

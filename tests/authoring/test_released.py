@@ -60,6 +60,9 @@ def test_a_check_that_is_not_at_the_top_level_is_named(workers: Workers, tmp_pat
     assert lacks == "what learners get lacks value: declare it at the top level of the file, not in a loop or an if"
 
 
+DRAWN = 'A = normal("I", "J", spec=P("x", None))'
+
+
 def test_a_given_class_is_theirs(workers: Workers, tmp_path: Path) -> None:
     course = made_up(
         tmp_path, "ROWS = exercise.given(8)", "@exercise.given\nclass Odd(ValueError):\n    pass\n\n\nROWS = 8"
@@ -76,19 +79,32 @@ def test_a_helper_of_public_checks_is_beside_them_and_not_in_the_file(workers: W
     assert "whole" not in stub_source(course, course.exercise(NAME))
 
 
-def test_what_a_check_needs_and_learners_do_not_get_is_told(workers: Workers, tmp_path: Path) -> None:
-    """A name that is bound where nothing of the release is looked for."""
-    course = made_up(
-        tmp_path, CHECKED, "if True:\n    FACTOR = 1\n\n\n" + CHECKED.replace("seen.a)", "FACTOR * seen.a)")
-    )
-    (problem,) = problems(course, workers)
-    assert problem.startswith("with what learners get, the reference does not pass value: ") and "FACTOR" in problem
+@pytest.mark.parametrize(
+    ("was", "becomes", "name"),
+    [
+        (CHECKED, "if True:\n    FACTOR = 1\n\n\n" + CHECKED.replace("seen.a)", "FACTOR * seen.a)"), "FACTOR"),
+        (DRAWN, "if True:\n    PUT = P('x', None)\n" + DRAWN.replace('P("x", None)', "PUT"), "PUT"),
+    ],
+)
+def test_what_learners_need_and_do_not_get_is_told(
+    workers: Workers, tmp_path: Path, was: str, becomes: str, name: str
+) -> None:
+    course = made_up(tmp_path, was, becomes)
+    told = rf"x1_gather.py:\d+: what learners get uses {name}; assign it alone, on a line of its own: {name} = \.\.\.$"
+    with pytest.raises(CourseError, match=told):
+        problems(course, workers)
 
 
 def test_a_release_that_cannot_be_used_is_told(workers: Workers, tmp_path: Path) -> None:
-    declared = 'A = normal("I", "J", spec=P("x", None))'
-    course = made_up(tmp_path, declared, "if True:\n    PUT = P('x', None)\n" + declared.replace('P("x", None)', "PUT"))
+    """A file beside the author's file is not beside the learners' one."""
+    course = made_up(
+        tmp_path, DRAWN, f'from pathlib import Path\nROWS_READ = len(Path(__file__ + ".txt").read_text())\n{DRAWN}'
+    )
+    path = course.path_of(NAME)
+    path.with_name("x1_gather.py.txt").write_text("eight   ")
+    path.write_text(path.read_text().replace('dims={"I": 8,', 'dims={"I": ROWS_READ,'))
     with pytest.raises(
-        CourseError, match=r"^what learners get cannot be used: exercises/\S+_public/x1_gather.py:\d+: NameError"
+        CourseError,
+        match=r"^what learners get cannot be used: exercises/\S+_public/x1_gather.py:\d+: FileNotFoundError",
     ):
         problems(course, workers)

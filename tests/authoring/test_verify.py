@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from grader.authoring import declarations, inputs, seeds, verify
-from grader.authoring.leaks import leaks
+from grader.authoring.leaks import leaks, told_solutions
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.result import Result
 from grader.course.build import build
 from grader.course.loading import load_course
 from grader.course.reference import reference_source
-from grader.course.release import products
+from grader.course.release import products, usable_products
 from grader.exercise import Call
 from tests.made_up import in_two_files, made_up
 
@@ -94,7 +94,10 @@ def also_zeroed(a, *, mesh):
 
 @exercise.misconception(fails=traffic)'''
     found = problems(tmp_path, "@exercise.misconception(fails=traffic)", twin)
-    assert "the misconception also_zeroed gets the hint of zeroed or also_zeroed in value" in found
+    assert (
+        "the misconception also_zeroed fails value as it should, but the learner sees the hint of zeroed or also_zeroed"
+        in found
+    )
 
 
 def test_an_alternative_has_to_pass_every_check(problems: Problems, tmp_path: Path) -> None:
@@ -305,7 +308,7 @@ def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
     text = (built / "course.yaml").read_text().replace("[x1_gather]", "[x1_gather, x2_again]")
     (built / "course.yaml").write_text(text)
     found = list(verify.course_problems(load_course(built / "course.yaml")))
-    assert "the name gather is used by x1_gather and by x2_again" in found
+    assert "the name gather is used by solutions/01_gather/x1_gather.py and by solutions/01_gather/x2_again.py" in found
 
 
 # -- what needs no process to be found
@@ -418,7 +421,10 @@ def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
 
 def test_what_cannot_be_built_is_told_in_one_line(built: Path) -> None:
     found = course_problems(built, '    """Gather A[I_X, J] into A[I, J]."""\n', "")
-    assert found == ["the task gather has no docstring; learners read it as its specification"]
+    cannot = "x1_gather cannot be used, so its files for learners were not proved; see: shardlings verify x1_gather"
+    assert cannot in found
+    made = usable_products(load_course(built / "course.yaml"))
+    assert made.unusable == {"x1_gather": "the task gather has no docstring; learners read it as its specification"}
 
 
 def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path) -> None:
@@ -432,7 +438,7 @@ def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path
     )
     found = list(verify.course_problems(load_course(built / "course.yaml")))
     assert [p for p in found if p.startswith("the name")] == [
-        "the name gather_time is used by x1_gather and by x2_again"
+        "the name gather_time is used by solutions/01_gather/x1_gather.py and by solutions/01_gather/x2_again.py"
     ]
 
 
@@ -443,3 +449,46 @@ def test_problems_are_told_by_exercise_and_counted(workers: Workers, built: Path
     count = verify.verify(course, grader, ["x1_gather"], problems_of.__setitem__)
     assert problems_of["x1_gather"] == ["gather has no hint"] and list(problems_of) == ["x1_gather", "course"]
     assert count == 1 + len(problems_of["course"])
+
+
+# -- what statements and hints tell
+
+
+STATEMENT = "Say what to do.\n"
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        (STATEMENT, f"```\n{SOLUTION}\n```\n", "the statement tells a line of secret_helper: return jax.lax.all_gather("),
+        (STATEMENT, f"Write `{SOLUTION}`.\n".replace('"', "'"), "the statement tells a line of secret_helper: "),
+        ('hints=["a nudge"]', f"hints=[{SOLUTION!r}, 'a nudge']", "hint 1 of gather tells a line of secret_helper: "),
+        ('hints=["a nudge"]', f"hints=['a nudge', {SOLUTION!r}]", ""),
+        ('"""Gather A[I_X, J] into A[I, J]."""', f'"""Gather: {SOLUTION}"""'.replace('"x"', "'x'"), "the docstring of gather tells a line of "),
+        (STATEMENT, "`jax.lax.all_gather` sends.\n", ""),
+    ],
+)  # fmt: skip
+def test_a_solution_in_a_text_is_told(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+    found = list(told_solutions(made_up(tmp_path, was, becomes)))
+    assert len(found) == bool(told) and all(one.startswith(f"x1_gather: {told}") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "tells"),
+    [
+        ("2·I·J / X bytes", True),
+        ("2 × I*J/X", True),
+        ("2·I·J·K / X", False),
+        ("12·I·J / X", False),
+        ("2·I·J / X·Y", False),
+    ],
+)
+def test_a_formula_is_told_only_if_it_is_whole(tmp_path: Path, text: str, tells: bool) -> None:
+    course = made_up(tmp_path, STATEMENT, f"It is {text}.\n")
+    path = course.path_of("x1_gather")
+    path.write_text(
+        path.read_text()
+        + '\n\n@exercise.number(points=1, unit="", params={"I": [1], "J": [2], "X": [4]})\ndef f(I, J, X):\n    """How many?"""\n    return 2 * I * J / X\n'
+    )
+    found = list(told_solutions(load_course(tmp_path / "course.yaml")))
+    assert found == (["x1_gather: the statement tells the answer of f: 2 * I * J / X"] if tells else [])

@@ -1,4 +1,4 @@
-"""Bonus, lateness and points by hand on one student: whatever they are, the numbers add up and none is negative."""
+"""Bonus, lateness and points by hand of one student: the sums are right, and no number is negative."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BY_HAND = st.lists(st.tuples(st.integers(0, 5), st.booleans(), SHARE), max_size=
 
 
 def drawn(parts: list[tuple[str, bool, bool, float]]) -> Report:
-    """Exercises as (module, is an extension, passes, points)."""
+    """Draw exercises as (module, is an extension, passes, points)."""
     exercises = [
         exercise(
             [result("v", "passed" if passes else "failed", points=points)],
@@ -64,7 +64,8 @@ def test_numbers_add_up_and_none_is_negative(parts, by_hand, days, free, cost) -
     assert 0 <= required <= whole.points + 1e-6
     percent = percent_of(whole)
     assert percent is None or 0 <= percent <= 100.01
-    without = drawn([part for part in parts if not part[1]])  # who leaves out all that is a bonus
+    # The parts of a student who leaves out all bonus exercises.
+    without = drawn([part for part in parts if not part[1]])
     plain = Adjustments(config, times={"alice": times})(without, None)
     if not overrides:
         assert required == pytest.approx(plain.earned, abs=1e-5)

@@ -1,4 +1,4 @@
-"""What nobody has touched is not graded, and said to be missing."""
+"""Untouched exercises are not graded, and are reported as missing."""
 
 from __future__ import annotations
 

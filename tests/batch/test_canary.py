@@ -1,4 +1,4 @@
-"""The canary: no submission is graded where the course's own solutions do not get full marks."""
+"""The canary: submissions are graded only if the course's own solutions get full marks."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
-    """A grader of another course, by the same workers: they know no course."""
+    """Return a grader of another course with the same workers, which know no course."""
     return Grader(course, "none", here=cast(Any, grader.hosts[0]))
 
 
 @pytest.fixture
 def broken(grader: Grader, tmp_path: Path) -> Grader:
-    """Of a course whose reference fails its own check."""
+    """Return a grader of a course whose reference fails its own check."""
     return with_workers_of(grader, made_up(tmp_path / "broken", *WRONG_REFERENCE))
 
 
@@ -59,7 +59,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def graded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Whose work was graded."""
+    """Return the students that were graded."""
     students: list[str] = []
     grade = Grader.grade
 
@@ -206,7 +206,7 @@ def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.Mo
 
 
 def batch(grader: Grader, out: Path) -> list[str]:
-    """Students that were graded, by what the command calls."""
+    """Return the students that the command grades."""
     with store.Folder(out) as folder:
         graded, _ = store.grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], cast(Any, silent))
     return sorted(graded)
@@ -251,7 +251,7 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
 
 
 def settings_of(grader: Grader, root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What nbgrader is plugged into, with this grader."""
+    """Return the settings that nbgrader is plugged into, with this grader."""
     autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
     monkeypatch.setattr(autograder, "Grader", lambda *_, **__: grader)
     settings = autograder.Shardlings(root=str(root))
@@ -282,7 +282,7 @@ def test_nbgrader_pays_once_even_where_nothing_can_be_remembered(
 
 
 def test_nbgrader_autograde_ends_at_once(broken: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any other error fails one student, is shown with its traceback, and the next one is tried."""
+    """Any other error would fail one student, print its traceback, and go on to the next student."""
     plugin = pytest.importorskip("grader.integrations.nbgrader.plugin")
     from traitlets.config import Configurable
 

@@ -1,4 +1,4 @@
-"""What a regrade changes: found, explained, kept for ever, and nothing where nothing changed."""
+"""Changes of a regrade: found, explained and kept in the history; none if nothing changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.batch.changes import FILE, Change, Told, changes_of, history_csv, read_history
+from grader.batch.changes import FILE, Change, RecordedChange, changes_of, history_csv, read_history
 from grader.batch.database import FILE as DATABASE
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments, Override
@@ -58,10 +58,10 @@ PASSED, FAILED = result("value", points=2), result("value", "failed", points=2)
             {"submission": "t", "course": "d"},
             "the submission changed, the course changed (exercise, checks or course.yaml)",
         ),
-        ({}, "no known cause: submission, course and versions are unchanged; review it with --why"),
+        ({}, "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"),
     ],
 )
-def test_a_changed_score_says_which_check_and_what_is_another(changed: dict[str, str], why: str) -> None:
+def test_a_changed_score_names_the_check_and_the_cause(changed: dict[str, str], why: str) -> None:
     assert lines(one(PASSED), one(FAILED, basis=BASIS | changed)) == [
         f"alice: c3_contracting/value 2 -> 0 of 2: passed -> failed; {why}",
         f"alice: score 2 -> 0 of 2: passed -> failed; {why}",
@@ -75,12 +75,12 @@ def test_a_report_that_does_not_say_what_it_was_graded_with_says_so() -> None:
     )
 
 
-def test_what_was_broken_blames_nobody() -> None:
+def test_a_change_from_or_to_broken_names_the_grader() -> None:
     (first, _) = lines(one(result("value", "broken", points=2)), one(PASSED))
     assert first == "alice: c3_contracting/value 0 -> 2 of 2: broken -> passed; the grader itself had failed before"
 
 
-def test_checks_and_exercises_that_came_or_went_are_told() -> None:
+def test_checks_and_exercises_that_came_or_went_are_reported() -> None:
     other = result("layout")
     assert lines(one(PASSED, other), one(PASSED))[0].startswith("alice: c3_contracting/layout 1 -> 0 of 0: removed; ")
     assert lines(one(PASSED), one(PASSED, other))[0].startswith("alice: c3_contracting/layout 0 -> 1 of 1: new; ")
@@ -90,14 +90,14 @@ def test_checks_and_exercises_that_came_or_went_are_told() -> None:
     assert told[1].startswith("alice: score 3 -> 2 of 2: ")
 
 
-def test_what_was_not_graded_before_is_no_change() -> None:
+def test_a_first_grading_is_no_change() -> None:
     old = make_report(exercise([PASSED], exercise="c1"))
     new = make_report(exercise([PASSED], exercise="c1"), exercise([PASSED], exercise="e1", module="05_rings"))
     assert lines(old, new) == []
 
 
-def test_what_becomes_a_bonus_is_told() -> None:
-    """The same points, and another percentage."""
+def test_what_becomes_a_bonus_is_reported() -> None:
+    """The points are equal, but the percentage differs."""
     plain, bonus = (make_report(exercise([PASSED], extension=e), points=0.0 if e else 2.0) for e in (False, True))
     assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: now counts as a bonus"
     assert lines(bonus, plain)[0] == "alice: c3_contracting 2 -> 2 of 2: no longer counts as a bonus"
@@ -105,11 +105,11 @@ def test_what_becomes_a_bonus_is_told() -> None:
         "alice: bonus 0 -> 2 of 2: now counts as a bonus",
         "alice: score 2 -> 0 of 0: now counts as a bonus",
     ]
-    assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # of a version that did not say so
+    assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # a version without this field
 
 
-def test_a_score_and_a_bonus_are_told_as_the_pages_and_grades_csv_have_them() -> None:
-    """Three points and two of a bonus are 3 of 4 and a bonus of 2, never 5 of 6."""
+def test_a_score_and_a_bonus_are_reported_as_the_pages_and_grades_csv_have_them() -> None:
+    """Three points and two bonus points are 3 of 4 and a bonus of 2, never 5 of 6."""
     plain, extra = exercise([result("v", points=4)], exercise="c1"), result("w", points=2)
     old = make_report(plain, exercise([extra], exercise="c5", extension=True), points=4.0)
     lost = exercise([result("w", "failed", points=2)], exercise="c5", extension=True, basis={"course": "d"})
@@ -120,7 +120,7 @@ def test_a_score_and_a_bonus_are_told_as_the_pages_and_grades_csv_have_them() ->
     assert sums_text([bonus, score]) == "4 -> 4 of 4 (0); bonus 2 -> 0 of 2 (-2)"
 
 
-def test_points_by_hand_and_penalties_are_told_with_their_words() -> None:
+def test_points_by_hand_and_penalties_are_reported_with_their_words() -> None:
     hand = Override(student="alice", check="c3_contracting/value", points=1, by="Bob", reason="oral exam")
     by_hand = Adjustments(overrides=[hand])(one(FAILED), None)
     text = "set by hand by Bob: oral exam; the grader gave 0"
@@ -150,7 +150,7 @@ def drawn(student: str, checks: list[tuple[str, float]]) -> Report:
 
 
 @given(RESULTS, RESULTS)
-def test_every_change_of_a_score_is_told_and_its_parts_add_up(before, after) -> None:
+def test_every_change_of_a_score_is_reported_and_its_parts_add_up(before, after) -> None:
     old, new = drawn("ada", before), drawn("ada", after)
     found = changes_of(old, new)
     if not found:
@@ -181,7 +181,7 @@ def test_reports_are_the_same_bytes_where_nothing_changed(checks, time, points) 
             p: d for p, d in first.items() if p.name != DATABASE
         }
         later = {"ada": {"03_matmuls": Handed(time + timedelta(days=30), "the file's date")}} if time else {}
-        with Folder(out, adjust=Adjustments(LATE, hand, times=later)) as folder:  # the same work, copied: new dates
+        with Folder(out, adjust=Adjustments(LATE, hand, times=later)) as folder:  # copied submissions, with new dates
             folder.settle()
             assert folder.changes == []
 
@@ -201,7 +201,7 @@ CHANGES = [Change("=ada", "c3/value", 2, 0, 2, f"-why {EVIL}"), Change("=ada", "
 
 
 def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: Path) -> None:
-    text = "".join(history_csv(Told(1, "2026", change) for change in CHANGES))
+    text = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / FILE).write_text(text)
     assert not [
         cell for line in csv.reader(io.StringIO(text)) for cell in line if cell[:1] in "=+-@" and cell[1:2].isalpha()
@@ -210,8 +210,8 @@ def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: 
 
 
 def test_an_older_history_goes_on(tmp_path: Path) -> None:
-    """Regrades are counted on from the last one in ``changes.csv``, and its lines stay as they are."""
-    before = "".join(history_csv(Told(1, "2026", change) for change in CHANGES))
+    """Regrades are numbered from the last one in ``changes.csv``, and its lines stay unchanged."""
+    before = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / "reports").mkdir()
     (tmp_path / FILE).write_text(before)
     (tmp_path / "reports" / "alice.json").write_text(one(PASSED).dumps())
@@ -229,7 +229,9 @@ def test_an_older_history_goes_on(tmp_path: Path) -> None:
 def test_a_damaged_history_stops_the_regrade(text: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(text, encoding="latin-1")
     with (
-        pytest.raises(CourseError, match=r"changes\.csv is not as it was written; mend it or move it away"),
+        pytest.raises(
+            CourseError, match=r"changes\.csv, the history of changes, was edited; restore it or move it away"
+        ),
         Folder(tmp_path),
     ):
         pass

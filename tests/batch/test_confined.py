@@ -1,4 +1,4 @@
-"""Submissions are parsed in a confined process: alike, within limits, and by no process of the staff."""
+"""A confined process parses submissions as this process would, within limits. No process of the staff parses them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def facts(found: Submission) -> list[Any]:
 
 
 def same(place: Path, parsers: Parsers) -> Submission:
-    """What is read, by this process and by the confined one."""
+    """Return what this process and the confined process read; they must be equal."""
     here, there = read_(place), read_(place, parsers=parsers)
     assert (here, facts(here)) == (there, facts(there))
     return there
@@ -180,7 +180,7 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_the_process_is_kept_while_it_has_memory_whatever_its_parent_uses(
     process: ParsingProcess, parsers: Confined
 ) -> None:
-    """Linux counts the peak of a parent into that of its child: readers of a large grader were ended after each file."""
+    """Linux counts a parent's peak memory into its child's, so readers of a large grader were ended after each file."""
     process._worker.kill()
     large = b"a" * (700 << 20)
     parsers.source("c3_contracting.py", b"a = 1", [])
@@ -202,7 +202,7 @@ def test_a_process_that_ends_is_started_anew(tmp_path: Path, process: ParsingPro
 
 @pytest.mark.parametrize(("works", "error"), [(True, Refused), (False, Unreadable)])
 def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[Exception]) -> None:
-    """The learner's where a file of ours is read in the same way, else the machine's."""
+    """It is the learner's fault if a file of the grader's own is read in the same way, else the machine's."""
     process = ParsingProcess("none")
 
     def parse(request: dict[str, Any], data: Any) -> Any:
@@ -217,7 +217,7 @@ def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[
 
 @pytest.mark.parametrize(("size", "error"), [(1, Unreadable), (confined.SMALL, Refused)])
 def test_a_machine_without_memory_costs_nobody_a_small_file(size: int, error: type[Exception]) -> None:
-    """The kernel ends the process; whose fault that is depends on the file and not on the load."""
+    """The kernel ends the process. Whose fault it is depends on the file, not on the load."""
     process = ParsingProcess("none")
     parse = process._worker.parse
 
@@ -237,7 +237,7 @@ def test_a_machine_without_memory_costs_nobody_a_small_file(size: int, error: ty
     "answer", [b"[", b"[]", b"{}", b'{"found": 3}', b'{"found": {"chunks": [3]}}', b'{"refused": 1}']
 )
 def test_a_record_of_another_form_is_refused(answer: bytes) -> None:
-    """A process that a submission took over can say what it likes."""
+    """A process that a submission took over can send anything."""
     process = ParsingProcess("none")
     ours = {}, [b'{"found": "2026-01-01T00:00:00"}']
     process._worker.parse = lambda request, data: ours if request["submission"] < 0 else ({"cpu": 0}, [answer])  # type: ignore[method-assign]
@@ -256,7 +256,7 @@ def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:
 # -- by no process of the staff ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["grade", "why", "similar"])
+@pytest.mark.parametrize("command", ["grade", "appeal", "similar"])
 def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: str) -> None:
     made_up(tmp_path / "course")
     marked = RIGHT + "# MARKED\nleaderboard_name = 'x'\n"
@@ -270,15 +270,15 @@ def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: st
     write(tmp_path / "course/course.yaml", text + late)
     words = {
         "grade": ["grade", "class", "--out", "out"],
-        "why": ["grade", "class", "--why", "cy", "traffic"],
+        "appeal": ["appeal", "cy", "traffic", "class"],
         "similar": ["similar", "class"],
     }[command]
     seen, done = parsed_by(*words, "--course", "course", cwd=tmp_path)
     assert seen == set(), done.stdout + done.stderr
-    assert {"grade": "3 submissions", "why": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
+    assert {"grade": "3 submissions", "appeal": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
 
 
-def test_a_process_that_parses_is_told(tmp_path: Path) -> None:
+def test_a_process_that_parses_is_reported(tmp_path: Path) -> None:
     """Otherwise the test above would prove nothing."""
     made_up(tmp_path / "course")
     write(tmp_path / "x1_gather.py", RIGHT + "# MARKED\n")

@@ -37,7 +37,7 @@ AFTER = [
 
 
 def grade(out: Path, reports: list[Report] | None = None, step: Callable[[], object] = lambda: None) -> None:
-    """What a run does with a folder, without grading: reports that are still valid are not made again."""
+    """Do with a folder what a run does, without grading. Valid reports are not made again."""
     with Folder(out, adjust=Adjustments(overrides=BY_HAND), when="2026") as folder:
         for report in AFTER if reports is None else reports:
             step()
@@ -61,7 +61,7 @@ def rows(out: Path) -> list[str]:
 
 
 def in_a_child(work: Callable[[], None]) -> int:
-    """Starts a process that does the work; its id."""
+    """Start a process that does the work, and return its id."""
     child = os.fork()
     if not child:
         with contextlib.suppress(BaseException):
@@ -72,7 +72,7 @@ def in_a_child(work: Callable[[], None]) -> int:
 
 
 def killed_at(number: int, out: Path) -> bool:
-    """Runs in a process that SIGKILL ends before its ``number``-th statement or file; False if it ended by itself."""
+    """Run in a process that SIGKILL ends before its ``number``-th statement or file; False if it ended by itself."""
 
     def work() -> None:
         left = iter(range(number))
@@ -97,7 +97,7 @@ def killed_at(number: int, out: Path) -> bool:
 
 @pytest.fixture
 def wanted(tmp_path: Path) -> Path:
-    """A folder whose two runs nobody disturbed."""
+    """Return a folder after two undisturbed runs."""
     grade(tmp_path / "wanted", BEFORE)
     grade(tmp_path / "wanted")
     return tmp_path / "wanted"
@@ -287,7 +287,7 @@ def a_large_report() -> Report:
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """A folder as older versions wrote it: no database, and reports in staged/."""
+    """Return a folder as older versions wrote it: no database, and reports in staged/."""
     grade(tmp_path / "older", BEFORE)
     grade(tmp_path / "older")
     (tmp_path / "older" / FILE).unlink()

@@ -1,4 +1,4 @@
-"""Where the code of a task is written, in whatever was handed in."""
+"""The evidence finds the code of a task in any submission."""
 
 from __future__ import annotations
 

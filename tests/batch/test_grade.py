@@ -1,4 +1,4 @@
-"""From submissions to reports: what counts, what a report depends on, and that it is the same every time."""
+"""From submissions to reports: what counts, what a report depends on, and that equal inputs give equal reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
-    """A grader of another course, by the same pair of workers: they know no course."""
+    """Return a grader of another course with the same pair of workers, which know no course."""
     return Grader(course, TIER, here=cast(Any, grader.hosts[0]))
 
 
@@ -151,7 +151,7 @@ def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypa
     monkeypatch.setattr(workers.runners[0].worker, "runs", lambda: False)
     report = grader.grade(submitted(RIGHT), [NAME])
     assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]
-    assert results(report)["value"].reason.endswith(": Check failed: x; it runs no program of ours either")
+    assert results(report)["value"].reason.endswith(": Check failed: x; the grader's own program fails too")
     assert report.pending == 2 and results(report)["value"].misconception == ""
 
 
@@ -169,7 +169,7 @@ def test_weights_multiply_points_and_extensions_only_add(grader: Grader, tmp_pat
 
 
 def test_a_release_reads_answers_back_and_judges_none(grader: Grader, tmp_path: Path) -> None:
-    """Without the solutions, there is no answer to compare with."""
+    """Without the solutions there is no answer to compare with."""
     build(made_up(tmp_path))
     released = load_course(tmp_path / "exercises" / "course.yaml")
     own = with_workers_of(grader, released)
@@ -238,7 +238,8 @@ def test_the_fingerprint_changes_with_each_thing_a_report_depends_on(
         "the tolerance": of(made(config=f"{COURSE}tolerances: {{numbers: 0.03}}\n")),
         "the limits": of(made(config=f"{COURSE}limits: {{run_seconds: 61}}\n")),
     }
-    assert of(made(config=f"{COURSE}    deadline: 2030-01-01\n")) == prints["as it is"]  # it lies over the verdicts
+    # The deadline applies on top of the verdicts.
+    assert of(made(config=f"{COURSE}    deadline: 2030-01-01\n")) == prints["as it is"]
     monkeypatch.setattr(grade, "versions", lambda: {"jax": "0"})
     prints["a version"] = of(made())
     monkeypatch.setattr(reporting, "own_digest", lambda: "other code")
@@ -305,7 +306,7 @@ def test_an_error_of_ours_in_one_job_stops_no_other(course: Course) -> None:
 
 
 def test_reports_of_one_at_a_time_come_in_the_order_of_students(course: Course) -> None:
-    """Caused: several are graded while one is written."""
+    """Several submissions are graded while one report is written."""
     students = [f"s{n}" for n in range(12)]
     came: list[str] = []
     with Grader(course, "none") as grader:
@@ -331,7 +332,7 @@ def test_a_report_is_read_back_as_it_was_written(grader: Grader) -> None:
     assert report.dumps().endswith("}\n")
 
 
-def test_learners_are_not_told_what_hidden_checks_expect(grader: Grader) -> None:
+def test_reports_for_learners_lack_what_hidden_checks_expect(grader: Grader) -> None:
     twice = RIGHT.replace("return jax", "a = jax.lax.with_sharding_constraint(a, P())\n    return jax", 1)
     report = grader.grade(submitted(twice.replace("P())", "jax.sharding.NamedSharding(mesh, P()))")), [NAME])
     staff, student = results(report), results(report.for_student())
@@ -342,7 +343,7 @@ def test_learners_are_not_told_what_hidden_checks_expect(grader: Grader) -> None
 
 # -- secrets -----------------------------------------------------------------------------------
 
-# Whatever a learner's code can reach of its inputs, put where a report could repeat it.
+# Everything about its inputs that a learner's code can reach, put where a report could repeat it.
 TELLERS = {
     "values": RIGHT.replace("return jax", "a = a.at[0, 0].add(a.sum())\n    return jax"),
     "scaled by a value": RIGHT.replace("return jax", "a = a * a[0, 0]\n    return jax"),
@@ -355,7 +356,7 @@ TELLERS = {
 
 
 def of_seed(report: Report) -> str:
-    """A report as text without what names the seed or the secret inputs by digest: for the staff all of it."""
+    """Return a report as text without digests of the seed or the secret inputs; for the staff all of it."""
     parts = []
     for e in report.exercises:
         evidence = [v.model_copy(update={"inputs": "" if v.secret else v.inputs}) for v in e.evidence]
@@ -431,7 +432,7 @@ def test_no_argument_of_a_secret_case_is_repeated(grader: Grader, tmp_path: Path
     assert len(reports) == 1
 
 
-def test_a_function_that_is_right_on_open_cases_only_is_told_so_in_fixed_words(grader: Grader, tmp_path: Path) -> None:
+def test_a_function_that_is_right_on_open_cases_only_gets_a_fixed_message(grader: Grader, tmp_path: Path) -> None:
     made_up(tmp_path)
     (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
     course = load_course(tmp_path / "course.yaml")
@@ -462,7 +463,7 @@ def test_a_report_says_what_decided_it_and_not_to_learners(grader: Grader) -> No
 
 
 def of_exercises(folder: Path, names: list[str]) -> Course:
-    """A course with the same exercise many times."""
+    """Return a course with the same exercise many times."""
     place = folder / "solutions" / "01_gather"
     made_up(folder)
     text = (place / f"{NAME}.py").read_text()
@@ -473,7 +474,7 @@ def of_exercises(folder: Path, names: list[str]) -> Course:
 
 
 def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Path) -> None:
-    """Ten files that each use up what one may are not given ten times as much."""
+    """Ten files that each use the whole limit do not get ten times the limit."""
     names = [NAME, "x2_more", "x3_more"]
     own = with_workers_of(grader, of_exercises(tmp_path, names))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"

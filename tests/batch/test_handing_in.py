@@ -1,4 +1,4 @@
-"""The staff's record of when work was handed in: it goes before all else, and never lies in a student's own folder."""
+"""The staff's record of submission times replaces all other times. It is never read from a student's own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lateness costs: the arithmetic, for any policy, time and points."""
+"""Late penalties: the arithmetic, for any policy, time and points."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_a_penalty_is_never_negative_and_never_more_than_was_earned_or_the_cap(l
 
 
 @given(LATENESS, LATENESS, POINTS, POLICIES)
-def test_who_is_later_never_pays_less(first, second, earned, of) -> None:
+def test_a_later_submission_never_loses_less(first, second, earned, of) -> None:
     early, late = sorted((first, second))
     assert one(early, earned, of).penalty <= one(late, earned, of).penalty
 
 
 @given(LATENESS, POINTS, POINTS, POLICIES)
-def test_who_earned_more_never_ends_with_less(late, first, second, of) -> None:
+def test_more_points_before_the_penalty_are_never_fewer_after_it(late, first, second, of) -> None:
     less, more = sorted((first, second))
     assert less - one(late, less, of).penalty <= more - one(late, more, of).penalty + 2e-6
 
@@ -175,7 +175,7 @@ def test_of_two_times_of_the_same_work_the_earlier_holds_and_the_staffs_record_a
 
 
 def test_a_later_line_for_all_modules_makes_no_unchanged_work_late() -> None:
-    """A record without modules had one line a student, and the upload of module 2 made everybody late in module 1."""
+    """A record without modules had one line per student, so the upload of module 2 made all late in module 1."""
     before = [one(-HOUR, 10, policy())]
     later = Handed(DUE + timedelta(days=7), STATED, for_all=True)
     earlier = Handed(DUE - 2 * HOUR, STATED, for_all=True)

@@ -1,4 +1,4 @@
-"""What is remembered over runs is what a fresh run gives, or nothing; and a check that changed is judged without tracing."""
+"""A cached value equals that of a fresh run, or nothing is cached. A changed check is judged without tracing."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def reports(course: Course, cache: Cache | None, texts: dict[str, str] = CLASS) 
 
 @pytest.fixture(scope="module")
 def fresh(course: Course) -> dict[str, str]:
-    """What the class gets where nothing is remembered."""
+    """Return the reports of the class without a cache."""
     return reports(course, None)
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What workers are asked from now on: ``trace`` with the source's text, or ``run``."""
+    """Record the requests to workers from now on: ``trace`` with the source's text, or ``run``."""
     told: list[str] = []
     trace, run = Worker.trace, Worker.run_program
 
@@ -92,7 +92,7 @@ def test_the_second_time_nothing_is_traced_and_reports_are_the_same(
 
 
 @isolated
-def test_whose_programs_are_the_same_are_judged_once_whatever_they_answer(
+def test_students_with_equal_programs_are_judged_once_whatever_they_answer(
     course: Course, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = "\ngather_time = {}\n"
@@ -254,7 +254,7 @@ def store(cache: Cache, about: str = "all else") -> Store:
 
 
 def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool = False) -> Replies:
-    """What a source was traced to, from another process: nothing is held in memory."""
+    """Return the cached replies of a source, read by another process, so that none come from memory."""
     own, key = source(text), made.keys.trace(source(text), ASKS)
     value = Replies(tuple(replies), (), 0.5, ("a.py",), own)
     (made.afresh() if fresh else made).get(TRACES, key, lambda: value, own)
@@ -302,7 +302,7 @@ def test_a_source_that_may_act_differently_next_time_is_not(cache: Cache) -> Non
 @pytest.mark.parametrize(
     "body", [{"fault": None}, {"replies": []}, {}, {"body": {"x": ["\x00\ud800"]}}, {"raw": float("nan")}, {"raw": 10**400}]
 )  # fmt: skip
-def test_whatever_a_learners_process_says_comes_back_as_it_said_it(cache: Cache, body: dict[str, Any]) -> None:
+def test_any_reply_of_a_learners_process_is_cached_unchanged(cache: Cache, body: dict[str, Any]) -> None:
     found = kept(store(cache), [TRUE[0], reply_of(PLAIN, body, [b"one", b"two"]), TRUE[2]])
     assert repr(found.each[1].body) == repr(body) and found.each[1].program is None
     of_call = kept(store(cache, "another"), [reply_of(CALL, body, [b"one", b"two"]), *TRUE[1:]])
@@ -329,7 +329,7 @@ def test_any_change_changes_the_key() -> None:
     assert keys.checks("x", ["a.py"], answered) == checks[0], "answers to questions are judged each time"
 
 
-def test_the_same_program_with_other_inputs_is_another_run(cache: Cache) -> None:
+def test_equal_programs_with_other_inputs_are_separate_runs(cache: Cache) -> None:
     made, two = store(cache), array("f", runs=2)
     one, other = (made.keys.run(ask, ["a.py"], b"program") for ask in (CALL, two))
     assert len({one, other, made.keys.run(CALL, ["a.py"], b"another"), made.keys.run(CALL, ["b.py"], b"program")}) == 4

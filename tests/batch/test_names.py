@@ -35,7 +35,7 @@ def test_pages_follow_a_changed_roster(tmp_path: Path) -> None:
     run(tmp_path, {"bob": Person("Bob Hatter", "A"), "gil": Person("Gil Mock")})
     assert all("Bob Hatter, section A" in page for page in pages(tmp_path, "bob"))
     assert "gil" in (tmp_path / "grades.csv").read_text() and "Gil Mock" in (tmp_path / "grades.csv").read_text()
-    run(tmp_path, None)  # a run without a roster keeps the names
+    run(tmp_path, None)  # without a roster, a run keeps the names
     assert "Bob Hatter" in (tmp_path / "index.html").read_text(encoding="utf-8")
     run(tmp_path, {"bob": Person("Robert Hatter", "B")})
     assert all("Robert Hatter, section B" in page for page in pages(tmp_path, "bob"))
@@ -77,7 +77,7 @@ def test_a_database_of_the_first_schema_gets_names(tmp_path: Path) -> None:
     assert "Bob Hatter" in pages(tmp_path, "bob")[0]
 
 
-def test_a_student_who_is_taken_out_has_no_name_left(tmp_path: Path) -> None:
+def test_a_dropped_student_leaves_no_name(tmp_path: Path) -> None:
     run(tmp_path, {"bob": Person("Bob Hatter")})
     with Folder(tmp_path) as folder:
         folder.database.drop("bob")

@@ -1,4 +1,4 @@
-"""Points that a person gives: read with care, kept over regrades, and told when they no longer fit."""
+"""Points that a person gives: validated, kept over regrades, and reported if they no longer fit."""
 
 from __future__ import annotations
 
@@ -77,16 +77,16 @@ def test_points_that_waited_for_a_person_wait_no_more() -> None:
     [
         (override("c9_other"), f"alice c9_other: no exercise 'c9_other'; there are {EXERCISE}; the line does nothing"),
         (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: no check 'nope'; there are check0; the line does nothing"),
-        (override(points=3), f"alice {EXERCISE}/check0: 3 points, and it is worth 2; the line does nothing"),
+        (override(points=3), f"alice {EXERCISE}/check0: 3 points, but it is worth 2; the line does nothing"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_changes_nothing_and_is_told(one: Override, said: str) -> None:
+def test_what_does_not_fit_changes_nothing_and_is_reported(one: Override, said: str) -> None:
     plain = graded(0)
     assert laid_over(plain, one) == (plain, [said])
 
 
 def test_a_line_that_does_nothing_disables_no_other() -> None:
-    """The typing error came first, and the right line below it gave no points."""
+    """A line with a typing error came first, and the right line below it gave no points."""
     plain = graded(0, 2)
     typo, too_many = override(f"{EXERCISE}/chekc0"), override(points=3)
     found, problems = laid_over(plain, typo, too_many, override(EXERCISE, 3))
@@ -106,14 +106,14 @@ def test_a_name_in_another_unicode_form_is_the_same_student() -> None:
     assert override(student="Zoe\u0308").student == "Zo\u00eb"
 
 
-def test_who_has_no_report_is_told() -> None:
+def test_an_override_without_a_report_is_reported() -> None:
     (told,) = unknown([override(), override(student="zoe")], ["alice"])
     assert told == ("zoe", f"zoe {EXERCISE}/check0: no student of this name has a report; the line does nothing")
     (told,) = unknown([override(student="ALICE")], ["alice"])
     assert "no student of this name has a report (there is alice); the line does nothing" in told[1]
 
 
-def test_a_result_that_changed_since_is_told_until_a_person_looked() -> None:
+def test_a_result_that_changed_since_is_reported_until_a_person_looked() -> None:
     first, _ = laid_over(graded(0), override())
     second, problems = laid_over(graded(2), override(), old=first)
     wanted = (
@@ -159,7 +159,7 @@ def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> Non
         ("overrides:\n" + LINE.replace("points", "pionts"), r"overrides\.yaml:2: overrides\.0\.pionts: no such field; did you mean 'points'\?"),
         ("overrides:\n" + LINE.replace("points: 1", "points: -1"), r"overrides\.yaml:2: overrides\.0\.points: .*greater than or equal to 0"),
         ("overrides:\n" + LINE.replace("points: 1", "points: yes"), r"overrides\.yaml:2: overrides\.0\.points: points are a number"),
-        ("overrides:\n" + LINE.replace("student: a", "student: 0123"), r"overrides\.yaml:2: overrides\.0\.student: put a name that is a number into quotes"),
+        ("overrides:\n" + LINE.replace("student: a", "student: 0123"), r"overrides\.yaml:2: overrides\.0\.student: quote a name that is a number"),
         ("overrides:\n" + LINE.replace("points: 1", "points: .nan"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),

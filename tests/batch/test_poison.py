@@ -1,4 +1,4 @@
-"""What a runner says of a changed program is judged: what moves, what the process dies of, and what is remembered."""
+"""The judgement of a changed program: results that move, processes that die, and cached answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.seen import collective, sharded
 
 
 class Asked:
-    """A runner that moves results so far, by number, and dies of some; ``asked`` has what it was asked."""
+    """A runner that moves results by given amounts, and dies of some operations. ``asked``: the requests to it."""
 
     def __init__(self, far: dict[int, float], deadly: tuple[int, ...] = (), **more: Any) -> None:
         self.far, self.deadly, self.more = far, deadly, more
@@ -41,7 +41,7 @@ class Asked:
 
 
 class Says:
-    """A runner that always answers the same, or raises it."""
+    """A runner that always returns the same answer, or raises it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -61,7 +61,7 @@ def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
 @pytest.mark.parametrize(
     ("dtype", "far", "matters"),
     [
-        ("float32", 2e-5, False),  # within twice of what two values may differ by
+        ("float32", 2e-5, False),  # within twice the tolerance
         ("float32", 1e-4, True),
         ("bfloat16", 5e-4, False),
         ("bfloat16", 4e-3, True),
@@ -100,7 +100,7 @@ def test_a_program_that_dies_of_everything_is_the_learners_fault() -> None:
     assert made.matter(COLLECTIVES) == run_fault(died, 60) and not made.lasting
 
 
-def test_whose_fault_it_is_that_nothing_can_be_said() -> None:
+def test_unreadable_answers_are_the_graders_fault() -> None:
     ours = poisoned(Says(WorkerDied("died", "no room", "compiling"))).matter(COLLECTIVES)
     assert isinstance(ours, Fault) and ours.kind == "broken"
     for answer in ({"broken": "ValueError: x"}, {"largest": [2.0]}, {"largest": [2.0], "moved": [[1.0]]}):
@@ -116,7 +116,7 @@ def test_a_program_that_xla_takes_only_unchanged_is_not_refused() -> None:
 
 
 def test_a_changed_program_that_is_too_large_counts_nothing() -> None:
-    """Else junk that fills the memory would count: programs that are judged are small."""
+    """Otherwise junk that fills the memory would count. Judged programs are small."""
     answer = {
         "fault": {"kind": "refused", "message": "the program needs 668 MiB over all devices; 512 MiB are the limit"}
     }
@@ -150,7 +150,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield Store(Keys("these tests"), cache)
 
 
-def test_a_worker_is_asked_when_somebody_wants_to_know_and_never_again(
+def test_a_worker_is_asked_on_demand_and_only_once(
     course: Course, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers = Workers(course, TIER, store=store)

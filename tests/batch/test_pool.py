@@ -1,4 +1,4 @@
-"""Threads whose queued work is given up with the block that wanted it."""
+"""Queued work of threads ends together with the block that requested it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_what_is_queued_is_not_done_when_the_work_is_given_up(end: type[BaseExce
     with pytest.raises(end), pool_of(1) as pool:
         running, queued = pool.submit(first), pool.submit(done.append, "second")
         started.wait()
-        if end is ValueError:  # which waits for what runs
+        if end is ValueError:  # after an error the pool waits for running work
             go.set()
         raise end
     assert queued.cancelled() and done == ([] if end is KeyboardInterrupt else ["first"])

@@ -1,4 +1,4 @@
-"""A regrade that is killed at any moment: all reports that count are old, or all are new. The next run writes the files."""
+"""A regrade that is killed at any moment: all old reports count, or all new ones. The next run writes the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WRITES = 3 * 2 + 2 + 4  # pages and report of each; changes; integrity, grades, 
 
 
 class Killed(BaseException):
-    """As SIGKILL would, but for what it leaves undone in this process."""
+    """Ends the run like SIGKILL, except that this process goes on."""
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def reports(out: Path) -> dict[str, Report]:
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """All but the lock and the database, whose bytes depend on the order of its writes."""
+    """Return all files except the lock and the database, whose bytes depend on the order of its writes."""
     found = (p for p in out.rglob("*") if p.is_file() and p.name not in (".lock", DATABASE))
     return {str(p.relative_to(out)): p.read_bytes() for p in found}
 
 
 def rows(out: Path) -> list[str]:
-    """The content of the database, as SQL."""
+    """Return the content of the database, as SQL."""
     with contextlib.closing(sqlite3.connect(out / DATABASE)) as connection:
         return list(connection.iterdump())
 
@@ -125,7 +125,7 @@ def test_a_file_that_is_gone_or_damaged_is_written_again(
     wanted, content = files(tmp_path), rows(tmp_path)
     for name in wanted:
         if name.endswith(".html") and damage is not Path.unlink:
-            (tmp_path / name).write_text("")  # of a page, only an empty one is known to be damaged
+            (tmp_path / name).write_text("")  # an empty page is recognised as damaged; other damage is not
         else:
             damage(tmp_path / name)
         grade(grader, tmp_path, REGRADED)
@@ -135,9 +135,7 @@ def test_a_file_that_is_gone_or_damaged_is_written_again(
     assert files(tmp_path) == wanted, "the reports and the history are taken over from the files"
 
 
-def test_what_is_no_whole_report_of_who_its_file_is_named_after_counts_for_nobody(
-    grader: Grader, tmp_path: Path
-) -> None:
+def test_an_incomplete_report_or_one_of_another_student_does_not_count(grader: Grader, tmp_path: Path) -> None:
     out, wanted = tmp_path / "out", tmp_path / "wanted"
     for folder in (out, wanted):
         grade(grader, folder, CLASS)
@@ -155,7 +153,7 @@ def test_what_is_no_whole_report_of_who_its_file_is_named_after_counts_for_nobod
         assert files(wanted) == {name: data for name, data in files(out).items() if Path(name).name not in strays}
 
 
-def test_nothing_is_written_in_a_dry_run_and_all_is_said(grader: Grader, tmp_path: Path) -> None:
+def test_a_dry_run_writes_nothing_and_reports_everything(grader: Grader, tmp_path: Path) -> None:
     grade(grader, tmp_path, CLASS)
     before = files(tmp_path)
     folder = grade(grader, tmp_path, REGRADED, dry=True)

@@ -1,4 +1,4 @@
-"""The output folder of a batch: reports are whole, kept while valid, and one grader writes at a time."""
+"""The output folder of a batch: reports are complete and kept while valid, and one grader writes at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def a_report(student: str, fingerprint: str = "f") -> Report:
 
 
 def counted(folder: Folder, *graded: Report) -> list[Report]:
-    """End a run in which these reports were made; all that count."""
+    """End a run in which these reports were made, and return all that count."""
     for report in graded:
         folder.keep(report)
     folder.settle()
@@ -105,7 +105,7 @@ def part_of(student: str, course: Course, *names: str, fingerprint: str = "f", e
 
 @pytest.fixture
 def two(tmp_path: Path) -> Course:
-    """A course of two modules with one exercise each."""
+    """Return a course of two modules with one exercise each."""
     course = made_up(tmp_path / "course")
     text = (course.root / "course.yaml").read_text()
     (course.root / "course.yaml").write_text(f"{text}  - {{id: 02_more, title: More, exercises: [y1_more]}}\n")
@@ -133,14 +133,14 @@ def test_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
 
 
 def with_a_bonus(two: Course) -> Course:
-    """The second module's exercise is an extension."""
+    """Return a course whose second module is an extension."""
     path = two.path_of("y1_more")
     path.write_text(path.read_text().replace("exercise = Exercise(", "exercise = Exercise(extension=True, "))
     return find_course(two.root)
 
 
 def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course) -> None:
-    """Also of a report that is older than its field, and of a student who is not graded now."""
+    """Also in a report that is older than its field, and for a student who is not graded now."""
     course = with_a_bonus(two)
     for student in ("ada", "bob"):
         old = part_of(student, course, "y1_more").model_copy(update={"points": 0.0})
@@ -148,7 +148,7 @@ def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course
             counted(folder, old)
     with Folder(tmp_path, course) as folder:
         counted(folder, part_of("ada", course, "x1_gather", fingerprint="of 01"))
-        assert folder.changes == []  # no score is another: what was not said is said now
+        assert folder.changes == []  # no score changes, only the missing field is filled
         settled = {r.student: r for r in folder.database.reports()}
         totals = {s: (r.points, r.earned, r.bonus) for s, r in settled.items()}
         assert totals == {"ada": (2, 2, 1), "bob": (0, 1, 1)}
@@ -214,7 +214,7 @@ def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course
     assert whole.notes == ["02_more: graded before, with jax 0.1"]
 
 
-def test_an_assignment_is_graded_where_anybody_handed_it_in_or_it_is_due(two: Course) -> None:
+def test_an_assignment_is_graded_if_it_is_due_or_handed_in(two: Course) -> None:
     def handed_in(*names: str) -> Submission:
         return Submission("ada", {n: Source(n, (Chunk(n, "x = 1"),)) for n in names}, (), "")
 
@@ -226,7 +226,7 @@ def test_an_assignment_is_graded_where_anybody_handed_it_in_or_it_is_due(two: Co
     assert assignments(find_course(two.root), [handed_in()], now) == {"02_more": 0}
 
 
-def test_who_locks_a_folder_clears_what_a_killed_run_left(tmp_path: Path) -> None:
+def test_locking_a_folder_clears_files_of_killed_runs(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         left = [tmp_path / place / (".tmp-" + "0" * 16) for place in ("", "reports", "students")]
         for path in left:

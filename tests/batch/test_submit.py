@@ -1,4 +1,4 @@
-"""Handing in: the zip that anybody can make, and nbgrader's exchange."""
+"""Submitting: a zip that works everywhere, and nbgrader's exchange."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def grader(course: Course):
 
 @pytest.fixture
 def work(course: Course, tmp_path: Path) -> Path:
-    """One exercise done, one left."""
+    """Return a folder of work with one exercise done and one left."""
     (tmp_path / "work").mkdir()
     exercise = course.exercise(C1)
     answers = classroom.answers(course, exercise, None, None)
@@ -91,7 +91,7 @@ def test_the_work_of_other_modules_stays_behind_without_a_word(grader: Grader, w
 
 
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
-    looked = rf"nothing of 03_matmuls in .*: looked for files such as {C1}\.py and 03_matmuls\.ipynb; go to your work"
+    looked = rf"no file for 03_matmuls in .*: looked for {C1}\.py, 03_matmuls\.ipynb and the like; go to your work"
     with pytest.raises(CourseError, match=looked):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
 
@@ -104,11 +104,11 @@ def test_a_file_that_cannot_be_read_is_named(words: list[str], course: Course, t
     done = CliRunner().invoke(app, [*words, "--course", str(course.root), "--work", str(tmp_path)])
     assert isinstance(done.exception, CourseError), done.output
     assert f" in {tmp_path}: {MODULE}.ipynb is not a notebook: " in str(done.exception)
-    assert f"looked for files such as {C1}.py" in str(done.exception)
+    assert f"looked for {C1}.py" in str(done.exception)
 
 
 def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
-    """Who has fetched a module and is in the wrong folder would be told that all is done."""
+    """Otherwise students who fetched a module and are in the wrong folder would read that all is done."""
     with pytest.raises(CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to your work or pass"):
         submit.prepare(course, MODULE, course.root / "exercises", "ada", grader)
 
@@ -126,11 +126,11 @@ def test_a_zip_carries_the_login(
         assert json.loads(archive.read(submit.MANIFEST))["student"] == name
 
 
-def test_a_zip_from_nobodys_account_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_from_a_shared_account_needs_a_student(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", "")
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     with pytest.raises(
-        CourseError, match=r"who hands this in\? the account 'jovyan' is anybody's: pass --student LOGIN"
+        CourseError, match=r"the account 'jovyan' belongs to no one student, so say who submits: pass --student LOGIN"
     ):
         submit.login()
 
@@ -140,7 +140,7 @@ def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
     assert done.exit_code == 0, done.output
     assert re.search(rf"{D1} +not begun", done.output) and "upload it as it is" in done.output
-    assert "missing in" not in done.output and "not written yet" not in done.output  # a line says it all
+    assert "missing in" not in done.output and "not written yet" not in done.output  # one line is enough
     whole = CliRunner().invoke(app, [*args, "--full", "--course", str(course.root)])
     assert "matmul_all_reduce: not written yet" in " ".join(whole.output.split())
 
@@ -158,9 +158,9 @@ def test_of_what_is_begun_the_command_says_what_fails_and_what_is_missing(
     assert f"missing in {D1}: matmul_reduce_scatter, scatter_time, all_reduce_bytes" in said
 
 
-def test_who_hands_in_is_asked_before_anything_is_checked(course: Course, work: Path, monkeypatch) -> None:
+def test_the_student_is_asked_for_before_the_checks(course: Course, work: Path, monkeypatch) -> None:
     monkeypatch.setenv("JUPYTERHUB_USER", "")
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     monkeypatch.setattr(submit, "prepare", None)
     done = CliRunner().invoke(app, ["submit", MODULE, "--work", str(work), "--course", str(course.root)])
-    assert isinstance(done.exception, CourseError) and "who hands this in?" in str(done.exception)
+    assert isinstance(done.exception, CourseError) and "say who submits: pass" in str(done.exception)

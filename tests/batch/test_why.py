@@ -1,4 +1,4 @@
-"""For appeals: a check decided again from scratch, and what is not as it was."""
+"""Appeals: a check is decided again from scratch, and differences from the report on file are shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     text = "\n".join(found.lines)
     assert "gather: mesh {'x': 4}, dims {'I': 8, 'J': 3}, open inputs" in text
     assert "gather: mesh {'x': 2}, dims {'I': 1012, 'J': 5}, secret inputs" in text
-    assert "  run 2: on device (x=0), all values are wrong" in text  # of the secret inputs too: it is for the staff
+    assert "  run 2: on device (x=0), all values are wrong" in text  # also of secret inputs, since it is for the staff
     hand = Override(student=submitted(ZEROS).student, check=f"{NAME}/traffic", points=0.5, by="Tom", reason="oral exam")
     others = [hand.model_copy(update={"student": "somebody"}), hand.model_copy(update={"check": f"{NAME}/value"})]
     right = why(course, TIER, submitted(RIGHT), "traffic", None, overrides=[hand, *others])
@@ -51,8 +51,8 @@ def test_a_short_name_of_several_exercises_set_no_points() -> None:
     assert set_by_hand(parts, [hand], ["c3_contracting"]) == ["set by hand by Tom: 0.5 points for c3: oral exam"]
 
 
-def test_what_a_file_writes_otherwise_is_no_other_verdict() -> None:
-    """Rounds of a ring are tuples when they are found and lists on file; the report was said not to hold."""
+def test_another_form_on_file_is_no_other_verdict() -> None:
+    """Rounds of a ring are tuples when found and lists on file, so the verdict was reported as different."""
     ring = {"title": "actual rounds", "mesh": [["x", 2]], "rounds": {"axes": ("x",), "holds": ((0, 1), (1, 0))}}
     today = result("traffic", "failed", pictures=[ring], actual=[math.nan, (1, 2)])
     (kept,) = Report.loads(make_report(exercise([today])).dumps()).exercises[0].results
@@ -92,7 +92,7 @@ def test_the_page_of_an_appeal_has_code_inputs_facts_and_every_run(course: Cours
 
 
 @pytest.mark.slow
-def test_what_differs_from_the_report_on_file_is_said(course: Course) -> None:
+def test_differences_from_the_report_on_file_are_shown(course: Course) -> None:
     with Grader(course, TIER) as grader:
         kept = grader.grade(submitted(ZEROS), [NAME])
     differs = why(course, TIER, submitted(RIGHT), f"{NAME}/value", kept).differs
@@ -113,7 +113,7 @@ def test_questions_and_work_that_is_not_there_are_decided_too(course: Course) ->
     assert why(course, TIER, submitted(None), "value", None).lines == []
 
 
-def test_a_check_that_nobody_has_is_named(course: Course) -> None:
+def test_an_unknown_check_is_named(course: Course) -> None:
     assert find_check(course, "value") == (NAME, "value")
     with pytest.raises(
         CourseError, match="no check or question 'valeu' in x1_gather; it has value, traffic, gather_time"

@@ -1,4 +1,4 @@
-"""From asks to findings: what ends a process is told apart, and nothing that comes back is taken on trust."""
+"""From asks to findings: reasons for a process's end are distinguished, and no answer is trusted."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def workers(course: Course) -> Iterator[Workers]:
 
 @pytest.fixture(scope="module")
 def impatient(course: Course) -> Iterator[Workers]:
-    """For what never ends; nothing is traced here, so that a busy machine makes no difference."""
+    """Return limits for tasks that never end. Nothing is traced here, so a busy machine makes no difference."""
     short = course.config.limits.model_copy(update={"trace_seconds": 1})
     made = Workers(Course(course.root, course.config.model_copy(update={"limits": short})), TIER)
     yield made
@@ -118,7 +118,7 @@ def test_an_ask_that_ends_the_process_is_alone_in_its_failure(workers: Workers) 
     assert ended == Fault("crashed", "it ended the process: exited with 3")
 
 
-def test_several_asks_that_end_the_process_are_told_each(workers: Workers) -> None:
+def test_several_asks_that_end_the_process_are_reported_each(workers: Workers) -> None:
     text = "import os, signal\ndef a(): os._exit(3)\ndef b(): os.kill(os.getpid(), signal.SIGSEGV)\ndef c(): return 1\n"
     exited, died, good = findings(workers, text, cases("a"), cases("b"), cases("c"))
     assert exited == Fault("crashed", "it ended the process: exited with 3")
@@ -126,8 +126,8 @@ def test_several_asks_that_end_the_process_are_told_each(workers: Workers) -> No
     assert values(good) == [1]
 
 
-def test_what_crashes_only_the_first_time_is_answered_the_second(course: Course, tmp_path: Path) -> None:
-    """A death of the process itself is not held against the ask that happened to be next."""
+def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course, tmp_path: Path) -> None:
+    """The death of a process is not blamed on the ask that was next by chance."""
     mark = tmp_path / "it crashed"  # outside of the scratch folder, which is emptied
     crash = (
         f"    if not os.path.exists({str(mark)!r}):\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
@@ -138,8 +138,8 @@ def test_what_crashes_only_the_first_time_is_answered_the_second(course: Course,
     assert mark.is_file()
 
 
-def test_what_xla_says_of_a_program_is_the_same_every_time(workers: Workers) -> None:
-    """Our own mark, another one in every process, is not in it."""
+def test_xlas_messages_are_equal_each_time(workers: Workers) -> None:
+    """The grader's own mark, which differs between processes, is not in the text."""
     text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
     (first,) = findings(workers, text, array())
     workers.runners[0].worker.kill()
@@ -157,12 +157,12 @@ def test_too_many_endings_are_given_up_on(workers: Workers) -> None:
     assert found[-1].message.startswith("not asked: ")
 
 
-def test_a_file_that_ends_the_process_while_loading_is_told_once_for_all(workers: Workers) -> None:
+def test_a_file_that_ends_the_process_while_loading_is_reported_once_for_all(workers: Workers) -> None:
     found = findings(workers, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
     assert found == [Fault("crashed", "your file, while it was loaded, ended the process: exited with 5")] * 3
 
 
-def test_a_task_that_never_ends_is_told_and_the_next_one_answered(impatient: Workers) -> None:
+def test_a_task_that_never_ends_is_reported_and_the_next_one_answered(impatient: Workers) -> None:
     text = "def a():\n    while True: pass\ndef b(): return 1\n"
     hung, good = findings(impatient, text, cases("a"), cases("b"))
     assert isinstance(hung, Fault)
@@ -199,14 +199,14 @@ def test_after_two_functions_that_sleep_nothing_more_of_the_file_is_tried(impati
 @pytest.mark.slow
 @pytest.mark.skipif(window() > 1, reason="under nice, sleep is counted in windows longer than this limit")
 def test_sleeping_is_a_cost_of_the_submission(impatient: Workers) -> None:
-    """A submission with a sleeper in each of 50 files held the class for the time limit of each."""
+    """A submission with a sleeper in each of 50 files held up the class for the time limit of each."""
     cost = Cost(impatient.limits)
     trace(impatient, source(SLEEPER), [cases("f")], cost)
     assert cost.tracing > impatient.limits.trace_seconds
 
 
 def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_can_report(workers: Workers) -> None:
-    """Caused: the first exercise remembers its arguments, the second returns them."""
+    """The first exercise stores its arguments, and the second returns them."""
     hidden = replace(cases("a", {"n": 41}), secret=True)
     text = "known = []\ndef a(n):\n    known.append(n)\n    return n\ndef b(): return known\n"
     shown, _, told = findings(workers, text, cases("a", {"n": 1}), hidden, cases("b"))
@@ -262,7 +262,7 @@ def test_a_child_can_neither_claim_to_be_ours_nor_that_we_broke(workers: Workers
 
 
 def test_a_child_can_only_answer_for_itself(workers: Workers) -> None:
-    """An answer written by hand is worth what an answer returned is, and shifts no other."""
+    """A forged answer counts like a returned one, and shifts no other answer."""
     forged = {"number": 0, "values": [{"value": 7}]}
     text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
     first, second = findings(workers, text, cases("a"), cases("b"))
@@ -359,7 +359,7 @@ def test_an_observation_is_read() -> None:
     ],
 )
 def test_an_observation_that_does_not_fit_is_our_own_fault(changed: dict) -> None:
-    """It comes from the runner, where no learner's Python is."""
+    """Observations come from the runner, where no learner's Python runs."""
     found = replies.observed(array(), run_reply(**changed))
     assert isinstance(found, Fault) and found.kind == "broken"
     assert found.message.startswith("the grader cannot read its own answer: ")
@@ -372,7 +372,7 @@ def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
 
 @pytest.mark.parametrize("given", [0, 1])
 def test_gradients_that_are_not_there_are_refused(given: int) -> None:
-    """Whoever writes the program's bytes may leave them out: judging raised then, and no check of theirs was judged."""
+    """Forged bytecode may lack gradients. Judging raised an error then, and no check of the submission was judged."""
     call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
     ran = run_reply()
@@ -395,7 +395,7 @@ def test_a_reply_that_is_nested_too_deep_is_refused() -> None:
 
 
 def died(stderr: str, phase: str = "executing") -> WorkerDied:
-    """Over a learner's program, where one of ours runs."""
+    """Return the error of a worker that died over a learner's program and runs the grader's own."""
     error = WorkerDied("died", stderr, phase)
     error.ours = False
     return error
@@ -408,7 +408,7 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
         (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other for ever: "),
         (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
         (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
-        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; it runs no program of ours either"),
+        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; the grader's own program fails too"),
     ],
 )  # fmt: skip
 def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, message: str) -> None:
@@ -451,7 +451,7 @@ def test_here_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None
 
 
 def test_the_process_that_runs_programs_gets_no_source(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program, what was asked and the inputs: nothing that it could execute as Python."""
+    """It gets a program, an ask and inputs, but no Python that it could execute."""
     worker, sent = workers.runners[0].worker, []
     write = worker.send
     monkeypatch.setattr(worker, "send", lambda data: (sent.append(data), write(data)))
@@ -461,7 +461,7 @@ def test_the_process_that_runs_programs_gets_no_source(workers: Workers, monkeyp
 
 
 def test_all_programs_of_a_submission_have_one_ceiling(workers: Workers) -> None:
-    """What is run after it was reached is told so, and not run."""
+    """A program after the limit is not run, and its fault says so."""
     runs = Runs(workers, [], Cost(workers.limits, running=workers.limits.total_run_seconds + 1))
     one, another = array(), array("g")
     over = Fault("timeout", "all programs together did not finish within 180 s")
@@ -486,7 +486,7 @@ def test_limits_are_the_courses(workers: Workers, impatient: Workers) -> None:
     ids=["two bytes", "control characters", "four bytes", "quotes"],
 )
 def test_any_text_within_the_limit_reaches_the_child(workers: Workers, text: str) -> None:
-    """As JSON it could be six times as large, and exceed a header's limit: the grader's fault, on demand."""
+    """As JSON the text could be six times as large and exceed a header's limit, which would be the grader's fault."""
     (found,) = findings(workers, f"def f(n):\n    return n\n{text}", cases("f", {"n": 3}))
     assert values(found) == [3] if text[0] == "#" else isinstance(found, Fault) and found.kind != "broken"
 

@@ -13,7 +13,7 @@ from tests.made_up import COURSE, EXERCISE, made_up
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A checkout with one module of one exercise, solved."""
+    """A checkout with one module of one solved exercise."""
     (tmp_path / "solutions" / "03_matmuls").mkdir(parents=True)
     for part in ("", "grading"):
         (tmp_path / "solutions" / "03_matmuls" / part).mkdir(exist_ok=True)
@@ -28,7 +28,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def with_bad(tmp_path: Path) -> Path:
-    """A checkout of a good exercise, and of another that its author declared wrongly."""
+    """A checkout with one good exercise, and one that its author declared wrongly."""
     made_up(tmp_path)
     (tmp_path / "solutions" / "02_bad").mkdir()
     bad = EXERCISE.replace('unit="us"', 'unit="furlong"')

@@ -1,8 +1,9 @@
-"""What a course's author does: new, build, verify; and courses of odd modules and exercises."""
+"""The commands of a course's author: new, build, verify; also for courses with odd modules and exercises."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.made_up import EXERCISE, made_up
 
 
 @pytest.mark.slow
-def test_a_new_exercise_passes_verify_as_it_stands(small: Path) -> None:
+def test_a_new_exercise_passes_verify_unchanged(small: Path) -> None:
     assert shardlings("new", "03_matmuls/c9_extra", cwd=small).returncode == 0
     assert shardlings("build", cwd=small).returncode == 0
     done = shardlings("verify", cwd=small)
@@ -52,13 +53,26 @@ def test_new_refuses_what_is_there(small: Path) -> None:
 def test_verify_names_an_exercise_that_cannot_be_used_and_proves_the_rest(with_bad: Path) -> None:
     done = shardlings("verify", cwd=with_bad)
     assert done.returncode == 1 and done.stderr == ""
-    good, bad = "✓ x1_gather\n", f"✗ x2_bad\n    {bad_line(with_bad)}\n"
-    assert done.stdout.startswith((good + bad, bad + good))  # each is told of when it is done
-    assert done.stdout.removeprefix(good + bad).removeprefix(bad + good).splitlines() == [
+    asked = re.search(
+        r"^    gather_time: How long do (\d+) bytes take .*\? .* us \(I=\1\)\n", done.stdout, re.MULTILINE
+    )
+    assert asked
+    good, bad = f"✓ x1_gather\n{asked[0]}", f"✗ x2_bad\n    {bad_line(with_bad)}\n"
+    assert done.stdout.startswith((good + bad, bad + good))  # each is printed when it is done
+    rest = done.stdout.removeprefix(good + bad).removeprefix(bad + good).splitlines()
+    outdated = [line for line in rest if line.endswith("is not current; run `shardlings build`")]
+    assert [line for line in rest if line not in outdated] == [
         "✗ course",
-        "    x2_bad cannot be used, so what learners are given was not proved; see: shardlings verify x2_bad",
-        "2 exercises, 3 misconceptions: 2 problems",
+        "    x2_bad cannot be used, so its files for learners were not proved; see: shardlings verify x2_bad",
+        f"2 exercises, 3 misconceptions: {2 + len(outdated)} problems",
     ]
+
+
+def test_build_writes_what_it_can_and_names_the_rest(with_bad: Path) -> None:
+    done = shardlings("build", cwd=with_bad)
+    assert done.returncode == 2 and done.stderr == f"shardlings: {bad_line(with_bad)}\n"
+    assert "exercises/01_gather/x1_gather.py\n" in done.stdout
+    assert done.stdout.endswith("1 exercise not usable: files that hold such an exercise stay as they were\n")
 
 
 QUESTION = EXERCISE[EXERCISE.index("@exercise.number") :]

@@ -1,4 +1,4 @@
-"""What long commands say while they work."""
+"""The output of long commands while they work."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def shown(on: Console) -> str:
 
 def test_a_bar_says_what_is_done_of_how_many_and_for_whom() -> None:
     on = terminal()
-    with console.progress(2, "trying the solutions first", quiet=False, console=on) as step:
+    with console.progress(2, "grading the solutions first", quiet=False, console=on) as step:
         step("c1_no_\x1b[31mcommunication")
         step("c2")
     text = shown(on)
-    assert "trying the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
+    assert "grading the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
 
 
 def test_what_is_to_be_typed_elsewhere_begins_with_the_way_there(
@@ -60,7 +60,7 @@ def test_in_a_log_a_line_a_minute_says_how_much_is_done_and_how_long_the_rest_ma
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_nothing_is_drawn_where_nobody_looks(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+def test_no_bar_is_drawn_outside_of_a_terminal(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     on = terminal() if quiet else Console(file=io.StringIO(), force_terminal=False)
     monkeypatch.setattr(console, "err", on)
     with console.progress(1, quiet=quiet, console=on) as step, console.busy("checking", quiet=True):

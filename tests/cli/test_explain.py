@@ -1,4 +1,4 @@
-"""``explain``: what a function does, of the solution and of one's own work; bad input is one line."""
+"""``explain`` shows what a function does, for the solution and for one's own work. Bad input gives one line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def matmul_reduce_scatter(a, b, *, mesh):
 def run(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cwd: Path = ROOT
 ) -> tuple[int, str, str]:
-    """A command in this very process: exit code, output, errors."""
+    """Run a command in this process, and return its exit code, output and errors."""
     monkeypatch.chdir(cwd)
     monkeypatch.setattr(sys, "argv", ["shardlings", *words])
     with pytest.raises(SystemExit) as done:
@@ -53,9 +53,9 @@ BAD = {
     "explain c3 --mesh x=5": "matmul_all_reduce on x=5: a: dimension J = 32 in dims is not cut into 5 equal parts",
     "explain c3 --mesh y=8": "the spec of a names axis 'x', which the mesh {'y': 8} does not have",
     "explain c3 --mesh x=16": "a mesh of x=16 needs 16 devices, course.yaml says devices: 8",
-    "explain c3 --mesh x": "--mesh x: x is no name and size; write x=4,y=2",
-    "explain c3 --mesh x=4,": "--mesh x=4,: nothing is no name and size",
-    "explain c3 --mesh x=-4": "x=-4 is no name and size",
+    "explain c3 --mesh x": "--mesh x: x is not a name and a size; write x=4,y=2",
+    "explain c3 --mesh x=4,": "--mesh x=4,: nothing is not a name and a size",
+    "explain c3 --mesh x=-4": "x=-4 is not a name and a size",
     "explain c3 --mesh x=2,x=4": "--mesh x=2,x=4: x is there twice",
     "explain c3 --dims Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
     "explain c3 --dims J=33": "dimension J = 33 in dims is not cut into 4 equal parts",
@@ -106,7 +106,7 @@ def test_one_task_on_another_mesh() -> None:
     assert done.stderr == "note: this is the solution's, solutions/05_rings/e1_ring_all_gather.py\n"
     assert "ring_all_gather on x=6 with I=120, J=5" in done.stdout
     assert "5 × permute over x to the next device" in " ".join(done.stdout.split())
-    assert "what a check may say" not in done.stdout, "one mesh says little about others"
+    assert "lines that checks may contain" not in done.stdout, "one mesh says little about others"
     assert all(len(line.rstrip()) <= 40 for line in done.stdout.splitlines())
     assert "\x1b" not in done.stdout
 
@@ -128,17 +128,17 @@ def test_a_timeline_on_a_slice_with_sizes_of_a_paper_and_its_trace(tmp_path: Pat
     assert data["programs"][0]["timeline"]["step"] > 0 and data["checks"] == {}
 
 
-def test_ones_own_work_is_explained_and_a_fault_in_it_told_once(tmp_path: Path) -> None:
+def test_ones_own_work_is_explained_and_a_fault_in_it_reported_once(tmp_path: Path) -> None:
     (tmp_path / "c3_contracting.py").write_text(RIGHT)
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--on", "v5e:2x4")
     assert done.returncode == 1
     assert "is run as it is, without a sandbox" in done.stderr
     assert "c3_contracting.py:8" in "".join(done.stdout.split()), "the line is the learner's"
-    assert done.stdout.count("not this one") == 1 and "what a check may say" not in done.stdout
+    assert done.stdout.count("not this one") == 1 and "lines that checks may contain" not in done.stdout
 
 
 def test_what_learners_are_given_explains_their_work_and_nothing_of_the_solution(tmp_path: Path) -> None:
-    """No solutions, no hidden sizes: the course's hidden dimensions occur in nothing that is told."""
+    """Without solutions and hidden sizes, no hidden dimension of the course occurs in the output."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     empty = shardlings("explain", "c3", cwd=tmp_path / "exercises")
     assert empty.returncode == 1 and "not written yet" in empty.stdout and "all_reduce over" not in empty.stdout
@@ -160,12 +160,12 @@ def test_work_that_is_not_ones_own_is_confined(tmp_path: Path) -> None:
 def test_nothing_of_the_exercise_in_the_work_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("x = 1\n")
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--isolation", available_tier())
-    assert "nothing of c3_contracting in" in one_line(done)
+    assert "no file for c3_contracting in" in one_line(done)
 
 
 @pytest.mark.parametrize(("number", "columns"), [(0, "140"), (1, "77")])
 def test_the_page_shows_what_is_printed(number: int, columns: str) -> None:
-    """Up to the numbers of lines in solutions, which move."""
+    """Except line numbers in solutions, which change."""
     page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
     command, shown = re.findall(r"```\n\$ shardlings (.*)\n((?:.*\n)*?)```", page)[number]
     done = shardlings(*command.split(), COLUMNS=columns)
@@ -208,8 +208,8 @@ def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_
     assert line in checked
 
 
-def test_it_says_whose_function_it_explains_mine_first(tmp_path: Path) -> None:
-    """In a clone with solutions: the solution's until something is written, then mine, unless the solution's is asked for."""
+def test_explain_names_the_function_and_prefers_mine(tmp_path: Path) -> None:
+    """With solutions: the solution's until something is written, then mine, unless ``--solution`` is given."""
     made_up(tmp_path)
     shardlings("build", cwd=tmp_path)
     theirs = "note: this is the solution's, solutions/01_gather/x1_gather.py\n"
@@ -218,7 +218,7 @@ def test_it_says_whose_function_it_explains_mine_first(tmp_path: Path) -> None:
     stub.write_text(stub.read_text().replace('raise NotImplementedError("gather")', "return a"))
     mine = shardlings("explain", "gath", cwd=tmp_path)
     assert mine.stderr == "note: this is yours, 01_gather/x1_gather.py; --solution explains the solution's\n"
-    assert "no collectives" in mine.stdout
+    assert "devices do not communicate" in mine.stdout
     assert shardlings("explain", "x1", "--solution", cwd=tmp_path).stderr == theirs
     wrong = shardlings("explain", "x1", "--solution", cwd=tmp_path / "exercises")
     assert one_line(wrong) == "shardlings: --solution: there are no solutions here"

@@ -1,4 +1,4 @@
-"""What ``grade`` prints, writes and exits with: bad input, work that cannot be read, appeals, grades on file."""
+"""Output, files and exit codes of ``grade``: bad input, unreadable work, appeals, grades on file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_folder_with_nothing_to_grade_says_what_was_looked_for(tmp_path: Path)
 
 @pytest.mark.parametrize("out", ["in", "in/../in", "in/graded"])
 def test_reports_are_not_written_among_submissions(out: str, small: Path) -> None:
-    """The next run would grade its folders as students."""
+    """The next run would grade the folders of reports as students."""
     (small / "in" / "ada").mkdir(parents=True)
     shutil.copy(small / "solutions" / "03_matmuls" / "c1_no_communication.py", small / "in" / "ada")
     done = shardlings("grade", "in", "--out", out, cwd=small)
@@ -57,7 +57,7 @@ def test_isolation_that_is_not_to_be_had_is_refused(small: Path, tmp_path: Path)
 
 
 def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp_path: Path) -> None:
-    """Four devices for a mesh of eight: no point is lost, a person is called."""
+    """Four devices for a mesh of eight: no points are lost, and the case needs review."""
     (small / "course.yaml").write_text((small / "course.yaml").read_text() + "devices: 4\n")
     work = tmp_path / "class" / "ada"
     work.mkdir(parents=True)
@@ -72,13 +72,13 @@ def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp
 def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Path) -> None:
     (small / "class" / "ada").mkdir(parents=True)
     shutil.copy(ROOT / GOOD, small / "class" / "ada")
-    words = ("grade", "class", "--out", "out", "--isolation", "none")
-    assert shardlings(*words, cwd=small).returncode == 0
-    why = (*words, "--why", "ada", "c1_no_communication/local_value")
-    again = shardlings(*why, cwd=small)
+    words = ("class", "--out", "out", "--isolation", "none")
+    assert shardlings("grade", *words, cwd=small).returncode == 0
+    appeal = ("appeal", "ada", "c1_no_communication/local_value", *words)
+    again = shardlings(*appeal, cwd=small)
     assert again.returncode == 0 and "as in the report on file" in again.stdout
     (small / "class" / "ada" / Path(GOOD).name).write_text("def matmul_local(a, b, *, mesh):\n    return a\n")
-    other = shardlings(*why, cwd=small)
+    other = shardlings(*appeal, cwd=small)
     assert other.returncode == 3 and "status: 'passed' on file, 'failed' now" in other.stdout
     assert "shardlings: the verdict differs from the report on file: " in other.stderr
 

@@ -1,4 +1,4 @@
-"""What a command imports and loads: so much of how long it takes to say its first word can be tested on any machine."""
+"""The modules that a command imports: this part of its start time can be tested on any machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAVY = ("jax", "numpy", "pint", "jinja2", "nbformat", "pandas", "matplotlib", "
 
 
 def imported(*words: str) -> set[str]:
-    """The modules that a command has imported when it ends."""
+    """Return the modules that a command has imported when it ends."""
     code = (
         "import json, sys\nfrom grader import __main__\nsys.argv = ['shardlings', *json.loads(sys.argv[1])]\n"
         "try: __main__.main()\nexcept SystemExit: pass\nprint('\\n' + json.dumps(list(sys.modules)))"
@@ -45,7 +45,7 @@ def test_help_of_a_command_imports_nothing_that_it_does(words: tuple[str, ...]) 
     assert not {"grader.batch", "grader.judging", "grader.exercise", "grader.reports.pages"} & found
 
 
-def test_a_wrong_name_is_told_before_anything_is_imported_for_it() -> None:
+def test_a_wrong_name_is_reported_before_anything_is_imported_for_it() -> None:
     assert imported("check", "no_such_exercise").isdisjoint(HEAVY)
 
 
@@ -93,7 +93,7 @@ def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pyte
     )
     assert grade_batch(course, options) == 0
     assert set(when_graded) == set(course.module("03_matmuls").exercises)
-    assert set(loaded) == set(course.module_of)  # whether the others can be used is told in the end
+    assert set(loaded) == set(course.module_of)  # the others are loaded at the end, to see whether they can be used
 
 
 def test_help_groups_every_command_by_its_reader_and_cuts_no_summary(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a learner does: list, show, check; what is printed and how it exits."""
+"""The learner's commands list, show and check: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_show_prints_statement_numbers_and_hints_on_request() -> None:
     ]
 
 
-def test_who_asks_for_a_hint_gets_the_hint_and_nothing_else() -> None:
+def test_a_request_for_hints_prints_only_hints() -> None:
     first, more = shardlings("show", "matmul_all_reduce", "--hint", "1").stdout.split("\n", 1)
     assert first.startswith("Hint 1 for matmul_all_reduce: ") and "matmul_reduce_scatter" not in more
     assert more.rstrip().endswith("More? shardlings show matmul_all_reduce --hint 2")
@@ -56,7 +56,7 @@ def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
     assert "not written yet" in done.stdout
 
 
-def test_check_works_where_there_is_no_fork(tmp_path: Path) -> None:
+def test_check_works_without_fork(tmp_path: Path) -> None:
     """As on Windows: in the command's own process, with its simulated devices."""
     shutil.copy(ROOT / "solutions" / "03_matmuls" / "c1_no_communication.py", tmp_path / "c1_no_communication.py")
     code = f"import os, sys; del os.fork; from grader import cli; sys.argv = ['s', 'check', '--json', '--work', {str(tmp_path)!r}]; cli.main()"
@@ -69,7 +69,7 @@ def test_check_works_where_there_is_no_fork(tmp_path: Path) -> None:
 
 
 def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> None:
-    """A release has no solutions: values are still judged, answers are read back."""
+    """A release has no solutions: values are still judged, and answers are read back."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     stub = tmp_path / "exercises" / "03_matmuls" / "c1_no_communication.py"
     body = (

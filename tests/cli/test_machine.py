@@ -1,4 +1,4 @@
-"""doctor: one line for what is missing, and whether this machine grades right."""
+"""doctor: one line for each missing part, and whether this machine grades correctly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_jax_that_is_too_old_gets_the_command_that_mends_it() -> None:
     assert jax_problem("0.10.2") == ""
 
 
-def test_a_jax_that_nobody_tested_is_named_and_is_no_obstacle() -> None:
+def test_an_untested_jax_is_named_and_still_used() -> None:
     line = jax_line("0.13.0")
     assert not line.ok and not line.needed and not jax_problem("0.13.0")
     assert line.detail == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.2,<0.13'"
@@ -30,7 +30,7 @@ def test_a_jax_that_nobody_tested_is_named_and_is_no_obstacle() -> None:
     assert jax_line("0.10.0").needed and not jax_line("0.10.0").ok
 
 
-def test_the_bounds_are_those_that_pip_is_told() -> None:
+def test_the_bounds_are_those_that_pip_gets() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (jax,) = (d for d in project["dependencies"] if re.match(r"jax\b", d))
     oldest, untested = (".".join(map(str, v)) for v in (doctor.OLDEST_JAX, doctor.UNTESTED_JAX))
@@ -70,7 +70,7 @@ def test_without_a_sandbox_or_a_whole_course_the_canary_says_why(
     assert not line.ok and not line.needed and line.detail == "not run: no sandbox works here"
 
 
-def test_where_there_are_no_solutions_there_is_no_canary(tmp_path: Path) -> None:
+def test_without_solutions_there_is_no_canary(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     (tmp_path / "solutions").rename(tmp_path / "elsewhere")
     assert "canary" not in {line.name for line in examine(2, load_course(course.root / "course.yaml"), "none")}

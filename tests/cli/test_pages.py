@@ -1,4 +1,4 @@
-"""``shardlings pages``: the class's pages written anew, with names or without."""
+"""``shardlings pages`` rewrites the class's pages, with names or with pseudonyms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.reports.example_reports import a_class
 
 @pytest.fixture
 def graded(tmp_path: Path) -> Path:
-    """What grade writes of a class of four, one of whom was not graded."""
+    """A folder as grade writes it for a class of four, one of whom was not graded."""
     with store.Folder(tmp_path) as folder:
         for report in a_class():
             folder.keep(report)
@@ -45,11 +45,11 @@ def test_pages_are_written_anew_as_they_were(graded: Path) -> None:
     for path in before:
         path.unlink()
     done = run(graded)
-    assert done.exit_code == 0 and "4 students' pages" in done.stdout
+    assert done.exit_code == 0 and "the pages of 4 students" in done.stdout
     assert files() == before
 
 
-def test_without_names_the_pages_say_nobodys_and_are_the_same_each_time(graded: Path) -> None:
+def test_anonymous_pages_have_no_names_and_are_equal_each_time(graded: Path) -> None:
     assert run(graded, "--anonymous").exit_code == 0
     first = texts(graded / "anonymous")
     table = json.loads((graded / NAMES).read_text())

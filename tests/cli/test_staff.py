@@ -1,4 +1,4 @@
-"""What the staff does besides grading, and how many are graded at a time."""
+"""The staff's commands besides grading, and the number of submissions graded at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader import cli
-from grader.cli import grading
+from grader.cli import grading_nbgrader
 from tests.commands import shardlings
 
 
@@ -22,7 +22,7 @@ def test_doctor_tells_devices_and_isolation() -> None:
 
 def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[int | None] = []
-    monkeypatch.setattr(grading, "grade_nbgrader", lambda options: asked.append(options.jobs) or 0)
+    monkeypatch.setattr(grading_nbgrader, "grade_assignment", lambda options: asked.append(options.jobs) or 0)
     for more in ([], ["-j", "3"]):
-        CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
+        CliRunner().invoke(cli.app, ["nbgrader", "grade", str(tmp_path), "m", *more])
     assert asked == [None, 3]  # None: as nbgrader_config.py says

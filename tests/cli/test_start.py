@@ -1,4 +1,4 @@
-"""``start``: the packaged course as a folder to work in."""
+"""``start`` copies the packaged course into a folder to work in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes by key in a file: whatever happens to the file costs what was in it, and nothing else."""
+"""Bytes by key in a file: damage to the file costs its content and nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_was_put_is_there_for_the_next_process(tmp_path: Path) -> None:
         assert cache.get(key(1)) is None
 
 
-def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_the_cache(tmp_path: Path) -> None:
     with Cache(tmp_path / "new", MOST) as cache:
         cache.put(key(1), b"one")
         cache.write()
@@ -53,7 +53,7 @@ def test_a_value_that_is_not_as_it_was_written_is_not_there(tmp_path: Path) -> N
         (digest, value) = file.execute("SELECT digest, value FROM kept WHERE key = ?", (key(3),)).fetchone()
         file.execute(
             "UPDATE kept SET digest = ?, value = ? WHERE key = ?", (digest, value, key(2))
-        )  # whole, of another key
+        )  # a complete entry, but under another key
     with Cache(tmp_path, MOST) as cache:
         assert [cache.get(key(number)) for number in (1, 2, 3)] == [None, None, b"value 3"]
         cache.put(key(1), b"again")
@@ -70,7 +70,7 @@ def test_a_damaged_file_ends_nothing_and_the_next_one_is_whole(tmp_path: Path, w
     data = bytearray(path.read_bytes())
     data[where : where + 3000] = os.urandom(3000)
     path.write_bytes(data)
-    for _ in range(3):  # the first to notice takes it away
+    for _ in range(3):  # the first one deletes it
         with Cache(tmp_path, MOST) as cache:
             assert {cache.get(key(number)) for number in range(100)} <= {None, b"x" * 500}
             cache.put(key(200), b"new")

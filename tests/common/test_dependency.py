@@ -1,4 +1,4 @@
-"""What an operation waits for, against what it really waited for when the interpreter ran it."""
+"""The operations that an operation waits for, compared with those that it waited for in the interpreter."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Step = Callable[[State], State]
 
 @pytest.fixture(autouse=True)
 def _devices(devices: int) -> None:
-    """Eight of them."""
+    """Start eight simulated devices."""
 
 
 def both(body: Callable[..., Any], outputs: int = 3) -> tuple[Dependency, Watch]:
-    """What is read of a per-device function of three float32[4, 4], and what the interpreter saw."""
+    """Return the dependencies of a per-device function of three float32[4, 4], and the interpreter's record."""
     mesh, spec = mesh_of(MESH), P("x")
     fn = jax.shard_map(body, mesh=mesh, in_specs=(spec,) * 3, out_specs=(spec,) * outputs, check_vma=False)
     shape = jax.ShapeDtypeStruct((8, 4), "float32")
@@ -53,7 +53,7 @@ def both(body: Callable[..., Any], outputs: int = 3) -> tuple[Dependency, Watch]
 
 
 def numbers(graph: Dependency) -> list[int]:
-    """Of the operations that the interpreter watches, in its order."""
+    """Return the numbers of the operations that the interpreter watches, in its order."""
     kinds = ("dot_general", "collective_permute")
     return [n for n, place in enumerate(graph.places) if place.op.name in kinds]
 
@@ -94,7 +94,7 @@ def nested(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
         return lambda s: lax.fori_loop(0, n, lambda i, s: f(s), s)
 
     def until(i: int, f: Step) -> Step:
-        """Two or three rounds, as data say."""
+        """Run two or three rounds, as data decide."""
         small = lambda s: (s[0] < 2) | ((s[0] < 3) & (lax.pmax(s[1][i][0, 0], "x") > 0))  # noqa: E731
         return lambda s: lax.while_loop(small, lambda s: (s[0] + 1, f(s[1])), (0, s))[1]
 
@@ -120,7 +120,7 @@ CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_
 
 
 def compare(graph: Dependency, watch: Watch) -> None:
-    """All that was seen may be; what must be was seen each time; the two ways of asking what may be agree."""
+    """Every observed wait may occur, every certain wait was observed each time, and both queries agree."""
     at = numbers(graph)
     assert len(at) == len(watch.kinds)
     for ran, waited in watch.waited.items():
@@ -155,7 +155,7 @@ def test_what_was_waited_for_is_read_of_very_many_drawn_programs(body: Step) -> 
 
 
 def loops(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
-    """As many rounds as carried values, and one: after them nothing new is waited for."""
+    """Return a number of rounds: one more than carried values, because later rounds add no new dependencies."""
     return st.one_of(
         st.tuples(inner, inner).map(lambda fg: lambda s: fg[1](fg[0](s))),
         inner.map(lambda f: lambda s: lax.fori_loop(0, 4, lambda i, s: f(s), s)),
@@ -186,7 +186,7 @@ def test_without_branches_nothing_is_read_that_was_not_waited_for(body: Step) ->
 
 
 def waits(body: Callable[..., Any], outputs: int = 3, **how: Any) -> tuple[bool, bool]:
-    """Whether any permute may wait for a product, and whether every one must."""
+    """Return whether any permute may wait for a matmul, and whether every one must."""
     graph, watch = both(body, outputs)
     compare(graph, watch)
     products, permutes = graph.named("product"), graph.named("permute")
@@ -218,7 +218,7 @@ def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() 
     loop = graph.places[permute].loops[-1]
     assert product in graph.before(permute) and product not in graph.before(permute, within=loop)
     assert permute not in graph.may(graph.results({product}), within=loop)
-    assert waits(body) == (True, False)  # in the first round it does not
+    assert waits(body) == (True, False)  # not in the first round
 
 
 @pytest.mark.parametrize(
@@ -230,12 +230,12 @@ def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() 
         (lambda a, p: a + (0 * p.astype(jnp.int32)).astype(jnp.float32), (True, True)),
         (lambda a, p: a + (lambda n: n ^ n)(p.astype(jnp.int32)), (True, True)),
         (lambda a, p: a + p.sum(), (True, True)),
-        (lambda a, p: a + jnp.zeros_like(p), (False, False)),  # of its shape alone
+        (lambda a, p: a + jnp.zeros_like(p), (False, False)),  # depends only on its shape
         (lambda a, p: lax.cond(a[0, 0] > 0, lambda: a, lambda: a + p), (True, False)),
-        (lambda a, p: lax.cond(p[0, 0] > 0, lambda: a, lambda: a + 1), (True, True)),  # one element of it
+        (lambda a, p: lax.cond(p[0, 0] > 0, lambda: a, lambda: a + 1), (True, True)),  # depends on one element of it
         (lambda a, p: lax.cond(p.sum() > 0, lambda: a, lambda: a + 1), (True, True)),
         (lambda a, p: lax.fori_loop(0, 2, lambda i, a: a + p, a), (True, True)),
-        (lambda a, p: lax.fori_loop(0, 0, lambda i, a: a + p, a), (False, False)),  # JAX leaves it out
+        (lambda a, p: lax.fori_loop(0, 0, lambda i, a: a + p, a), (False, False)),  # JAX leaves the loop out
         (lambda a, p: lax.while_loop(lambda a: a[0, 0] < 1, lambda a: a + 1 + p, a), (True, False)),
         (lambda a, p: lax.while_loop(lambda a: a.sum() < p.sum(), lambda a: a + 1, a), (True, True)),
         (lambda a, p: lax.dynamic_update_slice(p, a, (0, 0)), (True, True)),
@@ -275,7 +275,7 @@ def test_what_no_result_needs_is_not_there() -> None:
     assert waits(body) == (False, False)
 
 
-def test_what_a_loop_makes_and_nobody_takes_is_not_there() -> None:
+def test_unused_results_of_a_loop_do_not_count() -> None:
     def body(a, b, c):
         a, _ = lax.fori_loop(0, 4, lambda i, s: (lax.ppermute(s[0], "x", RING), s[1] @ b), (a, c))
         return a, b @ c, c
@@ -287,7 +287,7 @@ def test_what_a_loop_makes_and_nobody_takes_is_not_there() -> None:
 
 
 def test_through_what_a_loop_carries_alone() -> None:
-    """The product of one round reaches the permute two rounds later, by way of two carried values."""
+    """A matmul of one round reaches the permute two rounds later, through two carried values."""
 
     def body(a, b, c):
         return lax.fori_loop(0, 4, lambda i, s: (lax.ppermute(s[1], "x", RING), s[2], b @ s[2]), (a, b, c))
@@ -299,7 +299,7 @@ def test_through_what_a_loop_carries_alone() -> None:
 
 
 def test_loops_in_loops() -> None:
-    """The inner loop's products are of the same round of the outer one, not of the inner one."""
+    """The inner loop's matmuls are in the same round of the outer loop, but not of the inner one."""
 
     def body(a, b, c):
         def outer(i, s):

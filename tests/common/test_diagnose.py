@@ -1,4 +1,4 @@
-"""What wrong values look like: each guess, and silence where none fits."""
+"""Descriptions of wrong values: each guess, and no text if no guess fits."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def test_a_factor_that_is_an_axis_size_is_named() -> None:
         "; every value is 2 times too small, the size of axis y: a mean instead of a sum?"
     )
     assert explain(sharded(3 * A), A, BOUND) == "; every value is 3 times the expected one"
+
+
+def test_a_conjugate_is_named() -> None:
+    z = A + 1j * RNG.standard_normal((8, 8))
+    assert explain(sharded(z.conj(), dtype="complex64"), z, BOUND) == "; it is the complex conjugate"
+    assert explain(sharded(z.conj() + 1, dtype="complex64"), z, BOUND) == ""
+    assert explain(sharded(3 * z, dtype="complex64"), z, BOUND) == "; every value is 3 times the expected one"
 
 
 def test_zeros_and_nan_are_named() -> None:
@@ -67,7 +74,7 @@ def test_of_replicas_of_which_one_is_right_it_is_named(wrong: int) -> None:
 
 
 def test_a_result_on_one_device_only_is_no_partial_sum() -> None:
-    """Zeros elsewhere add up to it, too."""
+    """Zeros on other devices add up to it, too."""
     got = sharded(A)
     for device in range(2, 8):
         got.shards[device] = 0 * got.shards[device]
@@ -75,7 +82,7 @@ def test_a_result_on_one_device_only_is_no_partial_sum() -> None:
 
 
 def test_parts_that_add_up_in_one_place_only_are_no_partial_sums() -> None:
-    """Rows 0:4 do, rows 4:8 do not."""
+    """Rows 0:4 add up, rows 4:8 do not."""
     got = sharded(A, ("x",), {"x": 2, "y": 2})
     rest = RNG.standard_normal((8, 8)).astype("float32")
     got.shards[:] = [A[:4] - rest[:4], rest[:4], A[4:] - rest[4:], rest[4:]]
@@ -88,8 +95,8 @@ def rotated(device: int, axis: int = 0) -> np.ndarray:
     return np.roll(A, 2 * (device // 2 + 1), axis).astype("float32")
 
 
-def test_a_ring_with_its_chunks_in_the_wrong_order_is_said_to_be_that() -> None:
-    """Each device has them rotated by its own place."""
+def test_a_ring_with_its_chunks_in_the_wrong_order_is_described_as_that() -> None:
+    """Each device has its chunks rotated by its own position."""
     got = sharded(A)
     got.shards[:] = [rotated(device) for device in range(8)]
     assert explain(got, A, BOUND) == (
@@ -102,14 +109,14 @@ def test_a_ring_with_its_chunks_in_the_wrong_order_is_said_to_be_that() -> None:
     )
 
 
-def test_chunks_that_never_came_are_said_to_be_zeros() -> None:
+def test_missing_chunks_are_described_as_zeros() -> None:
     got = sharded(A)
     for device in range(8):
         got.shards[device][2 * (device // 2) : 2 * (device // 2) + 2] = 0
     assert explain(got, A, BOUND) == "; device (x=0, y=0) holds zeros where rows 0:2 belong"
 
 
-def test_chunks_of_a_shard_in_another_order_are_said_to_be_that() -> None:
+def test_chunks_of_a_shard_in_another_order_are_described_as_that() -> None:
     got = sharded(A, (None, "y"))
     for shard in got.shards:
         shard[:] = np.roll(shard, 2, 0)
@@ -119,7 +126,7 @@ def test_chunks_of_a_shard_in_another_order_are_said_to_be_that() -> None:
 
 
 def test_zeros_are_called_zeros() -> None:
-    """And not by the name of a place where zeros are right."""
+    """The text does not name a place where zeros are right."""
     want = A.copy()
     want[6:] = 0
     got = sharded(want, ("x",))
@@ -128,7 +135,7 @@ def test_zeros_are_called_zeros() -> None:
     assert explain(got, want, BOUND) == "; device (x=0, y=0) holds only zeros"
 
 
-def test_what_should_be_zero_is_said_to_be() -> None:
+def test_values_that_should_be_zero_are_described_as_that() -> None:
     want = np.zeros((8, 8))
     want[2:4] = A[2:4]
     got = sharded(np.tile(A[2:4], (4, 1)), ("x",))
@@ -157,7 +164,7 @@ def test_a_factor_of_two_axes_is_named() -> None:
     )
 
 
-def test_of_a_single_value_no_factor_is_told() -> None:
+def test_of_a_single_value_no_factor_is_reported() -> None:
     assert explain(sharded(np.array(3.0)), np.array(2.0), BOUND) == ""
     assert "4 times too large" in explain(sharded(np.array(8.0)), np.array(2.0), BOUND)
 
@@ -203,7 +210,7 @@ def test_a_single_wrong_element_is_not_explained(spec: tuple) -> None:
     assert explain(sharded(wrong, spec), A, BOUND) == ""
 
 
-def test_a_negative_factor_is_told() -> None:
+def test_a_negative_factor_is_reported() -> None:
     assert explain(sharded(-A), A, BOUND) == "; every value is -1 times the expected one"
 
 
@@ -238,8 +245,8 @@ def test_a_moved_column_is_called_a_column() -> None:
     )
 
 
-def test_axes_in_the_wrong_order_are_told_by_the_first_device_that_is_wrong() -> None:
-    """Data laid out as P(('y', 'x')) under the name of P(('x', 'y'))."""
+def test_axes_in_the_wrong_order_are_reported_by_the_first_device_that_is_wrong() -> None:
+    """Data laid out as P(('y', 'x')) under the name P(('x', 'y'))."""
     got, other = sharded(A, (("x", "y"),)), sharded(A, (("y", "x"),))
     got.shards[:] = other.shards
     assert explain(got, A, BOUND) == "; device (x=0, y=1) holds rows 4:5 of the expected result, where rows 1:2 belong"

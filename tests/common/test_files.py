@@ -1,4 +1,4 @@
-"""Files are whole or not there."""
+"""Files are complete or absent."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypa
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
-    """Whatever a learner's text holds, the file is written."""
+    """The file is written, whatever text a learner submits."""
     write_atomic(tmp_path / "a", "x\ud800y\udcff\U0001f600")
     assert (tmp_path / "a").read_bytes() == "x?y?\U0001f600".encode()
 
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk names no file, and a refused one the temporary."""
+    """A full disk names no file, and a refused write names the temporary file."""
 
     def full(fd: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,4 +1,4 @@
-"""Single integers of a program, device by device: against what the device computes."""
+"""Single integers of a program, device by device, compared with those that the devices compute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESH = {"x": 4, "y": 2}
 
 
 def last_of(program: Operations) -> Numbers | None:
-    """What the slice of the result begins at."""
+    """Return the start of the slice that makes the result."""
     known: dict[int, Numbers | None] = {}
     found = None
     for op in program.main.operations:

@@ -1,4 +1,4 @@
-"""Which slice of an array each device holds."""
+"""The slice of an array that each device holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESHES = [{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}, {"x": 2, "y": 1, "z": 3}
 
 @st.composite
 def layouts(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple, dict[str, int]]:
-    """A mesh, a spec that uses each axis at most once, and a shape that it divides."""
+    """Draw a mesh, a spec that uses each axis at most once, and a shape that the spec divides."""
     mesh = draw(st.sampled_from(MESHES))
     axes = draw(st.permutations(list(mesh)))
     ndim = draw(st.integers(1, 3))
@@ -48,7 +48,7 @@ def test_slices_are_those_of_jax(devices: int, layout: tuple) -> None:
 @given(layouts())
 @settings(max_examples=60)
 def test_the_spec_is_read_back_from_the_slices(layout: tuple) -> None:
-    """Up to axes of size 1 and trailing None, which cut nothing."""
+    """Except axes of size 1 and trailing None, which cut nothing."""
     shape, spec, mesh = layout
     found = spec_of(owner_slices(shape, spec, mesh), shape, mesh)
     assert found is not None
@@ -97,7 +97,7 @@ def test_every_element_is_held_by_as_many_devices_as_the_unused_axes_have(layout
 @given(layouts())
 @settings(max_examples=60)
 def test_the_spec_that_is_read_is_the_shortest(layout: tuple) -> None:
-    """No axis of size 1, no None at the end, and the axes of the true spec in their order."""
+    """It has no axis of size 1 and no trailing None, and keeps the order of the true spec's axes."""
     shape, spec, mesh = layout
     found = spec_of(owner_slices(shape, spec, mesh), shape, mesh)
     assert found is not None and found[-1:] != (None,)
@@ -108,7 +108,7 @@ def test_the_spec_that_is_read_is_the_shortest(layout: tuple) -> None:
 @given(layouts(), st.data())
 @settings(max_examples=60)
 def test_two_devices_that_change_places_have_no_spec(layout: tuple, data: st.DataObject) -> None:
-    """Unless they hold the same, or the whole is a layout of other axes by chance."""
+    """Unless they hold equal slices, or the result is by chance a layout of other axes."""
     shape, spec, mesh = layout
     slices = owner_slices(shape, spec, mesh)
     i, j = data.draw(st.lists(st.integers(0, len(slices) - 1), min_size=2, max_size=2, unique=True))

@@ -1,4 +1,4 @@
-"""A report becomes text and is read from it again, whatever it holds."""
+"""Any report is written as text and read back unchanged."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ REPORTS = st.builds(
 
 
 def by_python(report: Report) -> str:
-    """The report as Python's json module writes it."""
+    """Return the report as Python's json module writes it."""
     text = json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     return text.encode("utf-8", "replace").decode()
 
 
 def without_numbers(text: str) -> str:
-    """The text with 0 for each number: the json module writes 1e-05 where pydantic writes 0.00001."""
+    """Return the text with 0 for each number: the json module writes 1e-05 where pydantic writes 0.00001."""
     return re.sub(r"\d[\d.]*(?:[eE][-+]?\d+)?", "0", text)
 
 
@@ -63,7 +63,7 @@ def test_a_report_is_read_as_it_was_written(report: Report) -> None:
 
 
 def with_actual(report: Report, actual: Any) -> Report:
-    """The report with this value in every result."""
+    """Return the report with this value in every result."""
     parts = [
         e.model_copy(update={"results": [r.model_copy(update={"actual": actual}) for r in e.results]})
         for e in report.exercises

@@ -1,4 +1,4 @@
-"""What goes round: programs that JAX traced, followed hop by hop."""
+"""Data that moves round a ring: programs that JAX traced, followed from permute to permute."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_two_ways_are_two_routes_and_what_goes_alike_is_one() -> None:
     assert right.holds[1] == (3, 0, 1, 2) and left.holds[1] == (1, 2, 3, 0)
 
 
-def test_who_gets_nothing_holds_zeros_and_sends_them_on() -> None:
+def test_a_device_that_receives_nothing_sends_zeros_on() -> None:
     def line(a):
         for _ in range(2):
             a = lax.ppermute(a, "x", ROUND[:-1])
@@ -85,7 +85,7 @@ def alone(a):
 
 
 def all_to_all(a):
-    """A bag that gets lighter: a chunk leaves it at each stop."""
+    """An all-to-all whose buffer loses one chunk at each device."""
     me = lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, N, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -98,7 +98,7 @@ def all_to_all(a):
 
 
 def slots(a):
-    """All through one buffer: what came last is found in it, and the next put into it."""
+    """All rounds use one buffer: each takes the last chunk from it and puts the next one into it."""
     me = lax.axis_index("x")
     out = jnp.zeros((N, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, N):
@@ -118,7 +118,7 @@ def slots_in_a_loop(a):
 
 
 def whole_buffer(a):
-    """The buffer itself goes round, and each device adds its own."""
+    """The buffer itself moves round, and each device adds its own chunk."""
     me, k = lax.axis_index("x"), a.shape[0]
     out = jnp.zeros((N * k, a.shape[1]), a.dtype)
     for hop in range(N):
@@ -128,7 +128,7 @@ def whole_buffer(a):
 
 
 def reduced(a):
-    """Sums travel, and stand in the buffer in between."""
+    """Sums move round, and are in the buffer between rounds."""
     me = lax.axis_index("x")
     parts = a.reshape(N, -1, a.shape[1])
     for hop in range(1, N):
@@ -155,7 +155,7 @@ def test_whatever_is_cut_from_a_buffer_and_put_into_it_holds_come_from_where_a_s
             out = lax.dynamic_update_slice(out, part, ((me * 3 + put) % N * k, 0))
         return out
 
-    buffers, hops = [[(d, 0)] * N for d in range(N)], 0  # of what stands there: whence, after how many hops
+    buffers, hops = [[(d, 0)] * N for d in range(N)], 0  # per buffer: source of its content, and number of permutes
     held = [(d, 0) for d in range(N)]
     for taken, put, way in steps:
         sent = [buffers[d][(d + taken) % N][0] for d in range(N)]
@@ -186,7 +186,7 @@ def joined_between(a):
 
 
 def cut_across(a):
-    """The part lies half in what was put there."""
+    """The slice lies half inside the written block."""
     out = lax.dynamic_update_slice(jnp.zeros((24, 16), a.dtype), lax.ppermute(a, "x", ROUND), (lax.axis_index("x"), 0))
     return lax.ppermute(lax.dynamic_slice(out, (6, 0), (12, 16)), "x", ROUND)
 
@@ -203,5 +203,5 @@ NOTHING = [
 
 
 @pytest.mark.parametrize("local", NOTHING)
-def test_nothing_is_said_where_nothing_goes_on_or_nobody_can_tell(local: Callable) -> None:
+def test_no_route_without_permutes_or_with_an_unknown_source(local: Callable) -> None:
     assert found(local) == []

@@ -1,4 +1,4 @@
-"""Sizes that stand for others: a law on products of dimensions, and what is ambiguous."""
+"""Sizes that stand for other sizes: a law on products of dimensions, and ambiguous cases."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_dimension_that_stays_needs_no_prime() -> None:
         ({"B": 7, "D": 11}, "the dimension B of 7 stands for 512: give it a prime factor of its own larger than 8, the number of devices, such as 13"),
     ],
 )  # fmt: skip
-def test_what_is_ambiguous_is_told_with_a_prime_that_would_do(small: dict[str, int], told: str) -> None:
+def test_what_is_ambiguous_is_reported_with_a_prime_that_would_do(small: dict[str, int], told: str) -> None:
     with pytest.raises(Ambiguous) as error:
         substitution(small, {"B": 512, "D": 1024}, MESH, MESH)
     assert str(error.value) == told

@@ -1,4 +1,4 @@
-"""Texts are parsed in many threads, next to libraries that parse as well."""
+"""Texts are parsed in many threads, beside libraries that parse, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "\n".join(f"def f{i}(a, b={i}):\n    return [a + b * {i} for b in range(a
 
 @pytest.fixture
 def switching() -> Iterator[None]:
-    """Other threads get their turn while a tree is being made: whenever Python code is run by the collector."""
+    """Let other threads run while a tree is being made: whenever the garbage collector runs Python code."""
 
     def pause(phase: str, info: dict) -> None:
         for _ in range(50):
@@ -31,8 +31,8 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(often)
 
 
-def test_a_library_that_parses_at_the_same_time_stops_nobody(switching: None) -> None:
-    """CPython 3.11.7 then says "SystemError: AST constructor recursion depth mismatch"."""
+def test_a_library_that_parses_at_the_same_time_causes_no_error(switching: None) -> None:
+    """CPython 3.11.7 would raise "SystemError: AST constructor recursion depth mismatch"."""
     stopped = threading.Event()
 
     def library(depth: int) -> None:
@@ -55,7 +55,7 @@ def test_a_library_that_parses_at_the_same_time_stops_nobody(switching: None) ->
         thread.join()
 
 
-def test_a_text_that_is_no_python_is_told_as_ever() -> None:
+def test_text_that_is_not_python_raises_as_usual() -> None:
     with pytest.raises(SyntaxError, match="was never closed"):
         syntax.parse("f(")
     with pytest.raises(SyntaxError, match="invalid syntax"):

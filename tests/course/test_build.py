@@ -31,7 +31,7 @@ def renamed(folder: Path) -> Course:
 def test_building_twice_changes_nothing(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     assert len(build(course).changed) == 5
-    assert build(course) == Built([], [], {}) and stale(course) == []
+    assert build(course) == Built([], [], {}, {}) and stale(course) == []
 
 
 def test_a_stub_that_nobody_touched_follows_its_exercise(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_record_names_no_file_outside(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with open(tmp_path / "exercises" / BUILT, "a") as record:
         record.write(f"{digest}  ../mine.txt\n{digest}  {tmp_path}/mine.txt\n")
-    assert build(course) == Built([], [], {}) and (tmp_path / "mine.txt").exists()
+    assert build(course) == Built([], [], {}, {}) and (tmp_path / "mine.txt").exists()
 
 
 def test_force_replaces_and_keeps_a_copy_of_everything(tmp_path: Path) -> None:
@@ -138,13 +138,12 @@ def test_the_command_says_what_it_left_and_what_force_replaced(
     monkeypatch.setattr(author, "out", Console(width=80))
     author.build(course=None)
     assert capsys.readouterr().out == (
-        f"left alone, for it was worked on: exercises/{STUB}\n"
-        "to replace what was left alone and keep it in exercises.bak/: shardlings build --force\n"
+        f"kept, because it was edited: exercises/{STUB}\n"
+        "to replace edited files and keep them in exercises.bak/: shardlings build --force\n"
     )
     author.build(course=None, force=True)
     assert capsys.readouterr().out == (
-        f"exercises/{STUB}\nreplaced exercises/{STUB}; what was worked on there is now exercises.bak/{STUB}\n"
-        "1 file changed\n"
+        f"exercises/{STUB}\nreplaced exercises/{STUB}; your edited file is now exercises.bak/{STUB}\n1 file changed\n"
     )
     author.build(course=None)
     assert capsys.readouterr().out == "exercises/ is current\n"
@@ -169,3 +168,46 @@ def test_empty_folders_go_with_their_module(tmp_path: Path) -> None:
     done = build(load_course(tmp_path / "course.yaml"))
     assert {PUBLIC, STUB} < set(done.changed)
     assert not (tmp_path / "exercises" / "01_gather").exists()
+
+
+def with_two_exercises(folder: Path, second: str) -> Course:
+    """The course, and a second exercise in its module."""
+    made_up(folder)
+    solutions = folder / "solutions" / "01_gather"
+    (solutions / "x2_other.py").write_text(second)
+    config = folder / "course.yaml"
+    config.write_text(config.read_text().replace("[x1_gather]", "[x1_gather, x2_other]"))
+    return load_course(config)
+
+
+@pytest.mark.parametrize("broken", ["def f(:\n", "import nowhere\n", ""])
+def test_an_unusable_exercise_stops_no_other_and_keeps_its_files(tmp_path: Path, broken: str) -> None:
+    good = (tmp_path / "good").mkdir() or made_up(tmp_path / "good").path_of("x1_gather").read_text()
+    other = (
+        good.replace("def gather(", "def other(")
+        .replace("call(gather,", "call(other,")
+        .replace("gather_time", "other_time")
+    )
+    (tmp_path / "one").mkdir()
+    build(with_two_exercises(tmp_path / "one", other.replace("all_other_time", "all_gather_time")))
+    folder = tmp_path / "one" / "exercises"
+    kept = {
+        p: (folder / p).read_bytes()
+        for p in ("01_gather/x2_other.py", "01_gather/_public/x2_other.py", "01_gather/01_gather.ipynb")
+    }
+    course = with_two_exercises(tmp_path / "one", broken)
+    first = course.path_of("x1_gather")
+    first.write_text(first.read_text().replace("Say what to do.", "Say it better."))
+    for _ in range(2):
+        done = build(load_course(tmp_path / "one" / "course.yaml"))
+        assert list(done.unusable) == ["x2_other"] and "x2_other.py" in done.unusable["x2_other"]
+        assert not done.left and {p: (folder / p).read_bytes() for p in kept} == kept
+    assert "Say it better." in (folder / STUB).read_text()
+    whole = load_course(folder / "course.yaml")
+    assert len(whole.handed_out) >= 3  # both stubs and the notebook of before are still known as untouched
+
+
+def test_the_first_build_writes_what_it_can(tmp_path: Path) -> None:
+    done = build(with_two_exercises(tmp_path, "def f(:\n"))
+    assert STUB in done.changed and PUBLIC in done.changed and "course.yaml" in done.changed
+    assert not [p for p in done.changed if p.endswith(".ipynb") or "x2_other" in p]

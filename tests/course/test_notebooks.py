@@ -73,3 +73,16 @@ def test_long_names_have_ids_that_fit_and_differ() -> None:
     names = ["x1_" + "long_" * 12 + end for end in ("one", "two")]
     ids = {cell("code", f"{n}-given", "").id for n in names}
     assert len(ids) == 2 and all(len(i) <= 64 for i in ids)
+
+
+def test_a_notebook_of_questions_only_begins_with_its_own_text(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    path.write_text(
+        '"""# X1 Why\n\nThink.\n"""\n\nfrom grader.exercise import Exercise\n\nexercise = Exercise()\n\n\n'
+        '@exercise.written(points=1, rubric="1: bytes")\ndef why_slow():\n    """Why does it wait?"""\n    return "Bytes."\n'
+    )
+    book = nbformat.reads(notebook(load_course(tmp_path / "course.yaml"), "01_gather"), as_version=4)
+    assert [c.id for c in book.cells[:3]] == ["01_gather-intro", "01_gather-setup", "x1_gather-statement"]
+    assert "Answer the questions in the cells marked `TODO`, run the check" in book.cells[0].source
+    assert not any("mesh" in c.source for c in book.cells if c.cell_type == "markdown")

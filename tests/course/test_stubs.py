@@ -127,3 +127,18 @@ def test_what_holds_for_all_exercises_of_a_module_is_on_its_page(tmp_path: Path)
     (tmp_path / "solutions" / "01_gather" / "README.md").write_text("no title\n")
     with pytest.raises(CourseError, match=r"README\.md: it must start with '# Title'"):
         module_page(course, "01_gather")
+
+
+def test_a_question_without_numbers_keeps_its_text_if_each_student_has_others(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    path.write_text(
+        path.read_text()
+        + '\n\n@exercise.written(points=1, rubric="1: bytes")\ndef why_slow():\n    """Why does it wait for all of them?"""\n    return "Bytes."\n'
+    )
+    config = tmp_path / "course.yaml"
+    config.write_text(config.read_text() + "variants:\n  mode: per_student\n")
+    made = products(load_course(config))
+    for name in ("01_gather/x1_gather.py", "01_gather/01_gather.ipynb"):
+        assert "Why does it wait for all of them?" in made[name]
+        assert "bytes take on a ring" not in made[name] and "shardlings show" in made[name]

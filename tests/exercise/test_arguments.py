@@ -119,7 +119,7 @@ def no_such(rng, shape, capp):
         ({"static": {"cap": 3}, "hidden_static": [3]}, 'hidden_static is the list [3], not a dict such as {"dim": 0}'),
         ({"hidden_stati": {"cap": 3}}, "f: argument hidden_stati['cap'] is the int 3, not an array such as normal(\"I\", \"J\"); did you mean 'hidden_static'?"),
         ({"dims": {"I": axis("z")}}, "dims: dimension I has axis('z') for its size, and the mesh {'x': 4, 'y': 2} has no axis 'z'"),
-        ({"dims": {"I": 0 * axis("x")}}, "dims: dimension I has 0 * axis('x') for its size, which is none: write 4 * axis(\"x\")"),
+        ({"dims": {"I": 0 * axis("x")}}, "dims: dimension I has no size, 0 * axis('x'): write 4 * axis(\"x\")"),
         ({"a": normal("I", spec=("y",)), "dims": {"I": 3 * axis("x")}}, "a: dimension I = 6 in dims is not cut into 4 equal parts on the mesh {'x': 2, 'y': 4}"),
         ({"a": normal("I", spec=("x",)), "dims": {"I": axis("x")}, "hidden_dims": {"I": axis("y")}}, "a: dimension I = 2 in hidden_dims is not cut into 4 equal parts on the mesh {'x': 4, 'y': 2}"),
     ],
@@ -136,8 +136,8 @@ def test_what_cannot_be_asked_is_told_when_it_is_declared(what: dict[str, Any], 
         (3, "draw is the int 3, not a function such as lambda rng, shape: rng.permutation(shape[0])"),
         (lambda rng: rng, "draw takes (rng), not a generator and a shape: lambda rng, shape: rng.permutation(shape[0])"),
         (lambda **all: 0, "draw takes (all), not a generator and a shape: lambda rng, shape: rng.permutation(shape[0])"),
-        (lambda rng, shape, n, /: 0, "draw takes n by position only: what is related is given by name"),
-        (dict, "draw is the type dict, which does not say what it takes: write lambda rng, shape: rng.permutation(shape[0])"),
+        (lambda rng, shape, n, /: 0, "draw takes n by position only: related inputs are passed by name"),
+        (dict, "draw is the type dict, which does not show its parameters: write lambda rng, shape: rng.permutation(shape[0])"),
     ],
 )  # fmt: skip
 def test_what_cannot_draw_is_told_when_it_is_declared(draw: Any, told: str) -> None:
@@ -160,13 +160,13 @@ def test_what_cannot_draw_is_told_when_it_is_declared(draw: Any, told: str) -> N
         (lambda rng, shape: [None] * 3, "float32", "what is drawn has dtype object, which is no number"),
         (lambda rng, shape: [0, np.nan, 0], "float32", "what is drawn has NaN or infinite values"),
         (lambda rng, shape: [0, 0, -np.inf], "bfloat16", "what is drawn has NaN or infinite values"),
-        (lambda rng, shape: [0, 0, 1e30], "float16", "what is drawn, float64, does not fit into float16"),
-        (lambda rng, shape: [0, 0, 0.5], "int32", "what is drawn, float64, does not fit into int32"),
-        (lambda rng, shape: [0, 0, 128], "int8", "what is drawn, int64, does not fit into int8"),
-        (lambda rng, shape: [0, 0, -1], "uint64", "what is drawn, int64, does not fit into uint64"),
-        (lambda rng, shape: [0, 1, 2], "bool", "what is drawn, int64, does not fit into bool"),
-        (lambda rng, shape: [0, 0, (1 << 24) + 1], "float32", "what is drawn, int64, does not fit into float32"),
-        (lambda rng, shape: [0, 0, 1j], "float32", "what is drawn, complex128, does not fit into float32"),
+        (lambda rng, shape: [0, 0, 1e30], "float16", "what is drawn, float64, does not fit into float16: 1e+30"),
+        (lambda rng, shape: [0, 0, 0.5], "int32", "what is drawn, float64, does not fit into int32: 0.5"),
+        (lambda rng, shape: [0, 0, 128], "int8", "what is drawn, int64, does not fit into int8: 128"),
+        (lambda rng, shape: [0, 0, -1], "uint64", "what is drawn, int64, does not fit into uint64: -1"),
+        (lambda rng, shape: [0, 1, 2], "bool", "what is drawn, int64, does not fit into bool: 2"),
+        (lambda rng, shape: [0, 0, (1 << 24) + 1], "float32", "what is drawn, int64, does not fit into float32: 16777217"),
+        (lambda rng, shape: [0, 0, 1j], "float32", "what is drawn, complex128, does not fit into float32: 1j"),
         (lambda rng, shape: 1 / 0, "float32", "drawing it raises ZeroDivisionError: division by zero"),
         (lambda rng, shape: [[0], [0, 1], []], "float32", "drawing it raises ValueError: setting an array element with a sequence."),
     ],
@@ -178,8 +178,21 @@ def test_what_cannot_be_fed_is_told_with_the_argument(draw: Callable, dtype: str
 
 
 def test_an_integer_that_its_dtype_does_not_hold_is_told() -> None:
-    with pytest.raises(AuthorError, match=r"^f: argument a: what is drawn, int64, does not fit into int8$"):
+    with pytest.raises(AuthorError, match=r"^f: argument a: what is drawn, int64, does not fit into int8: [0-9]+$"):
         asks(public=True, a=integers(0, 1000, 64, dtype="int8"))
+
+
+def test_normal_draws_complex_values_of_variance_one() -> None:
+    (ask,) = asks(public=True, a=normal(10_000, dtype="complex64"))[:1]
+    drawn = ask.inputs[0]["a"]
+    assert drawn.dtype == np.complex64
+    assert np.var(drawn) == pytest.approx(1, abs=0.05)
+    assert np.std(drawn.real) == pytest.approx(np.std(drawn.imag), rel=0.05)
+    assert abs(np.corrcoef(drawn.real, drawn.imag)[0, 1]) < 0.05
+
+
+def test_complex_values_without_an_imaginary_part_fit_into_floats() -> None:
+    assert drawn(np.asarray([1 + 0j, 2, 3]), "float32").tolist() == [1, 2, 3]
 
 
 NAMES = ["bool", "int8", "uint8", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "complex64", "int4"]

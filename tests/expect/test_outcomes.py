@@ -42,6 +42,15 @@ def test_what_is_equal_is_right() -> None:
     assert not same_outcome(value(float("nan")), value(1.0), rtol=0.5)
 
 
+def test_complex_numbers_are_compared() -> None:
+    assert same_outcome(value(1j), value(1j)) and same_outcome(value(2), value(2 + 0j))
+    assert not same_outcome(value(-1j), value(1j)) and not same_outcome(value(5 + 0j), value(5))
+    assert same_outcome(value(1.0001j), value(1j), rtol=1e-3) and not same_outcome(value(1.1j), value(1j), rtol=1e-3)
+    assert not same_outcome(value(complex("nanj")), value(1j), rtol=0.5)
+    text = reason(expect_outcomes, seen(outcomes=[({"n": 2}, value(-1j), value(1j))]))
+    assert text == "for n=2 it returned (-0-1j), expected: it returned 1j"
+
+
 def test_what_is_unreduced_belongs_to_a_spec() -> None:
     pending = P("x", unreduced=frozenset({"z", "y"}))
     assert same_outcome(value(P("x", None, unreduced=frozenset({"y", "z"}))), value(pending))

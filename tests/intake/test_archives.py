@@ -1,4 +1,4 @@
-"""Archives: like folders, and nothing in them is believed."""
+"""Archives are read like folders, and nothing that they state is trusted."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_zip_unpacks_to_no_more_than_the_total(tmp_path: Path):
     many = {f"{i}/c3_contracting.py": "#" * (limits.MAX_FILE) for i in range(6)}
     found = read_(write(tmp_path / "a.zip", zipped(many)))
     assert names(found) == {"c3_contracting": "0/c3_contracting.py"}
-    assert "more than 20 MiB were handed in: 4/c3_contracting.py and what follows was not read" in found.notes
+    assert "more than 20 MiB were handed in: 4/c3_contracting.py and later files were not read" in found.notes
 
 
 def test_the_number_of_members_is_limited(tmp_path: Path):

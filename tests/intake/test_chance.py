@@ -1,4 +1,4 @@
-"""Code that names nothing by which it could give another answer next time."""
+"""Code that names nothing that could change its answer next time."""
 
 from __future__ import annotations
 

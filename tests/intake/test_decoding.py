@@ -1,4 +1,4 @@
-"""Bytes to text."""
+"""Decoding bytes to text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_bom_and_foreign_line_ends_are_understood(tmp_path: Path):
         (b" \n", "is empty"),
     ],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, reason: str):
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path, content: bytes, reason: str):
     found = read_(write(tmp_path / "c3_contracting.py", content))
     assert not found.sources
     assert found.notes == (f"c3_contracting.py {reason}",)

@@ -54,7 +54,7 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("fault", ["EACCES", "EPERM", "EIO", "ELOOP"])
 @pytest.mark.parametrize("what", ["open", "scandir"])
-def test_what_may_not_be_read_is_nobodys_zero(
+def test_an_unreadable_file_costs_no_points(
     what: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "c3_contracting.py")

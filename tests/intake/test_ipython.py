@@ -1,4 +1,4 @@
-"""IPython syntax: replaced where a statement starts, and nowhere else."""
+"""IPython syntax is replaced only where a statement starts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_line_numbers_stay(text: str):
 def test_python_is_not_changed(text: str):
     ast.parse(text)
     assert neutralise(text) == (text, [])
-    assert notebooks.without_line_magics(text, []) == text  # nor by the second line of defence
+    assert notebooks.without_line_magics(text, []) == text  # nor does the second check change it
     assert neutralise(f"{text}\n%x") == (f"{text}\npass  # %x", ["%x"])
 
 

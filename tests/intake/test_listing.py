@@ -1,4 +1,4 @@
-"""What is looked at: links, other files, limits."""
+"""Which files are read: links, other files, limits."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, 
     monkeypatch.setattr(limits, "MAX_READ", 2 * len(one))
     for name in ("a", "b", "c"):
         write(tmp_path / f"{name}.zip", one)
-    write(tmp_path / "0.zip", b"x" * (2 * len(one) + 1))  # is refused itself, and takes nothing from the others
+    write(tmp_path / "0.zip", b"x" * (2 * len(one) + 1))  # it is refused, and leaves the limit for the others
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "a.zip/c3_contracting.py"}
     assert any("b.zip/c3_contracting.py is not graded" in note for note in found.notes)

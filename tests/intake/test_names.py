@@ -1,4 +1,4 @@
-"""Which exercise a file is named after."""
+"""The exercise that a file is named after."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_typo_does_not_beat_the_exact_name(tmp_path: Path):
     assert found.notes == ("c3_contracing.py is not graded for c3_contracting: used deep/c3_contracting.py",)
 
 
-def test_a_wrong_digit_is_another_exercise(tmp_path: Path):
+def test_a_name_with_a_wrong_digit_does_not_match(tmp_path: Path):
     write(tmp_path / "c2_contracting.py")
     found = read_(tmp_path)
     assert not found.sources

@@ -1,4 +1,4 @@
-"""Cells of notebooks, sound and damaged."""
+"""Cells of valid and damaged notebooks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_notebook_of_version_3_is_read(tmp_path: Path):
         ('{"worksheets": 3}', "it has no list of cells"),
     ],
 )
-def test_what_is_no_notebook_is_refused_in_one_line(tmp_path: Path, content: str, reason: str):
+def test_a_file_that_is_no_notebook_is_refused_in_one_line(tmp_path: Path, content: str, reason: str):
     found = read_(write(tmp_path / "03_matmuls.ipynb", content))
     assert not found.sources
     assert found.notes == (f"03_matmuls.ipynb is not a notebook: {reason}; export it again from Jupyter",)
@@ -90,7 +90,7 @@ def test_huge_numbers_and_outputs_are_ignored(tmp_path: Path):
     assert found.notes == ()
 
 
-def test_what_ipython_alone_understands_is_noted_by_cell(tmp_path: Path):
+def test_ipython_syntax_is_noted_by_cell(tmp_path: Path):
     found = read_cells(tmp_path, code("%matplotlib inline\n!pip install x\njnp.sum?\na = 1"), code("%%bash\nls"))
     assert texts(found)[1] == ""
     assert found.notes == (

@@ -1,4 +1,4 @@
-"""Which of several files is graded, what the digest is of, and any bytes at all."""
+"""The file that is graded among several, the content of the digest, and arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_unchanged_file_gives_way_to_a_changed_one(tmp_path: Path):
     assert found.notes == ("03_matmuls.ipynb is not graded for c1_local: used c1_local.py",)
 
 
-def test_an_unchanged_file_is_graded_where_there_is_no_other(tmp_path: Path):
+def test_an_unchanged_file_is_graded_if_it_is_the_only_one(tmp_path: Path):
     write(tmp_path / "c3_contracting.py", "TODO = 1\n")
     found = read_(tmp_path, handed_out=fingerprints(tmp_path))
     assert names(found) == {"c3_contracting": "c3_contracting.py"}
@@ -90,7 +90,7 @@ def test_the_total_is_limited_and_exact_names_come_first(tmp_path: Path, monkeyp
     write(tmp_path / "c3_contracting.py")
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "c3_contracting.py"}
-    assert found.notes == ("more than 1 MiB were handed in: a c3_contracting.py and what follows was not read",)
+    assert found.notes == ("more than 1 MiB were handed in: a c3_contracting.py and later files were not read",)
 
 
 def test_the_number_of_notes_is_limited(tmp_path: Path):

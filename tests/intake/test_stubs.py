@@ -1,4 +1,4 @@
-"""Stubs of any edition."""
+"""Stubs of any edition of the course."""
 
 from __future__ import annotations
 

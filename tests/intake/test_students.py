@@ -1,4 +1,4 @@
-"""Who handed in what."""
+"""Which student submitted which files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find(*paths: Path) -> tuple[list[tuple[str, Place]], list[str]]:
 
 
 def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
-    """Who is graded, and who is not."""
+    """Return the students that are graded, and the names that are set aside."""
     found = find_submissions(paths, EXERCISES)
     return [student for student, _ in found.students], found.set_aside
 
@@ -57,7 +57,7 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
 
 @pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
 def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
-    """It made one student of the whole class, and nobody was told."""
+    """Such a file made one student of the whole class, without a note."""
     monkeypatch.chdir(tmp_path)
     for work in ("alice/c3_contracting.py", "bob/hw/c1_local.py", name):
         write(tmp_path / "hw" / work)
@@ -67,7 +67,7 @@ def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monk
     assert aside == {name: f"hw/{name} is beside the students' folders and is in none of them; move it into one"}
 
 
-def test_what_one_student_keeps_beside_the_work_is_nobody_elses(tmp_path: Path):
+def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
     for work in (
         "c3_contracting.py",
         "old/c3_contracting.py",
@@ -87,7 +87,7 @@ def test_one_students_signed_files_are_one_submission(tmp_path: Path):
     assert set_aside(tmp_path / "hw") == (["alice", "bob"], {})
 
 
-def test_the_folder_one_stands_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_working_directory_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path / "alice/c3_contracting.py")
     monkeypatch.chdir(tmp_path / "alice")
     assert find(Path(".")) == ([("alice", Path("."))], [])
@@ -122,7 +122,7 @@ def test_the_order_is_by_student_and_a_path_may_be_given_twice(tmp_path: Path):
     assert find(b, a, b, tmp_path)[0] == [("a", a), ("b", b)]
 
 
-def test_a_student_who_is_there_twice_is_set_aside_and_the_others_are_graded(tmp_path: Path):
+def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(tmp_path: Path):
     one, two = write(tmp_path / "hw/alice/c3_contracting.py").parent, write(tmp_path / "hw/alice_c3_contracting.py")
     write(tmp_path / "hw/bob/c3_contracting.py")
     assert set_aside(tmp_path / "hw") == (
@@ -132,7 +132,7 @@ def test_a_student_who_is_there_twice_is_set_aside_and_the_others_are_graded(tmp
 
 
 def test_files_of_one_student_are_one_submission(tmp_path: Path):
-    """As Canvas gives them back, each with a number of its own."""
+    """As Canvas returns them, each with a number of its own."""
     files = [
         write(tmp_path / "hw" / name)
         for name in (
@@ -168,7 +168,7 @@ def test_names_that_look_alike_on_a_page_are_set_aside(tmp_path: Path, other: st
     assert graded == ["bob"] and set(aside) == {"ann lee", other}
 
 
-def test_what_is_set_aside_in_two_folders_under_one_name_is_told_of_both(tmp_path: Path) -> None:
+def test_a_name_set_aside_in_two_folders_is_reported_for_both(tmp_path: Path) -> None:
     for section in ("a", "b"):
         write(tmp_path / section / f"of {section}" / "c3_contracting.py")
         write(tmp_path / section / "bob\u202e" / "c3_contracting.py")

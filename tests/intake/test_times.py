@@ -1,4 +1,4 @@
-"""When work was handed in, as far as what was handed in tells it; whatever it tells, nothing is raised."""
+"""The submission time in the submission itself. No content raises an error."""
 
 from __future__ import annotations
 

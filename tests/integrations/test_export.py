@@ -1,4 +1,4 @@
-"""Grades for others to import."""
+"""Exports of grades for other systems."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def roster(tmp_path: Path) -> export.Roster:
 
 
 def test_grades_go_back_in_canvas_own_columns(roster: export.Roster, tmp_path: Path) -> None:
-    """The round trip: what Canvas would read again are its students and its assignment, and nothing else changes."""
+    """The round trip: Canvas would read back its own students and assignment, and nothing else changes."""
     reports = [report("ada"), report("bob", result(earned=0, status="failed")), report("eve")]
     assert export.write_canvas(reports, tmp_path / "x.csv", roster=roster) == ["eve"]
     lines = table(tmp_path / "x.csv")
@@ -147,7 +147,7 @@ def test_a_student_is_known_by_any_name_of_canvas(name: str, login: str | None, 
     assert (roster.row_of(name) is None) is (login is None)
 
 
-def test_a_name_that_could_be_two_students_is_nobodys(tmp_path: Path) -> None:
+def test_an_ambiguous_name_matches_no_student(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("Student;ID;SIS Login ID\nA;1;ann@x.edu\nB;2;ann@y.edu\n")
     known = export.Roster(tmp_path / "r.csv")
     assert known.row_of("ann") is None and known.login("ann@y.edu") == "ann@y.edu"
@@ -155,7 +155,9 @@ def test_a_name_that_could_be_two_students_is_nobodys(tmp_path: Path) -> None:
 
 def test_a_roster_without_canvas_columns_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("name,mail\n")
-    with pytest.raises(CourseError, match=r"r\.csv has no columns Student and ID, as a gradebook .* and no column id"):
+    with pytest.raises(
+        CourseError, match=r"r\.csv has neither the columns Student and ID of a Canvas gradebook, nor the column id"
+    ):
         export.Roster(tmp_path / "r.csv")
     with pytest.raises(CourseError, match=r"none\.csv cannot be read: No such file"):
         export.Roster(tmp_path / "none.csv")
@@ -175,6 +177,6 @@ def test_reports_are_read_back(tmp_path: Path) -> None:
         export.load(tmp_path)
     (tmp_path / "reports" / "bob.json").write_text(report("ada").dumps(), encoding="utf-8")
     with pytest.raises(
-        CourseError, match=r"bob\.json is no whole report of bob; grade again to mend it, or move it out"
+        CourseError, match=r"bob\.json is an incomplete report of bob; grade again to mend it, or move it out"
     ):
         export.load(tmp_path)

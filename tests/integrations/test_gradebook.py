@@ -1,4 +1,4 @@
-"""Rows of several students are one transaction: all of them are in the gradebook, or none."""
+"""Rows of several students are one transaction: either all of them are in the gradebook, or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.integrations.nbgrader.gradebook import one_transaction
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Alembic's, which nbgrader runs."""
+    """Return the folder of Alembic's program, which nbgrader runs."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 

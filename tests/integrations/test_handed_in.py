@@ -1,4 +1,4 @@
-"""A link in what students hand in is never followed; an nbgrader whose copying cannot be replaced is refused."""
+"""Links in submissions are never followed. An nbgrader whose copying cannot be replaced is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def test_an_nbgrader_with_another_way_of_copying_is_refused(monkeypatch: pytest.
 
 
 def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(BaseConverter, "init_assignment", BaseConverter.init_assignment)  # as it was, afterwards
+    # So that it is restored afterwards.
+    monkeypatch.setattr(BaseConverter, "init_assignment", BaseConverter.init_assignment)
     handed_in.guard()
     (tmp_path / "submitted" / "bo").mkdir(parents=True)
     (tmp_path / "submitted" / "bo" / "notes.txt").write_text("my own")
@@ -69,7 +70,7 @@ def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path:
 
 
 def test_what_is_too_deep_or_closed_is_named_and_ends_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that nobody may enter, and one too deep for a path, ended grading for the students after it."""
+    """A folder without permissions, and one too deep for a path, ended grading for the students after it."""
     folder = tmp_path / "bo"
     (folder / "closed").mkdir(parents=True)
     (folder / "closed" / "x.txt").write_text("x")
@@ -81,7 +82,7 @@ def test_what_is_too_deep_or_closed_is_named_and_ends_no_batch(tmp_path: Path, m
         os.close(at)
         at = below
     os.close(at)
-    allowed = os.access  # root may do everything
+    allowed = os.access  # permissions do not restrict root
     monkeypatch.setattr(
         "os.access", lambda path, mode: allowed(path, mode) and not (mode & os.X_OK and str(path).endswith("closed"))
     )

@@ -42,7 +42,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 def nbgrader(root: Path, *args: str, fails: bool = False, env: dict[str, str] | None = None) -> str:
-    """Run an nbgrader command in a course folder; what it logged."""
+    """Run an nbgrader command in a course folder, and return its log."""
     done = commands.nbgrader(*args, cwd=root, **(env or {}))
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -50,7 +50,7 @@ def nbgrader(root: Path, *args: str, fails: bool = False, env: dict[str, str] | 
 
 @pytest.fixture(scope="session")
 def released(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course folder with one assignment generated; copy it before writing to it."""
+    """Return a course folder with one generated assignment. Copy it before writing to it."""
     root = tmp_path_factory.mktemp("nbgrader") / "c"
     folder.init(course, root)
     nbgrader(root, "generate_assignment", MODULE)
@@ -80,7 +80,7 @@ def grade(root: Path, **options: Any):
 
 @contextmanager
 def gradebook_of(root: Path) -> Iterator[Any]:
-    """nbgrader's gradebook; what is changed in it is kept."""
+    """Open nbgrader's gradebook. Changes are kept."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
@@ -89,7 +89,7 @@ def gradebook_of(root: Path) -> Iterator[Any]:
 
 
 def rows(root: Path, student: str = "") -> list[tuple]:
-    """Scores and comments, all that a regrade could change."""
+    """Return scores and comments, all that a regrade could change."""
     found: list[tuple] = []
     with gradebook_of(root) as gradebook:
         for one in gradebook.assignment_submissions(MODULE):
@@ -133,7 +133,7 @@ def test_release_is_what_learners_are_given(course: Course, released: Path) -> N
     for cell in book_of(released)["cells"]:
         text = "".join(cell["source"])
         if cell["metadata"].get("nbgrader", {}).get("grade"):
-            assert text.startswith("# What ") and text.endswith(own[cell["id"]])
+            assert text.startswith("# Checks of ") and text.endswith(own[cell["id"]])
         else:
             assert text.replace(folder.OUR_CHECK, "from grader.notebook import check") == own[cell["id"]]
 
@@ -212,7 +212,7 @@ def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> N
         regrade()
         after = [r for r in rows(root, "bob") if "Nice." in r or 2.5 in r]
         assert [r[:5] for r in after] == [r[:5] for r in before]
-        assert next(r for r in after if 2.5 in r)[5]  # nbgrader asks for another look
+        assert next(r for r in after if 2.5 in r)[5]  # nbgrader asks for a second look
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
 
 
 @pytest.mark.slow
-def test_another_value_in_the_course_is_told_before_anything_is_graded(course: Course, root: Path) -> None:
+def test_another_value_in_the_course_is_reported_before_anything_is_graded(course: Course, root: Path) -> None:
     from grader.course.config import CourseError
 
     a_class(course, root)
@@ -243,8 +243,11 @@ def test_another_value_in_the_course_is_told_before_anything_is_graded(course: C
         grade(root)
 
 
-def test_what_is_kept_out_is_what_jsonschema_would_import() -> None:
-    """``sys.modules`` has nothing in its place, for the sake of speed: this notices when another package is imported."""
+def test_the_replaced_package_is_the_one_that_jsonschema_imports() -> None:
+    """A package in ``sys.modules`` is replaced by None to save time.
+
+    This test notices if jsonschema imports another one.
+    """
     text = """
 import sys
 import grader.integrations.nbgrader
@@ -277,7 +280,7 @@ def without_marks(book: Book) -> None:
 
 
 def shuffled(book: Book) -> None:
-    """Tasks in another order; what they need stays in front."""
+    """Put tasks in another order, after everything that they need."""
     solutions = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
     moved = [book["cells"][i] for i in reversed(solutions)]
     for i, cell in zip(solutions, moved, strict=True):
@@ -386,7 +389,7 @@ def test_every_known_cell_is_there_once_and_a_note_says_what_was_wrong(
 
 
 def test_any_bytes_are_repaired(released: Path, tmp_path: Path) -> None:
-    """Mutated notebooks: never an exception, every known cell once."""
+    """Mutated notebooks raise no exception and keep every known cell once."""
     known = known_of(book_of(released))
     text = json.dumps(book_of(released)).encode()
     rng = random.Random(0)
@@ -451,7 +454,7 @@ def test_comments_are_text_to_markdown_and_to_html() -> None:
 
 
 def with_exchange(root: Path, place: Path) -> dict[str, str]:
-    """An exchange folder, and the environment of a student who uses it."""
+    """Yield an exchange folder, and the environment of a student who uses it."""
     exchange, home = place / "exchange", place / "home"
     exchange.mkdir(mode=0o777)
     exchange.chmod(0o777)
@@ -577,7 +580,7 @@ def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: P
     rng = random.Random(1)
     for _ in range(kills):
         batch = subprocess.Popen(
-            [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(root), MODULE, "-j", "2"],
+            [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(root), MODULE, "-j", "2"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
@@ -595,10 +598,10 @@ def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: P
 @pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
 @pytest.mark.parametrize("room", [0, 4, 16, 64])
-def test_a_full_disk_is_told_in_one_line_and_the_batch_goes_on(
+def test_a_full_disk_is_reported_in_one_line_and_the_batch_goes_on(
     room: int, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """Caused: a file system with so many KiB left, in the gradebook, the reports kept or the notebooks; then with room."""
+    """A file system with so many KiB left, for the gradebook, the reports or the notebooks; then with room again."""
     a_class(course, root)
     calm, disk, then = tmp_path / "calm", tmp_path / "disk", tmp_path / "then"
     shutil.copytree(root, calm)
@@ -615,7 +618,7 @@ rm "$disk/fill"
 cp -a "$disk/c" "$then"
 exit $code
 """
-    again = [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(disk / "c"), MODULE, "--isolation", "none"]
+    again = [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(disk / "c"), MODULE, "--isolation", "none"]
     run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     line = one_line(done)
@@ -656,12 +659,12 @@ def test_grading_parses_no_submission(course: Course, root: Path) -> None:
     book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
     book["cells"].append({"cell_type": "code", "source": "# MARKED\n!ls", "metadata": {}, "outputs": []})
     classroom.hand_in(root, "bob", MODULE, book)
-    seen, done = parsed_by("grade", "--nbgrader", str(root), MODULE, cwd=root.parent)
+    seen, done = parsed_by("nbgrader", "grade", str(root), MODULE, cwd=root.parent)
     assert seen == set() and "1 graded" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow
-def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: Path) -> None:
+def test_all_cases_that_need_review_are_named_with_the_reason(course: Course, root: Path) -> None:
     a_class(course, root)
     grade(root)
     with gradebook_of(root) as gradebook:
@@ -680,10 +683,10 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         path = root / "submitted" / who / MODULE / name
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(book_of(root)))
-    done = shardlings(root, "grade", "--nbgrader", ".", MODULE, "--json", fails=True)
+    done = shardlings(root, "nbgrader", "grade", ".", MODULE, "--json", fails=True)
     found = json.loads(done[done.index("{\n") : done.rindex("}") + 1])["attention"]
     assert found == {
-        "bob": [f"graded anew over a manual score of {C1}: look again"],
+        "bob": [f"graded again, with a manual score of {C1}: check the score"],
         "dan": [f"{MODULE}.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter"],
         "eve": [f"nothing of this assignment is in {MODULE}.ipynb: is it another assignment's notebook?"],
         "fay": [f"not graded: no {MODULE}.ipynb was handed in, but my work.ipynb: if that is it, rename it"],
@@ -691,18 +694,18 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         "hal": ["not graded: handed in without a notebook"],
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
     }
-    printed = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    printed = shardlings(root, "nbgrader", "grade", ".", MODULE, fails=True)  # as before, and told as before
     assert "class page, for the staff: " in printed
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
         assert who in page and html.escape(reasons[0], quote=False) in page.replace("&#39;", "'")
-    assert "Needs review" in printed and "graded anew over a manual score" in printed
+    assert "Needs review" in printed and "graded again, with a manual score" in printed
     assert "hal was not graded: handed in without a notebook" in printed
 
 
 @pytest.mark.slow
-def test_another_late_policy_is_another_score(course: Course, root: Path) -> None:
-    """What was graded under the old policy is not kept, and both ways of grading agree on that."""
+def test_a_changed_late_policy_changes_the_score(course: Course, root: Path) -> None:
+    """Reports graded under the old policy are not kept, and both ways of grading agree on that."""
     a_class(course, root)
     with gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
@@ -710,11 +713,11 @@ def test_another_late_policy_is_another_score(course: Course, root: Path) -> Non
     assert not next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE))
     with open(root / "nbgrader_config.py", "a") as settings:
         settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
-    again = shardlings(root, "grade", "--nbgrader", ".", MODULE)
+    again = shardlings(root, "nbgrader", "grade", ".", MODULE)
     assert "3 graded, 0 unchanged" in again
     assert next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE)) > 0
     nbgrader(root, "autograde", MODULE, "--force")
-    assert "0 graded, 3 unchanged" in shardlings(root, "grade", "--nbgrader", ".", MODULE)
+    assert "0 graded, 3 unchanged" in shardlings(root, "nbgrader", "grade", ".", MODULE)
 
 
 @pytest.mark.slow
@@ -724,9 +727,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     path = root / "submitted" / "bob" / MODULE / f"{MODULE}.ipynb"
     path.chmod(0)
     mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
-    done = subprocess.run(
-        [*mere, "grade", "--nbgrader", str(root), MODULE], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*mere, "nbgrader", "grade", str(root), MODULE], capture_output=True, text=True, check=False)
     assert done.returncode == 3 and "2 graded, 0 unchanged" in done.stdout, done.stdout + done.stderr
     assert "bob was not graded: " in done.stderr and "Permission denied; mend that and grade again" in done.stderr
     assert rows(root, "bob") == []
@@ -734,7 +735,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
 
 @pytest.mark.slow
 def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(course: Course, root: Path) -> None:
-    """Its ``check`` is nbgrader's, and a notebook of another module lies beside it."""
+    """Its ``check`` is nbgrader's, and a notebook of another module is beside it."""
     place = root / "hw" / "ada"
     place.mkdir(parents=True)
     (place / f"{MODULE}.ipynb").write_text(json.dumps(classroom.fill(book_of(root), course, MODULE, ALL_DONE)))
@@ -749,7 +750,7 @@ def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(cours
 
 
 def with_links(root: Path) -> Path:
-    """bob's submission points at the gradebook and at ada's notebook."""
+    """bob's submission links to the gradebook and to ada's notebook."""
     place = root / "submitted" / "bob" / MODULE
     (place / "book.db").symlink_to(root / "gradebook.db")
     (place / "data").mkdir()
@@ -773,12 +774,12 @@ def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: 
     for step in ("autograded", "feedback"):
         names = {str(p.relative_to(root / step / "bob" / MODULE)) for p in (root / step / "bob").rglob("*")}
         assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
-    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
+    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # it reads the course from nbgrader_config.py
     assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in printed and "3 leaks" in printed
 
 
 @pytest.mark.slow
-def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Path) -> None:
+def test_a_notebook_that_is_a_link_is_not_graded(course: Course, root: Path) -> None:
     a_class(course, root)
     path = root / "submitted" / "cy" / MODULE / f"{MODULE}.ipynb"
     path.unlink()
@@ -789,7 +790,7 @@ def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Pa
     nbgrader(root, "autograde", MODULE, "--force")
     assert set(scores(root, "cy").values()) == {0.0}
     book = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
-    assert "This cell was missing in what was handed in" in book
+    assert "This cell was missing in the submission" in book
 
 
 @pytest.mark.slow
@@ -842,7 +843,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def browse(url: str) -> str:
-    """A page as a browser shows it, after its scripts have run."""
+    """Return a page as a browser shows it, after its scripts have run."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     done = subprocess.run(
         [str(CHROMIUM), *flags, "--virtual-time-budget=15000", "--dump-dom", url],
@@ -853,7 +854,7 @@ def browse(url: str) -> str:
 
 @contextmanager
 def formgrader(root: Path, home: Path):
-    """A Jupyter server with nbgrader's pages; its address."""
+    """Yield the address of a Jupyter server with nbgrader's pages."""
     import socket
     import time
     from urllib.error import URLError
@@ -915,7 +916,7 @@ SCRIPTS = """# Mine
 def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
     plugged: bool, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """In the browser of whoever grades, and of the student; without our setting the same page runs the script."""
+    """In the browser of the staff, and of the student. Without our setting the same page runs the script."""
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
     book["cells"].append(nbformat.v4.new_markdown_cell(SCRIPTS))
     shown = nbformat.v4.new_output("display_data", {"text/html": SCRIPTS.replace("owned", "output")})

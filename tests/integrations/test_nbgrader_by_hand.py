@@ -1,4 +1,4 @@
-"""Answers in words, graded in nbgrader's formgrader: what the class page says of them before and after."""
+"""Answers in words, graded in nbgrader's formgrader: the class page before and after."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def gradebook_of(root: Path) -> Iterator[Any]:
 
 
 def give(root: Path, who: str, points: float | None, comment: str | None = None, cell: str = CELL) -> None:
-    """As the formgrader does when somebody types a score and a comment."""
+    """Save a score and a comment as the formgrader does."""
     with gradebook_of(root) as gradebook:
         grade = gradebook.find_grade(cell, MODULE, MODULE, who)
         grade.manual_score, grade.needs_manual_grade = points, points is None
@@ -61,7 +61,7 @@ def give(root: Path, who: str, points: float | None, comment: str | None = None,
 
 
 def exported(root: Path) -> dict[str, float]:
-    """Each student's score, as nbgrader exports it."""
+    """Return each student's score, as nbgrader exports it."""
     done = commands.nbgrader("export", cwd=root)
     assert done.returncode == 0, done.stderr
     with open(root / "grades.csv", newline="") as file:
@@ -69,8 +69,8 @@ def exported(root: Path) -> dict[str, float]:
 
 
 def graded(root: Path) -> tuple[str, dict[str, str]]:
-    """The class page's text, and those of the students."""
-    done = commands.shardlings("grade", "--nbgrader", str(root), MODULE, "--jobs", "1", cwd=root)
+    """Return the text of the class page, and of the students' pages."""
+    done = commands.shardlings("nbgrader", "grade", str(root), MODULE, "--jobs", "1", cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = root / ".shardlings" / "pages" / MODULE
     own = {path.stem: Nesting(path.read_text()).text for path in pages.glob("*.html") if path.stem != "index"}
@@ -99,8 +99,8 @@ def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_ar
     give(root, "ada", 2)
     path = root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb"
     path.write_text(path.read_text().replace("for all rows", "for each row"))
-    page, own = graded(root)  # who hands in again keeps the points, and is named
-    assert f"graded anew over a manual score of {NAME}/why_it_waits: look again" in page
+    page, own = graded(root)  # a student who submits again keeps the points, and needs review
+    assert f"graded again, with a manual score of {NAME}/why_it_waits: check the score" in page
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
 
 
@@ -129,7 +129,7 @@ def {name}_words():
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    """Ada answered all of an exercise that is judged and read, and of another that is a bonus."""
+    """Ada answered every question of an exercise that is judged and read, and of another that is a bonus."""
     course = course_of(tmp_path / "course", "plain", BOTH.format(title="Plain", name="plain", extension=False))
     extra = BOTH.format(title="Extra", name="extra", extension=True)
     (course.root / "solutions" / "01_shown" / "extra.py").write_text(extra)
@@ -169,7 +169,7 @@ def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as
         assert words.needs_manual_grade
         words.extra_credit = 1.5
         words.needs_manual_grade = words.manual_score is None and words.auto_score is None
-    for _ in range(2):  # and it stays
+    for _ in range(2):  # and stays unchanged
         page, own = graded(mixed)
         assert "1.5 of 3 points" in own["ada"] and "2.5 bonus points" in own["ada"]
         assert own["ada"].count("set by hand by the staff, in nbgrader: no comment") == 2

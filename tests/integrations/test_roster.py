@@ -1,4 +1,4 @@
-"""Who is in the class, by a gradebook of Canvas or by a CSV of one's own."""
+"""The students of the class, from a Canvas gradebook or from a plain CSV."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_roster_of_ones_own_knows_students_by_id_and_mail(tmp_path: Path) -> N
 
 
 def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> None:
-    """A spreadsheet of macOS writes two characters where folders have one: the extension was lost."""
+    """A macOS spreadsheet writes two characters where folders have one, so the extension was lost."""
     found = roster(tmp_path, "id,name,extension\nZoe\u0308,Zoe\u0308 M,2d\n")
     for name in ("Zo\u00eb", "Zoe\u0308", "zo\u00eb"):
         assert found.login(name) == "Zo\u00eb" and found.extensions([])(name) == {"*": timedelta(days=2)}
@@ -38,13 +38,13 @@ def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> N
 
 
 def test_the_id_of_a_student_goes_before_the_beginning_of_an_address(tmp_path: Path) -> None:
-    """Bob's address made alice ambiguous: she was in no roster, and her extension was lost."""
+    """Bob's address made alice ambiguous: no roster had her, and her extension was lost."""
     found = roster(tmp_path, "id,email,extension\nalice,al@u.edu,2d\nbob,alice@other.edu,\n")
     assert found.login("Alice") == "alice" and found.extensions([])("alice") == {"*": timedelta(days=2)}
     assert found.login("alice@other.edu") == "bob" and found.login("al") == "alice"
 
 
-def test_a_gradebook_of_canvas_is_told_apart_by_its_header(tmp_path: Path) -> None:
+def test_a_gradebook_of_canvas_is_distinguished_by_its_header(tmp_path: Path) -> None:
     found = roster(tmp_path, CANVAS)
     assert not found.plain and found.login("liddell_7_1_2_x") == "alice" and not found.has_extensions
 
@@ -60,11 +60,11 @@ def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no columns Student and ID"),
-        ("name,mail\n", r"and no column id, as one of your own has: id, name, email, section, extension$"),
+        ("", "neither the columns Student and ID"),
+        ("name,mail\n", r"nor the column id of a plain roster: id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA is there twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
-        ("id,extensions\nada,2d\n", "has a column extensions; the one that is read is called extension"),
+        ("id,extensions\nada,2d\n", "has a column extensions; only one called extension is read"),
         (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
             r"r\.csv:2: more cells than columns; quote what has a separator in it",

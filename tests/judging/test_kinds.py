@@ -553,3 +553,58 @@ def test_what_python_would_warn_of_in_an_answer_is_said_to_nobody(text: str) -> 
             warnings.simplefilter("always")
             kind.read(text)
         assert found == []
+
+
+# -- partial credit ----------------------------------------------------------------------------
+
+
+def with_partial(points: float = 3.0) -> tuple[Question, list[Misconception]]:
+    exercise = Exercise()
+
+    @exercise.table(
+        points=points, columns={"bytes": "MiB", "time": "us"}, rows=["a", "b"], params={"n": [1, 2]}, partial=True
+    )
+    def costs(n):
+        """What do the two collectives cost?"""
+        return {"a": {"bytes": n * 2**20, "time": n * 1e-6}, "b": {"bytes": 5 * n * 2**20, "time": 7 * n * 1e-6}}
+
+    @exercise.misconception(of=costs)
+    def late(n):
+        """You forgot the latency."""
+        return {**costs(n=n), "b": {"bytes": 5 * n * 2**20, "time": 6 * n * 1e-6}}
+
+    return costs, list(exercise.misconceptions.values())
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "earned", "reason"),
+    [
+        ("a: 1, 1; b: 5, 7", "passed", 3.0, ""),
+        ("a: 1, 1; b: 5, 9", "failed", 2.25, "3 of 4 are right; time of b: "),
+        ("a: 1, 2; b: 6, 9", "failed", 0.75, "1 of 4 are right; time of a: "),
+        ("a: 2, 2; b: 6, 9", "failed", 0.0, "0 of 4 are right; bytes of a: "),
+        ("a: 1, 1; b: 5, 6", "failed", 2.25, "this is the answer a known misconception leads to"),
+        ("a: 1, 1; b: 5, 0", "failed", 2.25, "3 of 4 are right; time of b: "),
+        ("a: 1, 1; b: 5", "failed", 0.0, "b: "),  # not all entries are there
+        (None, "failed", 0.0, "not answered yet"),
+    ],
+)
+def test_each_right_number_earns_its_part(raw: Any, status: str, earned: float, reason: str) -> None:
+    question, misconceptions = with_partial()
+    result = judge(question, {"n": 1}, misconceptions, raw)
+    assert (result.status, result.earned) == (status, earned) and result.reason.startswith(reason)
+
+
+def test_a_table_says_that_each_number_counts() -> None:
+    question, _ = with_partial()
+    assert render_question(question, {"n": 1}).endswith("\nEach right number earns its part of the points.")
+    assert "earns" not in render_question(QUESTIONS["costs"], N)
+
+
+def test_parts_of_thirds_are_rounded() -> None:
+    assert judge(*(with_partial(1 / 3)[0], {"n": 1}, [], "a: 1, 1; b: 5, 9")).earned == 0.25
+
+
+def test_partial_is_true_or_false() -> None:
+    with pytest.raises(AuthorError, match=r"^partial is the str 'yes', not True or False$"):
+        Exercise().table(points=1, columns={"bytes": "MiB"}, params={"n": [1]}, partial="yes")  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""Modules that are not there cost what uses them, and nothing else."""
+"""Missing modules cost the code that uses them, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.wire.text import describe_load
 from tests.learner.texts import A
 
 
-def test_a_module_that_is_not_there_is_told_where_it_is_used(traced: Callable[..., Any]) -> None:
+def test_a_module_that_is_not_there_is_reported_where_it_is_used(traced: Callable[..., Any]) -> None:
     made = traced("import einops_not_there as e\n\n\ndef f(a, *, mesh):\n    return e.rearrange(a)\n", A)
     assert (
         made.fault["message"]
@@ -26,7 +26,7 @@ def test_a_module_that_is_not_there_is_told_where_it_is_used(traced: Callable[..
     ]
 
 
-def test_what_uses_an_absent_module_at_the_top_is_left_out_and_told(traced: Callable[..., Any]) -> None:
+def test_what_uses_an_absent_module_at_the_top_is_left_out_and_reported(traced: Callable[..., Any]) -> None:
     text = (
         "from __future__ import annotations\nimport plot_not_there as plt\nplt.plot([1])\nfig, ax = plt.subplots(\n    2)\n"
         "ax[0].plot()\ndef f(a: Unknown, *, mesh):\n    return a\n"
@@ -63,7 +63,7 @@ def test_a_module_that_may_not_be_read_is_not_there_either(traced: Callable[...,
 
 
 def test_the_import_statement_calls_what_takes_the_place_of_import() -> None:
-    """``builtins.__import__`` is replaced, for the space of a source alone."""
+    """``builtins.__import__`` is replaced in the namespace of one source only."""
     own, space, notes = builtins.__import__, {"__name__": "theirs"}, []
     with stood_in(space, lambda *note: notes.append(note), lambda file, line: line == 2):
         exec(compile("import plot_not_there.inner as p, math\n", "a.py", "exec"), space)

@@ -1,4 +1,4 @@
-"""What learners write is traced, in every honest style; functions and questions are answered in plain values."""
+"""Learner code in every honest style is traced. Functions and questions are answered by plain values."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_every_honest_style_computes_the_same(traced: Callable[..., Any], style:
 
 
 def test_a_task_per_device_is_wrapped(traced: Callable[..., Any]) -> None:
-    """Learners of body tasks write no shard_map; static keywords come along."""
+    """Learners of body tasks write no shard_map. Static keywords are passed to the body."""
     text = f"{IMPORTS}\ndef f(a, *, axis):\n    return lax.psum(a, axis)\n"
     made = traced(text, A, kind="body", out_specs=P(None, "y"), static={"axis": "x"})
     assert made.form.results == (((2, 16), "float32"),)
@@ -184,7 +184,7 @@ def test_static_keywords_keep_their_types(traced: Callable[..., Any]) -> None:
 
 
 def test_the_same_text_is_the_same_program(traced: Callable[..., Any]) -> None:
-    """But for debug information: so identical work is run once."""
+    """Except debug information, so that identical submissions are run once."""
     text = IMPORTS + STYLES["decorated"]
 
     def bare(text: str) -> str:
@@ -230,7 +230,7 @@ def test_kinds_of_a_plain_error_are_itself(traced: Callable[..., Any]) -> None:
     assert found["kinds"] == ["KeyError", "LookupError"]
 
 
-def test_what_is_not_plain_is_told(traced: Callable[..., Any]) -> None:
+def test_what_is_not_plain_is_reported(traced: Callable[..., Any]) -> None:
     (found,) = traced("def f(n): return object()\n", cases=[{"n": 1}]).reply["values"]
     assert found["error"] == "NotPlain" and found["message"] == "returned something that is of type object"
 
@@ -302,7 +302,7 @@ def test_a_composed_answer_comes_as_plain_json(text: str, raw: Any) -> None:
     assert json.loads(json.dumps(reply)) == reply
 
 
-def test_an_answer_whose_item_is_itself_is_refused() -> None:
+def test_a_list_that_contains_itself_is_refused_as_an_answer() -> None:
     text = "class Q:\n    def item(self): return self\nq = Q()\n"
     reply, _ = answer({"kind": "number", "task": "q"}, load({"name": "a", "chunks": [["a.py", text]]}, 5), 5)
     assert reply["fault"]["type"] == "RecursionError"

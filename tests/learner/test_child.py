@@ -1,4 +1,4 @@
-"""Where learner code runs nothing of ours can be imported, by anybody."""
+"""None of the grader's modules can be imported where learner code runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = sorted(Path(learner.__file__).parent.glob("*.py"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_all_of_ours_is_imported_before_it_is_hidden(path: Path) -> None:
-    """``_hide_grader`` takes this package from ``sys.modules``: an import inside a function would find it no more."""
+    """``_hide_grader`` removes this package from ``sys.modules``, so a later import inside a function would fail."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inside = [n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)]
     named = [n.module or "" for n in inside if isinstance(n, ast.ImportFrom)]

@@ -1,4 +1,4 @@
-"""A task on a mesh with Explicit axes: types say how arrays are sharded, and a spec alone means the mesh that is set."""
+"""A task on a mesh with Explicit axes: types have shardings, and a bare spec refers to the mesh that is set."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_types_leave_open_is_an_error_of_the_learners_line(explicit: Callab
     assert "Please use `jax.sharding.reshard`" in fault["message"]
 
 
-def test_a_mesh_with_other_axes_is_told_as_such(explicit: Callable[..., Traced]) -> None:
+def test_a_mesh_with_other_axes_is_reported_as_such(explicit: Callable[..., Traced]) -> None:
     text = """
 def f(a, *, mesh):
     own = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -105,7 +105,9 @@ def f(a, *, mesh):
     assert (
         explicit(text, A)
         .fault["message"]
-        .endswith("uses a mesh of its own, with axes that are not Explicit; work on the mesh that is given, (x=4, y=2)")
+        .endswith(
+            "uses a mesh of its own, with axes that are not Explicit; use the mesh that the task gets, (x=4, y=2)"
+        )
     )
 
 
@@ -119,7 +121,7 @@ def test_a_shard_map_has_manual_axes_as_ever(explicit: Callable[..., Traced]) ->
 
 @pytest.mark.parametrize("spec", [("x", None), (None, None), (None, "y")])
 def test_the_cotangent_has_the_type_of_the_result(explicit: Callable[..., Traced], spec: tuple) -> None:
-    """The learner's result may be laid out otherwise than the reference's: that is for a check to say."""
+    """The learner's result may have another layout than the reference's; a check decides about that."""
     cotangent = normal(8, 4, spec=spec)
     made = explicit(PRODUCT.format("P('x', None)"), A, B, wrt=("a", "b"), cotangent=cotangent)
     a, b, c = drawn(A, B, cotangent)

@@ -1,4 +1,4 @@
-"""What cannot be traced is told in one line, with its line."""
+"""Code that cannot be traced gets a message of one line, with the line of code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAULTS = {
     "unknown_axis": (f"{IMPORTS}def f(a, *, mesh):\n    return jax.shard_map(lambda a: lax.psum(a, 'z'), mesh=mesh, in_specs=P('x', 'y'), out_specs=P())(a)  # here", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
     "unknown_axis_unchecked": (f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.all_gather(a, ('x', 'z'))  # here\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P(), check_vma=False)(a)", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
     "unknown_axis_in_pcast": (f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.pcast(a, 'z', to='varying')  # here\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P())(a)", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
-    "axis_outside_shard_map": (f"{IMPORTS}def f(a, *, mesh):\n    return lax.psum(a, 'x')  # here", "raised", "the axis 'x' is not bound here: a collective over it belongs into the body of a jax.shard_map over 'x'"),
+    "axis_outside_shard_map": (f"{IMPORTS}def f(a, *, mesh):\n    return lax.psum(a, 'x')  # here", "raised", "the axis 'x' is not bound here: put a collective over it into the body of a jax.shard_map over 'x'"),
     "an_assertion_of_ones_own": ("def f(a, *, mesh):\n    axes = ('z',)\n    assert not axes  # here", "raised", "AssertionError"),
     "system_exit": ("def f(a, *, mesh):\n    raise SystemExit('bye')  # here", "raised", "SystemExit: bye"),
     "interrupt": ("def f(a, *, mesh):\n    raise KeyboardInterrupt  # here", "raised", "KeyboardInterrupt"),
@@ -39,7 +39,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_cannot_be_traced_is_told_in_one_line_with_its_line(traced: Callable[..., Any], name: str) -> None:
+def test_what_cannot_be_traced_is_reported_in_one_line_with_its_line(traced: Callable[..., Any], name: str) -> None:
     text, kind, message = FAULTS[name]
     fault = traced(text, A).fault
     assert fault["kind"] == kind
@@ -48,8 +48,8 @@ def test_what_cannot_be_traced_is_told_in_one_line_with_its_line(traced: Callabl
         assert (fault["file"], fault["line"]) == ("a.py", line_of(text, "# here"))
 
 
-OWN_MESHES = {  # where JAX finds fault, and says nothing of the mesh that was not used
-    "explicit": ("jax.make_mesh((4, 2), ('x', 'y'))", "uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise)"),
+OWN_MESHES = {  # JAX reports an error without naming the mesh that should have been used
+    "explicit": ("jax.make_mesh((4, 2), ('x', 'y'))", "uses a mesh of its own, with Explicit axes (the default of jax.make_mesh)"),
     "other_axes": ("Mesh(np.array(jax.devices()), ('x',))", "uses a mesh (x=8) of its own"),
     "fewer_devices": ("Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
     "another_order": ("Mesh(np.array(jax.devices()[::-1]).reshape(4, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
@@ -70,10 +70,10 @@ def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str,
         f"    return jax.shard_map(lambda a: a, mesh={used}, in_specs=P('x', 'y'), out_specs=P('x', 'y'))(a)\n"
     )
     message = traced(text, A).fault["message"]
-    assert message.endswith(f"{what}; work on the mesh that is given, (x=4, y=2)"), message
+    assert message.endswith(f"{what}; use the mesh that the task gets, (x=4, y=2)"), message
 
 
-def test_of_a_mesh_that_is_not_the_trouble_nothing_is_told(traced: Callable[..., Any]) -> None:
+def test_of_a_mesh_that_is_not_the_trouble_nothing_is_reported(traced: Callable[..., Any]) -> None:
     unused = f"{IMPORTS}MESH = jax.make_mesh((8,), ('d',))\ndef f(a, *, mesh):\n    "
     for text in (
         f"{unused}return jax.shard_map(lambda a: a, mesh=mesh, in_specs=P('x', 'q'), out_specs=P('x', 'y'))(a)\n",
@@ -83,20 +83,20 @@ def test_of_a_mesh_that_is_not_the_trouble_nothing_is_told(traced: Callable[...,
         assert "of its own" not in traced(text, A).fault["message"]
 
 
-def test_what_jax_has_not_implemented_is_no_unwritten_task(traced: Callable[..., Any]) -> None:
+def test_jaxs_own_not_implemented_error_is_no_unwritten_task(traced: Callable[..., Any]) -> None:
     text = f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.pbroadcast(a, 'x', 0)\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P('x', 'y'), check_vma=False)(a)\n"
     fault = traced(text, A).fault
     assert fault["kind"] == "raised"
     assert fault["message"].startswith("NotImplementedError: ")
 
 
-def test_a_stubs_own_error_is_told_as_unwritten_from_a_helper_too(traced: Callable[..., Any]) -> None:
+def test_a_stubs_own_error_is_reported_as_unwritten_from_a_helper_too(traced: Callable[..., Any]) -> None:
     text = "def f(a, *, mesh):\n    return other(a)\ndef other(a):\n    raise NotImplementedError('other')\n"
     assert traced(text, A).fault["message"] == "not written yet (it raises NotImplementedError)"
 
 
 def test_addresses_are_left_out_of_messages(traced: Callable[..., Any]) -> None:
-    """Reports are the same every time."""
+    """Reports must be equal each time."""
     text = "class Odd: pass\ndef f(a, *, mesh):\n    raise ValueError(Odd())\n"
     assert traced(text, A).fault["message"].endswith("Odd object at 0x...>")
 
@@ -107,13 +107,13 @@ def test_a_message_that_cannot_be_shown_does_no_harm(traced: Callable[..., Any])
 
 
 @pytest.mark.parametrize("result", ["'a'", "print", "[a, 'a']"])
-def test_no_path_of_ours_is_told(traced: Callable[..., Any], result: str) -> None:
-    """A report holds no path: it is the same wherever it was made."""
+def test_no_path_of_ours_is_reported(traced: Callable[..., Any], result: str) -> None:
+    """A report holds no path, so that it is equal wherever it was made."""
     message = traced(f"def f(a, *, mesh):\n    return {result}\n", A).fault["message"]
     assert "answering.py" not in message and "/" not in message
 
 
-def test_an_error_without_text_is_told_by_its_name(traced: Callable[..., Any]) -> None:
+def test_an_error_without_text_is_reported_by_its_name(traced: Callable[..., Any]) -> None:
     assert traced("def f(a, *, mesh):\n    raise KeyError\n", A).fault["message"] == "KeyError: raise KeyError"
 
 
@@ -127,8 +127,8 @@ def test_a_name_with_callback_in_it_is_no_callback(traced: Callable[..., Any]) -
     assert (fault["kind"], fault["message"]) == ("raised", "NameError: name 'my_callback' is not defined")
 
 
-def test_where_the_time_ran_out_is_not_told(traced: Callable[..., Any]) -> None:
-    """It is chance, here: one cell or the other."""
+def test_where_the_time_ran_out_is_not_reported(traced: Callable[..., Any]) -> None:
+    """The cell in which time runs out depends on chance."""
     cells = ["def one(): pass", "def f(a, *, mesh):\n    while True: one()\n"]
     fault = traced(cells, A, seconds=0.2).fault
     assert (fault["kind"], fault["line"], fault["file"]) == ("timeout", None, "")
@@ -160,5 +160,5 @@ def test_no_folder_of_the_grading_machine_is_shown(traced: Callable[..., Any]) -
 
 
 def test_errors_that_are_known_by_name_are_jaxs() -> None:
-    """Where this fails, JAX calls them otherwise."""
+    """If this fails, JAX has renamed these errors."""
     assert all(issubclass(getattr(jax.errors, name), Exception) for name in CONCRETE)

@@ -1,4 +1,4 @@
-"""Trees in and out of a traced task, and gradients of parts of its result."""
+"""Trees of arguments and results of a traced task, and gradients of parts of its result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def traced(call: Call, text: str) -> tuple[dict, bytes, dict]:
 
 @pytest.fixture
 def ran() -> Callable[[Call, str, list[np.ndarray]], list[np.ndarray]]:
-    """The results on device 0, where all are whole."""
+    """Return the results on device 0, where all are whole."""
 
     def run(call: Call, text: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
         reply, code, request = traced(call, text)
@@ -87,7 +87,7 @@ def test_a_body_gets_and_gives_trees(ran: Callable) -> None:
         ("None", "returned None, expected (loss, {'b', 'w'})"),
     ],
 )
-def test_another_structure_is_told_in_one_line(returned: str, told: str) -> None:
+def test_another_structure_is_reported_in_one_line(returned: str, told: str) -> None:
     call = a_call(returns=("loss", like("params", "grads")))
     assert fault(call, f"{SIMPLE}    return {returned}\n") == told
 
@@ -108,7 +108,7 @@ def test_a_loss_is_one_number() -> None:
 
 
 def test_a_loss_that_is_a_python_number_has_gradients_of_zero(ran: Callable) -> None:
-    """It is a wrong answer like any other, not an error of ours."""
+    """It is a wrong answer, not an error of the grader."""
     loss, x = ran(a_call(wrt=["x"]), SIMPLE + "    return 1.5\n", [B, W, X, np.float32(1)])
     assert loss == 1.5 and not x.any() and x.shape == X.shape
 

@@ -1,4 +1,4 @@
-"""A source is executed chunk by chunk: what stops one chunk stops no other, and what was defined stays."""
+"""A source runs chunk by chunk: an error stops only its own chunk, and earlier definitions stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.learner.loading import as_they_are, load
 from tests.learner.texts import A
 
 
-def test_a_syntax_error_is_told_with_its_line(traced: Callable[..., Any]) -> None:
+def test_a_syntax_error_is_reported_with_its_line(traced: Callable[..., Any]) -> None:
     made = traced("x = 1\ndef f(a, *, mesh)\n    return a\n", A)
     assert [(f["kind"], f["line"], f["message"]) for f in made.loading] == [("syntax", 2, "SyntaxError: expected ':'")]
     assert made.fault["message"] == "f is not defined: a.py stopped at line 2: SyntaxError: expected ':'"
@@ -23,7 +23,7 @@ def test_an_exit_while_loading_is_a_fault_and_what_was_defined_before_counts(tra
 
 
 def test_cells_after_an_error_are_run(traced: Callable[..., Any]) -> None:
-    """As in a notebook: a scratch cell that fails takes nothing else with it."""
+    """As in a notebook: a failing scratch cell stops no other cell."""
     made = traced(["import jax", "b = c", "x = 1\n1 / 0\nx = 2", "def f(a, *, mesh):\n    return a * x\n"], A)
     assert [(f["chunk"], f["line"], f["type"]) for f in made.loading] == [
         ("cell 2", 1, "NameError"),
@@ -50,7 +50,7 @@ def test_the_cell_that_stopped_before_a_task_is_named(traced: Callable[..., Any]
     )
 
 
-def test_loading_for_ever_is_told(traced: Callable[..., Any]) -> None:
+def test_loading_for_ever_is_reported(traced: Callable[..., Any]) -> None:
     made = traced("while True: pass\n", A, seconds=0.3)
     assert [f["kind"] for f in made.loading] == ["timeout"]
 

@@ -1,4 +1,4 @@
-"""What may be looked at while tracing."""
+"""Inspecting arrays during tracing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = "cannot be traced: it needs the values of an array (float(), if, np.asa
         "assert float(a.sum()) == 3.5\n    return a",
     ],
 )
-def test_a_program_that_depends_on_values_it_was_shown_is_no_program(traced: Callable[..., Any], line: str) -> None:
+def test_a_program_that_depends_on_made_up_values_is_refused(traced: Callable[..., Any], line: str) -> None:
     fault = traced(f"{IMPORTS}import numpy as np\ndef f(a, *, mesh):\n    {line}\n", A).fault
     assert fault["kind"] == "untraceable" and fault["message"].startswith(VALUES)
     assert (fault["line"], fault["file"]) == (9, "a.py")
@@ -62,7 +62,7 @@ def test_looks_are_limited(traced: Callable[..., Any]) -> None:
 
 
 def test_what_looks_know_of_jaxs_own_is_still_there(devices: int) -> None:
-    """A trace by ``Tracer._trace``, a result that nobody uses by its type's name: this notices when JAX renames them."""
+    """``Tracer._trace``, and the type name of an unused result: this test notices if JAX renames them."""
     traces = []
 
     def seen(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Time limits end what does not end; what children share changes no program."""
+"""Time limits end endless code, and preparations shared by all children change no program."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from grader.wire.limits import KERNEL_SECONDS
 from tests.learner.texts import A
 
 
-def test_a_loop_that_never_ends_is_told(traced: Callable[..., Any]) -> None:
+def test_a_loop_that_never_ends_is_reported(traced: Callable[..., Any]) -> None:
     fault = traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.3).fault
     assert (fault["kind"], fault["message"]) == ("timeout", "did not finish within 0.3 s")
-    assert fault["line"] is None  # where the time ran out is chance, and reports are the same every time
+    assert fault["line"] is None  # the line where time ran out is random, and reports must be equal
 
 
 def test_swallowing_every_exception_does_not_swallow_the_time_limit(traced: Callable[..., Any]) -> None:
@@ -36,7 +36,7 @@ def test_the_timer_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
 
 
 def test_a_timer_that_ends_early_ends_nothing(traced: Callable[..., Any]) -> None:
-    """The system's timer counts ticks that other processes took; the process's own clock decides."""
+    """The system's timer counts ticks of other processes; the process's own clock decides."""
     text = "import os, signal\ndef f(a, *, mesh):\n    os.kill(os.getpid(), signal.SIGPROF)\n    return a\n"
     assert traced(text, A, seconds=60).reply == {"program": True}
 
@@ -47,7 +47,7 @@ def test_a_timer_that_ends_early_ends_nothing(traced: Callable[..., Any]) -> Non
 def test_the_kernels_time_counts_from_a_second_on(
     system: float, counted: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How long it takes to hand out memory depends on the machine's load."""
+    """The time to hand out memory depends on the machine's load."""
     begun = os.times()
     now = os.times_result((begun.user + 3, begun.system + system, 0, 0, 0))
     monkeypatch.setattr(os, "times", lambda: now)
@@ -67,7 +67,7 @@ def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeyp
 
 
 def test_the_context_that_children_share_is_where_jax_lowers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``mlir.make_ir_context`` is replaced: this notices when JAX makes its contexts elsewhere."""
+    """``mlir.make_ir_context`` is replaced: this test notices if JAX makes its contexts elsewhere."""
     from jax._src.interpreters import mlir
 
     monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # put back afterwards

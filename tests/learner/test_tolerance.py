@@ -1,4 +1,4 @@
-"""JAX is as it was afterwards, and still has what stand-ins take the place of."""
+"""JAX is restored afterwards, and still has everything that stand-ins replace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_jax_is_as_it_was_after_learner_code(traced: Callable[..., Any]) -> None
 
 
 def test_jax_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
-    """Every stand-in is taken back, and no mesh, setting or look of one ask reaches the next."""
+    """Every stand-in is removed, and no mesh, setting or inspection of one ask reaches the next."""
     owners = [jax, jax.debug, jax.lax, jax.sharding, jax.profiler, jax.distributed, type(jax.config), Tracer, jax.set_mesh]  # fmt: skip
     before = [dict(o.__dict__) for o in owners]
     text = f"{IMPORTS}jax.set_mesh(jax.make_mesh((8,), ('x',)))\nimport nothing_such\ndef f(a, *, mesh):\n    jax.set_mesh(mesh)\n    mesh.__enter__()\n    print(a.sharding)\n    return a\n"
@@ -46,7 +46,7 @@ def test_a_mesh_set_by_one_ask_is_not_in_force_for_the_next(devices: int) -> Non
 
 
 def test_jax_still_has_what_the_stand_ins_take_the_place_of() -> None:
-    """Where this fails, JAX has changed: see ``tolerance`` and ``looks``, and run ``test_styles`` with it."""
+    """If this fails, JAX has changed: see ``tolerance`` and ``looks``, and also run ``test_styles``."""
     assert isinstance(jax.set_mesh, type) and callable(jax._src.core.trace_state_clean)  # type: ignore[attr-defined]
     assert "jax_num_cpu_devices" in jax.config.values  # type: ignore[attr-defined]
     assert isinstance(jax._src.mesh.thread_resources.stack, list)  # type: ignore[attr-defined]
@@ -56,14 +56,14 @@ def test_jax_still_has_what_the_stand_ins_take_the_place_of() -> None:
 
 
 def test_every_name_that_is_replaced_is_one_of_jaxs(devices: int) -> None:
-    """But for spellings that JAX has dropped, and for what only computed arrays have. Where this fails, JAX has moved something."""
+    """Except spellings that JAX has dropped, and names of computed arrays. If this fails, JAX has moved something."""
     names = {(getattr(owner, "__name__", ""), name) for owner, name, _ in stand_ins() if not hasattr(owner, name)}
     computed = {
         ("Tracer", name) for name in ("block_until_ready", "copy_to_host_async") if hasattr(jax.numpy.ones(1), name)
     }
     assert names <= {("jax.lax", "pvary"), ("jax.sharding", "use_mesh"), *computed}
     assert jax.config.update.__func__ is type(jax.config).update
-    assert "trace_state_clean" in jax.set_mesh.__init__.__code__.co_names  # what ``_anywhere`` answers for it
+    assert "trace_state_clean" in jax.set_mesh.__init__.__code__.co_names  # the function that ``_anywhere`` replaces
 
 
 def test_in_place_of_jaxs_own_stand_ins_are_what_is_called(devices: int) -> None:

@@ -1,4 +1,4 @@
-"""What texts of learners have in common."""
+"""Shared parts of learners' texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports to show: what each result may look like, a class of them, and hostile ones; and readers of what is shown."""
+"""Example reports: every kind of result, a class, and hostile text; and readers of rendered pages."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def make_report(*exercises: ExerciseReport, **changes) -> Report:
 
 
 def mixed(**changes) -> Report:
-    """All four statuses, a hidden check, a question, and notes."""
+    """Return a report with all four statuses, a hidden check, a question, and notes."""
     secret = layout_failure(
         name="hidden_layout",
         public=False,
@@ -132,7 +132,7 @@ def mixed(**changes) -> Report:
 
 
 def evil_report() -> Report:
-    """Hostile text in every place that may derive from a learner."""
+    """Return a report with hostile text in every place that may derive from a learner."""
     bad = layout_failure(
         label=EVIL, reason=EVIL, hint=EVIL, where=EVIL, misconception=EVIL, expected=EVIL, actual={EVIL: [EVIL]}
     )
@@ -153,7 +153,7 @@ def a_class() -> list[Report]:
 
 
 def class_page_html(summary: Summary, reports: Iterable[Report]) -> str:
-    """The class page, whole."""
+    """Return the whole class page."""
     listed = list(reports)
     return "".join(summary_html(summary, WholeClass(listed), listed))
 
@@ -180,7 +180,7 @@ def ascii_console(width: int = 80) -> tuple[Console, io.BytesIO]:
 
 
 class Nesting(HTMLParser):
-    """Fails on tags that do not nest; remembers every attribute and visible text."""
+    """A parser that fails on tags that do not nest, and collects every attribute and visible text."""
 
     VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
 

@@ -1,4 +1,4 @@
-"""A class without names: nowhere in what is shown, and the same pseudonyms every time."""
+"""A class without names: no page contains a name, and pseudonyms are stable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEOPLE = ["liddell.alice@uni.edu", "bo", "Straße Jürgen", "max_mustermann", "o
 
 
 def a_class() -> list[Report]:
-    """Everybody's name wherever a learner can put it."""
+    """Return a class with every student's name wherever a learner can put it."""
     reports = []
     for name in PEOPLE:
         says = f"NameError: name '{name}_x' is not defined in {name.upper()}.py, by {name.split()[0]}"
@@ -30,7 +30,7 @@ def a_class() -> list[Report]:
 
 
 def shown() -> dict[str, str]:
-    """File name -> page."""
+    """Return the pages by file name."""
     reports = a_class()
     suspicions = [{"student": "bo", "question": "q", "fits": PEOPLE[2:]}]
     summary = summarise(reports, not_graded={"zoe zimmer": "zoe zimmer: unreadable"}, suspicions=suspicions)
@@ -49,21 +49,21 @@ def test_no_name_is_in_pages_their_names_titles_or_sources(word: str) -> None:
         assert word.lower() not in page.lower()
 
 
-def test_a_short_name_is_covered_where_it_stands_alone() -> None:
+def test_a_short_name_is_covered_as_a_whole_word() -> None:
     hidden = Anonymous({"bo": "student-0001"})
     report = make_report(exercise([result("a", "failed", reason="bo_c3.py: Bo's carbon about")]), student="bo")
     (covered,) = hidden.report(report).exercises[0].results
     assert covered.reason == f"{COVERED}_c3.py: {COVERED}'s carbon about"
 
 
-def test_what_the_course_says_stays() -> None:
-    """Of a student called scatter nothing is known from it: labels and hints are everybody's."""
+def test_text_of_the_course_stays() -> None:
+    """With a student called scatter, labels and hints with this word stay, because they come from the course."""
     report = make_report(exercise([layout_failure()]), student="scatter")
     (kept,) = Anonymous({"scatter": "student-0001"}).report(report).exercises[0].results
     assert (kept.label, kept.hint) == (layout_failure().label, layout_failure().hint)
 
 
-def test_scores_are_the_same_and_no_time_is_told() -> None:
+def test_scores_are_the_same_and_no_time_is_reported() -> None:
     late = HandIn(module="03_matmuls", submitted="2026-11-02T14:00:00+00:00", source="s", penalty=1, text="14 h late")
     extra = exercise([result("a", points=2)], exercise="c5_choose", extension=True)
     report = make_report(exercise([result("v", points=2)]), extra, points=2, earned=3, hand_ins=[late], student="ada")

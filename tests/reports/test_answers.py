@@ -1,4 +1,4 @@
-"""What a class answered, as multiples of the right answer."""
+"""A class's answers, as multiples of the right answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_only_right_answers_stand_in_the_middle() -> None:
 
 
 @pytest.mark.parametrize("actual", ["read as 0 us", "read as -3 us", "nonsense", "read as 1e999 us", "<b>", ""])
-def test_what_is_no_positive_number_is_off_the_scale(actual: str) -> None:
+def test_an_answer_that_is_not_a_positive_number_is_off_the_scale(actual: str) -> None:
     (found,) = answers_of(of(ann=wrong(actual)))
     assert (found.bars, found.off_scale, found.answered) == ((), 1, 1)
     assert answer_histogram(found).columns == ()

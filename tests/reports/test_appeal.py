@@ -1,4 +1,4 @@
-"""The page of an appeal: for staff, with nothing outside it, and safe with hostile code."""
+"""The page of an appeal: for staff, self-contained, and safe with hostile code."""
 
 from __future__ import annotations
 

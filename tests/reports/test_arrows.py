@@ -1,4 +1,4 @@
-"""Arrows between the devices that talk."""
+"""Arrows between the devices that communicate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def talk(kind: str, groups: tuple[tuple[int, ...], ...], **more: Any) -> Collect
         ("permute", ((1,),), []),
     ],
 )
-def test_who_sends_to_whom(kind: str, groups: tuple, pairs: list[tuple[int, int]]) -> None:
+def test_arrows_join_senders_and_receivers(kind: str, groups: tuple, pairs: list[tuple[int, int]]) -> None:
     assert [(a, b) for a, b in sent_to(talk(kind, groups)) if a != b] == pairs
 
 
@@ -44,7 +44,7 @@ def test_who_sends_to_whom(kind: str, groups: tuple, pairs: list[tuple[int, int]
     mesh=st.dictionaries(st.sampled_from(["x", "y", "z"]), st.integers(1, 4), min_size=1),
     pairs=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=20),
 )
-def test_all_of_a_picture_lies_inside_it(mesh: dict[str, int], pairs: list[tuple[int, int]]) -> None:
+def test_no_part_of_a_picture_is_outside_of_it(mesh: dict[str, int], pairs: list[tuple[int, int]]) -> None:
     drawn = draw_arrows(talk("permute", tuple(pairs)), mesh, "it")
     if drawn is None:
         return
@@ -52,7 +52,7 @@ def test_all_of_a_picture_lies_inside_it(mesh: dict[str, int], pairs: list[tuple
         assert device.x >= 0 and device.x + drawn.box <= drawn.width
         assert device.y >= 0 and device.y + HEIGHT <= drawn.height
         assert len(device.label) * CHAR <= drawn.box
-    for path in drawn.paths:  # ends lie inside, and so does a curve's middle
+    for path in drawn.paths:  # ends and the middle of a curve are inside the picture
         ax, ay, cx, cy, bx, by = map(float, re.findall(r"-?[\d.]+", path))
         for x, y in ((ax, ay), (bx, by), ((ax + 2 * cx + bx) / 4, (ay + 2 * cy + by) / 4)):
             assert -1 <= x <= drawn.width + 1 and -1 <= y <= drawn.height + 1

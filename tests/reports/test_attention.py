@@ -1,4 +1,4 @@
-"""Who needs a person, and why."""
+"""Cases that need review, with reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.reports.terminal import print_summary
 from tests.reports.example_reports import class_page_html, exercise, make_report, result
 
 
-def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
+def test_cases_that_need_review_are_first_on_the_page() -> None:
     nothing = exercise([result("a", "failed")], handed_in=False)
     lost = exercise([result("a", "broken", points=2, reason="XLA ended its process")], pending=2)
     reports = [
@@ -53,12 +53,12 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
 
 
 def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:
-    """It is a failure of theirs, and honest work can meet with it."""
+    """It is a failure of the submission, and honest work can cause it."""
     died = result(
         "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
     )
     (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
-    reason = "XLA ended the process twice over c3_contracting: look whether it is honest work"
+    reason = "XLA ended the process twice over c3_contracting: check whether the code is honest"
     assert (named.student, named.reason) == ("eve", reason)
 
 

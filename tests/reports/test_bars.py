@@ -1,4 +1,4 @@
-"""Bars of what a program costs against its budget."""
+"""Bars of a program's cost against its budget."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_numbers_stay_inside_and_bars_have_one_scale(due: float, got: float) -> 
         (0, 0),
     ],
 )
-def test_what_is_no_amount_is_not_drawn(due: Any, got: Any) -> None:
+def test_values_that_are_not_amounts_are_not_drawn(due: Any, got: Any) -> None:
     assert draw_bars(result(due, got)) is None
 
 
@@ -63,6 +63,6 @@ def test_students_see_no_budget_of_a_hidden_check() -> None:
     assert "3,840" in render_html(report, audience="staff")
 
 
-def test_what_is_for_staff_stands_beside_the_bars() -> None:
+def test_notes_for_staff_are_beside_the_bars() -> None:
     report = make_report(exercise([result(1, 2, staff="only for them")]))
     assert "only for them" in render_html(report, audience="staff") and "only for them" not in render_html(report)

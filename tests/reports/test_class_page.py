@@ -1,4 +1,4 @@
-"""The class page as a browser shows it, to a TA of 26 and of 500; and what stands in it."""
+"""The class page as a browser shows it, for a class of 26 and of 500; and its content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ browser_only = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium
 
 
 def drawn(students: int) -> list[Report]:
-    """A class by seed: four modules of five exercises, with misconceptions, answers, files passed over and pending checks."""
+    """Draw a class from a seed: four modules of five exercises, misconceptions, answers, notes, pending checks."""
     return [_student(f"student{i:03}", random.Random(i)) for i in range(students)]
 
 
@@ -70,7 +70,7 @@ def _answer(rng: random.Random):
 
 
 def write(folder: Path, reports: list[Report], pages: int | None = None) -> Path:
-    """The class page and its students' pages, all of them or the first ``pages``."""
+    """Write the class page and its students' pages, all of them or the first ``pages``."""
     for report in reports[:pages]:
         (folder / page_name(report.student)).write_text(render_html(report, audience="staff"), encoding="utf-8")
     summary = summarise(reports, not_graded={"zed": "two folders"})
@@ -94,7 +94,7 @@ def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
     Nesting(page)
 
 
-def test_only_where_somebody_of_a_roster_is_missing_is_it_said() -> None:
+def test_missing_students_are_mentioned_only_if_there_are_any() -> None:
     assert "roster" not in class_page_html(summarise(a_class()), a_class())
     page = class_page_html(summarise(a_class(), absent=2), a_class())
     assert "2 students on the roster handed in nothing: 0 points in <code>grades.csv</code>" in page
@@ -119,7 +119,7 @@ def test_what_most_people_failed_comes_first() -> None:
     ]
 
 
-def test_nobody_and_one_have_a_page() -> None:
+def test_classes_of_no_and_of_one_student_have_a_page() -> None:
     for reports in ([], [mixed()], [evil_report()]):
         Nesting(class_page_html(summarise(reports), reports))
 
@@ -174,7 +174,7 @@ def test_pages_fit_are_silent_and_fetch_nothing(page: Page, small: Path, width: 
 @browser_only
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
-def test_every_text_stands_out_from_its_ground(page: Page, small: Path, dark: bool) -> None:
+def test_every_text_has_enough_contrast(page: Page, small: Path, dark: bool) -> None:
     for path in (small, small.with_name("alice.html"), small.with_name("rounds.html")):
         page.open(path, 1440, dark=dark)
         page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")

@@ -1,4 +1,4 @@
-"""What a program does, on a terminal and as JSON."""
+"""Facts about a program, on a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_every_fact_has_a_line() -> None:
     lines = [line.strip() for line in printed(made(HOP, HOP, HOP)).splitlines()]
     assert lines == [
         "gather on x=4, y=2 with I=24",
-        "takes     a: float32[24, 32] as P(None, 'x'), each device [24, 8]",
-        "gives     result: bfloat16[24, 30] as no PartitionSpec, each device [24, 8] or [24, 6]",
-        "talks     3 × permute over x to the next device: takes 600 B of a device, which sends 600 B each time: e4.py:61",
-        "sends     0 B to 600 B from a device over x",
-        "memory    3 MiB of temporaries on a device (XLA's figure)",
-        "FLOPs     100 in products, 30 others, on a device",
+        "takes      a: float32[24, 32] as P(None, 'x'), each device [24, 8]",
+        "gives      result: bfloat16[24, 30] as no PartitionSpec, each device [24, 8] or [24, 6]",
+        "collective 3 × permute over x to the next device: takes 600 B of a device, which sends 600 B each time: e4.py:61",
+        "sends      0 B to 600 B from a device over x",
+        "memory     3 MiB of temporaries on a device (XLA's figure)",
+        "FLOPs      100 in matmuls, 30 others, on a device",
     ]
 
 
@@ -47,14 +47,14 @@ def test_every_fact_has_a_line() -> None:
     ("one", "text"),
     [
         (collective("all_gather", "x", "y", line=3, file="cell 2"), "all_gather over x,y: takes 64 B of a device, which sends 64 B: cell 2, line 3"),
-        (collective("all_reduce", "x", by_compiler=True, partial=True), "all_reduce over some of the devices along x: takes 64 B of a device, which sends 64 B: put there by the compiler"),
+        (collective("all_reduce", "x", by_compiler=True, partial=True), "all_reduce over some of the devices along x: takes 64 B of a device, which sends 64 B: added by the compiler"),
         (collective("permute", "x", shift=-1, line=1, file="a.py"), "permute over x to the device before: takes 64 B of a device, which sends 64 B: a.py:1"),
         (collective("permute", "x", shift=3, line=1, file="a.py"), "permute over x by +3: takes 64 B of a device, which sends 64 B: a.py:1"),
         (collective("permute", "x", count=None, line=1, file="a.py"), "0 or more × permute over x: takes 64 B of a device, which sends 64 B each time: a.py:1"),
     ],
 )  # fmt: skip
 def test_a_collective_in_words(one: object, text: str) -> None:
-    assert f"talks     {text}" in printed(made(one))
+    assert f"collective {text}" in printed(made(one))
 
 
 def test_no_line_is_wider_than_a_narrow_terminal() -> None:

@@ -1,4 +1,4 @@
-"""Predicted against measured as a picture."""
+"""Predicted against measured times as a picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_point_on_the_diagonal_was_predicted_right() -> None:
     assert [text for *_, text in plot.ticks] == ["10 us", "100 us", "1 ms"]
 
 
-def test_it_is_told_to_those_who_cannot_see_it() -> None:
+def test_the_picture_has_a_description() -> None:
     root = ElementTree.fromstring(loglog_svg(POINTS, "L2 on 4 x <TPU>"))
     assert root.get("role") == "img"
     alt = root.get("aria-label") or ""

@@ -1,4 +1,4 @@
-"""Where somebody is in the course: what is begun, what passes, what fails first."""
+"""A learner's progress: begun exercises, results, and the first failure."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_at_no_width_is_a_word_cut() -> None:
         assert outcome in "".join(file.getvalue().replace("c1_no_communication", "").split()), width
 
 
-def test_what_could_not_be_read_is_told() -> None:
-    """Else a file in another encoding is said to be not begun."""
+def test_an_unreadable_file_is_reported() -> None:
+    """Otherwise a file in another encoding would look like an exercise that was not begun."""
     told = report().model_copy(update={"notes": ["c4_same_axis.py is not UTF-8 text (line 1); save it as UTF-8"]})
     file = io.StringIO()
     print_overview(told, TITLES, Console(file=file, width=100))

@@ -1,4 +1,4 @@
-"""What a page shows, that it fetches nothing, and what untrusted text cannot do in it."""
+"""The content of pages: nothing is fetched, and untrusted text stays text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEMPLATES = Path(pages_module.__file__).parent / "templates"
 
 
 def pages(report: Report, audience: Audience = "student") -> list[str]:
-    """Every HTML form of a report."""
+    """Return every HTML form of a report."""
     return [
         render_html(report, audience=audience),
         *(render_fragment(e, audience=audience) for e in report.exercises),
@@ -99,13 +99,13 @@ def test_a_fragment_brings_its_own_looks() -> None:
     page = Nesting(fragment)
     names = {name for name, _ in page.attributes}
     assert "class" not in names
-    assert "id" not in names  # it may stand in a page more than once
+    assert "id" not in names  # a fragment may be in a page several times
     assert not {"html", "body", "style"} & set(page.tags)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 def test_in_a_notebook_the_reason_has_the_room(tmp_path: Path) -> None:
-    """Jupyter gives all columns of a table the same width; a picture then had a third of the page."""
+    """Jupyter gives all columns of a table equal widths; a picture then had a third of the page."""
     jupyter = "<style>table { table-layout: fixed; } td { text-align: right; }</style>"
     (tmp_path / "book.html").write_text(jupyter + render_fragment(mixed().exercises[0]), encoding="utf-8")
     with chromium() as page:

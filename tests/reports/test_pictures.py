@@ -1,4 +1,4 @@
-"""Which devices hold which block, in words."""
+"""The devices that hold each block, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed result shows of the learner's program: on a page, in a notebook and on a terminal alike."""
+"""The learner's program in a failed result: on a page, in a notebook and on a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MESH = {"x": 8}
 
 
 def in_rounds(**more: Any) -> Result:
-    """A failure of a program that passes things round, laid out in time."""
+    """Return the failure of a program that moves data round a ring, with its timeline."""
     product = span(COMPUTE, "product", 0, 10, line=3, file="f1.py", flops=1 << 30, bytes=1 << 22)
     timed = timeline(product, span("x+", "permute", 0, 4, 1, line=4), flops=1 << 30)
     pictures = [

@@ -1,4 +1,4 @@
-"""How a class did: misconceptions, and what counts in no rate."""
+"""A class's results: misconceptions, and results that count in no rate."""
 
 from __future__ import annotations
 

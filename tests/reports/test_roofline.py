@@ -17,7 +17,7 @@ V5E = CHIPS["v5e"]
 
 
 def product(intensity: float, *, flops: int = 10**12, number: int = 0, line: int = 14) -> Span:
-    """As long as the roof of v5e says."""
+    """Return a matmul that takes as long as v5e's roof says."""
     bytes_ = round(flops / intensity)
     return span(
         COMPUTE, "product", 0, 1e6 * max(flops / V5E.bf16, bytes_ / V5E.hbm_bw), number, line=line, flops=flops, bytes=bytes_
@@ -35,7 +35,7 @@ def test_a_product_is_bounded_by_what_its_intensity_says(times: float, bound: st
 
 
 @pytest.mark.parametrize(("times", "bound"), [(0.5, "links"), (2.0, "arithmetic")])
-def test_the_step_stands_under_the_roof_of_the_links(times: float, bound: str) -> None:
+def test_the_step_is_under_the_roof_of_the_links(times: float, bound: str) -> None:
     flops = 10**12
     laid = timeline(product(500), flops=flops)
     found = roofline_of(laid, flops / (times * link_intensity("v5e")))
@@ -44,13 +44,13 @@ def test_the_step_stands_under_the_roof_of_the_links(times: float, bound: str) -
     assert found.points[-1].rate == pytest.approx(flops / (laid.step / 1e12))
 
 
-def test_what_computes_nothing_or_lies_on_no_chip_of_the_table_has_none() -> None:
+def test_no_roofline_without_flops_or_on_an_unknown_chip() -> None:
     assert roofline_of(timeline(span("x+", "permute", 0, 5)), 10) is None
     assert roofline_of(timeline(product(5), chip="abacus"), 10) is None
 
 
 @pytest.mark.parametrize("sent", [0, math.inf, math.nan])
-def test_where_nobody_knows_what_is_sent_the_step_has_no_point(sent: float) -> None:
+def test_the_step_has_no_point_if_its_bytes_are_unknown(sent: float) -> None:
     found = roofline_of(timeline(product(5), flops=10), sent)
     assert found is not None and [p.per for p in found.points] == ["HBM byte"]
 
@@ -62,7 +62,7 @@ def test_rounds_of_a_loop_are_one_point_and_other_lines_others() -> None:
 
 
 @pytest.mark.parametrize("intensity", [1e-3, 1.0, 240.0, 1e6])
-def test_every_mark_lies_inside_and_under_its_roof(intensity: float) -> None:
+def test_every_mark_is_inside_and_under_its_roof(intensity: float) -> None:
     found = roofline_of(timeline(product(intensity, flops=10**13), flops=10**13), 1e13 / intensity)
     assert found is not None
     drawn = draw_roofline(found)
@@ -75,6 +75,6 @@ def test_every_mark_lies_inside_and_under_its_roof(intensity: float) -> None:
 
 def test_the_ring_of_the_other_tests_has_a_picture_with_words() -> None:
     plain = ring(2)
-    assert roofline_of(plain, 5) is None  # its products say nothing of their bytes
+    assert roofline_of(plain, 5) is None  # its matmuls have no bytes
     point = RooflinePoint("dot_general, e9.py:14", "HBM byte", 3, 1e12)
     assert show_rate(point.rate) == "1 TFLOP/s" and show_rate(999.9e9) == "1 TFLOP/s" and show_rate(12) == "12 FLOP/s"

@@ -1,4 +1,4 @@
-"""What goes round, as a table of text and as a picture."""
+"""Data that moves round a ring, as a table of text and as a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.reports.example_reports import Nesting
 
 
 def ring(mesh: dict[str, int], axis: str, rounds: int, line: int | None = 12) -> Route:
-    """Round one axis, on all other axes alike."""
+    """Return a route round one axis, equal on all other axes."""
     names, sizes = list(mesh), list(mesh.values())
     stride = 1
     for size in sizes[names.index(axis) + 1 :]:

@@ -1,4 +1,4 @@
-"""docs/report-schema.md describes what the models declare."""
+"""docs/report-schema.md describes the fields of the models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class is counted."""
+"""The counts of a class."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_page_is_the_same_for_the_same_report() -> None:
 
 
 def late(number: int, of: int, penalty: float) -> list[Report]:
-    """A class of ``of`` students with 2 of 4 points, of whom the first ``number`` lost points for lateness."""
+    """Return a class of ``of`` students with 2 of 4 points, of whom the first ``number`` lost points for lateness."""
     found = []
     for i in range(of):
         hand_in = HandIn(
@@ -86,7 +86,7 @@ def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
 
 
 def test_points_that_the_grader_left_to_a_person_are_no_warning() -> None:
-    """A course with one written question was told at each run that points by hand changed the whole class."""
+    """A course with one written question was warned in each run that points by hand had changed the whole class."""
     hand = ByHand(by="Bo", reason="r", graded=0, was=0)
     read = exercise([result("essay", "waiting", points=4, earned=3, by_hand=hand)], points=4, earned=3)
     whole = exercise([result("essay", "waiting", points=4)], points=4, earned=3, by_hand=hand)

@@ -1,4 +1,4 @@
-"""A layout as a picture in a page, and what is not drawn."""
+"""A layout as a picture in a page, and layouts that are not drawn."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_large_mesh_is_listed_instead_of_labelled() -> None:
     assert "and 240 more blocks" in printed(report)
 
 
-def test_a_picture_is_described_for_those_who_cannot_see_it() -> None:
+def test_a_picture_has_a_description() -> None:
     page = Nesting(render_html(make_report(exercise([layout_failure()]))))
     alts = [value for name, value in page.attributes if name == "aria-label" and "array" in value]
     assert alts[0].startswith("expected: array 24 × 40 on mesh x=4, y=2. [0:24, 0:10] on 2 devices: x=0, y=0..1;")
@@ -68,7 +68,7 @@ WRONG = picture("actual", ("x", "y"), (8, 12)) | {"wrong": [0, 3]}
 
 
 def test_wrong_blocks_are_marked_in_page_text_and_words() -> None:
-    """By a sign and an outline, since colours say whose a block is."""
+    """By a sign and an outline, since colours identify devices."""
     report = make_report(exercise([layout_failure(pictures=[WRONG])]))
     page = Nesting(render_html(report))
     assert page.text.count("✗ wrong") == 2 and "[0:2, 0:6] on (x=0, y=0), wrong" in dict(page.attributes)["aria-label"]

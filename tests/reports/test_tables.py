@@ -1,4 +1,4 @@
-"""grades.csv is complete, and no spreadsheet takes a cell of it for a formula."""
+"""grades.csv is complete, and spreadsheets read no cell as a formula."""
 
 from __future__ import annotations
 

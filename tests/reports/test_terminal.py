@@ -1,4 +1,4 @@
-"""What a terminal says, however narrow or poor it is, and that it obeys nothing."""
+"""Output on a terminal, however narrow or simple; the terminal obeys no text in it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_terminal_says_all_that_matters() -> None:
     ]
 
 
-def test_nothing_is_said_of_pending_points_when_there_are_none() -> None:
+def test_pending_points_are_mentioned_only_if_there_are_any() -> None:
     text = printed(make_report(exercise([result()])))
     assert text.rstrip().endswith("Score: 1 / 1 (100%)")
 
@@ -85,7 +85,7 @@ def test_the_terminal_summary_names_what_matters() -> None:
         assert part in text
 
 
-def test_those_who_need_a_person_for_the_same_reason_share_a_line() -> None:
+def test_cases_with_equal_reasons_share_a_line() -> None:
     console = Console(file=io.StringIO(), width=100)
     strangers = [Attention(student=f"s{i}", reason="is not in the roster", kind="class") for i in range(40)]
     print_attention([Attention(student="ada", reason="unreadable", kind="not graded"), *strangers], console)

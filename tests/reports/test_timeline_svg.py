@@ -1,4 +1,4 @@
-"""Timelines as SVG: well-formed, readable without colour, and of one scale."""
+"""Timelines as SVG: well-formed, readable without colour, and on one scale."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_the_file_is_xml_with_a_title_and_no_script() -> None:
     assert root.findtext(f"{SVG}title") == root.attrib["aria-label"]
     assert not list(root.iter(f"{SVG}script"))
     texts = [t.text for t in root.iter(f"{SVG}text")]
-    assert {"right", "late", "compute", "link x+", "P permute", "D matrix product"} <= set(texts)
+    assert {"right", "late", "compute", "link x+", "P permute", "D matmul"} <= set(texts)
 
 
 def test_every_bar_says_what_it_is() -> None:
     titles = [t.text for t in parsed(late=looped()).iter(f"{SVG}title")]
     assert "permute over x: 5 to 35 us, round 1 of 8, e9.py:20" in titles
-    assert "left out of a loop of 8 (line 19): rounds 3 to 7, which are like the second, 40 us each" in titles
+    assert "loop of 8 rounds (line 19): rounds 3 to 7 are left out, because they equal the second; 40 us each" in titles
 
 
 def test_kinds_differ_by_colour_or_by_pattern_and_by_letter() -> None:
@@ -98,6 +98,6 @@ def test_a_report_shows_the_timeline_of_a_failure_on_a_page_in_a_notebook_and_on
 
 
 @pytest.mark.parametrize("broken", [{}, None, {"chip": 3}, {"chip": "v5e", "shape": "2x4"}])
-def test_what_is_no_timeline_is_not_drawn(broken: Any) -> None:
+def test_invalid_timelines_are_not_drawn(broken: Any) -> None:
     result = layout_failure(pictures=[{"title": "actual timeline", "timeline": broken}])
     assert timelines_of(result) == [] and "in time" not in render_html(make_report(exercise([result])))

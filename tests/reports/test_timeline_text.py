@@ -1,4 +1,4 @@
-"""A timeline on a terminal: with and without colour, narrow, and where only ASCII can be shown."""
+"""A timeline on a terminal: with and without colour, narrow, and with ASCII only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def test_rounds_left_out_are_marked_in_every_lane() -> None:
     marks = [line.index("…") for line in lines[1:]]
     assert len(lines) == 3 and marks[0] == marks[1]
     assert all(line.count("…") == 3 for line in lines[1:])
-    assert "rounds 3 to 7, which are like the second, 40 us each" in " ".join(printed(looped(), 200).split())
+    assert "rounds 3 to 7 are left out, because they equal the second; 40 us each" in " ".join(
+        printed(looped(), 200).split()
+    )
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 300])

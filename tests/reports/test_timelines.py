@@ -1,4 +1,4 @@
-"""What all pictures of a timeline share: the scale, what is left out of loops, and the words."""
+"""Shared parts of all pictures of a timeline: the scale, omitted rounds of loops, and the words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_rounds_1_2_and_the_last_are_drawn_and_the_rest_takes_a_gap() -> None:
     assert (cut.first, cut.last, cut.rounds) == (3, 7, 8)
     assert (cut.start, cut.end) == ((5 + 2 * 40) * US, (5 + 7 * 40) * US)
     assert timelines.cut_text(cut) == (
-        "left out of a loop of 8 (line 19): rounds 3 to 7, which are like the second, 40 us each"
+        "loop of 8 rounds (line 19): rounds 3 to 7 are left out, because they equal the second; 40 us each"
     )
     scale = timelines.scaled(drawn, 128, 3)
     assert scale.at(cut.end) - scale.at(cut.start) == pytest.approx(3)
@@ -74,8 +74,8 @@ def test_totals_say_step_hidden_part_and_memory() -> None:
     )
     assert timelines.totals(drawn) == [
         "step 40 us: core busy 30 us, idle 10 us",
-        "permute: 10 us hidden under kernels, 30 us exposed (25% hidden)",
-        "all_gather: 5 us hidden under kernels, 15 us exposed (25% hidden)",
+        "permute: 10 us overlapped with kernels, 30 us exposed (25% overlapped)",
+        "all_gather: 5 us overlapped with kernels, 15 us exposed (25% overlapped)",
         "memory by liveness: 3 MiB at the worst point (1 MiB arguments, 1 MiB results, 1 MiB temporaries), "
         "dot_general, line 14",
     ]

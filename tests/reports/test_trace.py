@@ -1,4 +1,4 @@
-"""Timelines as Chrome trace JSON: what Perfetto needs of it."""
+"""Timelines as Chrome trace JSON that Perfetto can open."""
 
 from __future__ import annotations
 

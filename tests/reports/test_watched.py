@@ -1,4 +1,4 @@
-"""An exercise that is drawn anew whenever it is saved."""
+"""An exercise that is redrawn whenever it is saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_tick_for_each_check_and_one_failure_in_full() -> None:
     lines = [line.rstrip() for line in text.splitlines()]
     assert "  ✓ matmul: value is right" in lines and "  – matmul: b is right" in lines
     assert text.count("expected P(None, 'x')") == 1 and "│" in text
-    assert "matmul is to be looked at first:" in text and "one direction" not in text
+    assert "Start with matmul:" in text and "one direction" not in text
     assert text.endswith("1 of 4 pass\n")
 
 

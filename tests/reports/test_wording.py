@@ -1,4 +1,4 @@
-"""What is kept from students, and what they see."""
+"""Text that students see, and text that is kept from them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_students_see_their_own_layout_and_answer() -> None:
 
 
 def with_bonus(*, required: bool = True) -> Report:
-    """Full marks, and 3 of 4 points of an extension; or the extension alone."""
+    """Return a report with full marks and 3 of 4 points of an extension; or with the extension alone."""
     extra = [result("a", points=3), result("b", "failed", points=1)]
     extension = exercise(extra, exercise="c5_choose", module="04_more", extension=True)
     parts = [exercise([result("v", points=2)])] if required else []
@@ -81,7 +81,7 @@ def test_extensions_alone_have_a_bonus_and_no_percentage(tmp_path: Path) -> None
 
 
 def test_lateness_takes_its_share_of_a_bonus_and_of_the_rest() -> None:
-    """Who hands in a bonus late never has a smaller percentage than who leaves it out."""
+    """Students who submit a bonus late never have a smaller percentage than students who leave it out."""
     late = HandIn(module="04_more", submitted="2026-11-02T14:00:00+00:00", source="s", penalty=1.5, text="late")
     apart = with_bonus().model_copy(update={"earned": 3.5, "hand_ins": [late]})
     assert (apart.bonus, percent_of(apart), score_of(apart)) == (1.5, 100, "2 / 2 + 1.5 bonus points")

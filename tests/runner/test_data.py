@@ -1,4 +1,4 @@
-"""Which values are data: whatever an argument flows into, by way of any operation, loop, branch or call."""
+"""Values that are data: all that depend on an argument, through any operation, loop, branch or call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMPORTS = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nfrom jax.sh
 
 @pytest.fixture
 def products(traced: Callable) -> Callable[[str], Any]:
-    """FLOPs of products in a per-device function of a float32[2, 8] with this body."""
+    """Return the FLOPs of matmuls in a per-device function of a float32[2, 8] with this body."""
 
     def look(body: str) -> Any:
         local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")

@@ -1,4 +1,4 @@
-"""Facts read from programs: who talks to whom, how much, how often, on which line; and what is refused."""
+"""Facts read from programs: senders, receivers, bytes, counts and lines; and refused programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 
 def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> str:
-    """A submission whose per-device function has this body."""
+    """Return a submission whose per-device function has this body."""
     local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     return (
         f"{IMPORTS}\ndef local(a):\n{local}\n\ndef f(a, *, mesh):\n"
@@ -45,7 +45,7 @@ def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> 
 
 @pytest.fixture
 def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
-    """The facts of a program: of a per-device body, or of a whole text."""
+    """Return the facts of a program: of a per-device body, or of a whole text."""
 
     def look(body: str, *args: Array, mesh: dict[str, int] | None = None, **specs: str) -> facts.Facts:
         text = body if "def f(" in body else text_of(body, **specs)
@@ -57,7 +57,7 @@ def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
 
 @pytest.fixture
 def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """What the runner says of a whole text: what the compiler added is known only there."""
+    """Return the runner's answer to a whole text. Only it shows the collectives that the compiler added."""
 
     def execute(text: str, *args: Array, mesh: dict[str, int] | None = None) -> dict[str, Any]:
         made = traced(text, *args, mesh=mesh or MESH)
@@ -120,7 +120,7 @@ def test_collectives_are_in_program_order(look: Callable) -> None:
 
 
 def test_two_sums_of_two_arrays_are_two_collectives(look: Callable) -> None:
-    """As written: XLA would merge them."""
+    """As written, although XLA would merge them."""
     found = look("return lax.psum(a, 'x') + lax.psum(2 * a, 'x')")
     assert counts(found) == [("all_reduce", 1)] * 2
 
@@ -139,7 +139,7 @@ def test_a_program_without_communication_has_no_collective(look: Callable) -> No
     ],
 )
 def test_an_axis_of_size_1_moves_nothing(look: Callable, body: str) -> None:
-    """So the same solution fits a budget on meshes with and without it."""
+    """So a solution fits one budget on meshes with and without this axis."""
     mesh = {"x": 8, "y": 1}
     expect_no_collectives(Seen(mesh, collectives=look(body, mesh=mesh).collectives))
 
@@ -149,7 +149,7 @@ def test_a_joint_group_with_an_axis_of_size_1_names_the_other(look: Callable) ->
     assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
 
 
-def test_three_axes_are_told_apart(look: Callable) -> None:
+def test_three_axes_are_distinguished(look: Callable) -> None:
     mesh = {"x": 2, "y": 2, "z": 2}
     found = look("return lax.psum(lax.psum(a, ('x', 'z')), 'y')", normal(8, 16), mesh=mesh, specs="P()", out="P()")
     assert [c.axes for c in found.collectives] == [("x", "z"), ("y",)]
@@ -160,7 +160,7 @@ def test_a_line_in_a_helper_is_the_helpers(look: Callable) -> None:
     assert look(text).collectives[0].line == line_of(text, "# here")
 
 
-def test_lines_of_other_files_are_not_told() -> None:
+def test_lines_of_other_files_are_not_reported() -> None:
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
 
@@ -219,7 +219,7 @@ def test_rounds_of_loops_are_multiplied_out(look: Callable, body: str, count: in
     ],
 )  # fmt: skip
 def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> None:
-    """Never guessed: a check that counts then fails with a reason."""
+    """They are not guessed: a check that counts then fails with a reason."""
     assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
@@ -231,13 +231,13 @@ def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bo
 
 
 def runs(found: facts.Facts) -> dict[tuple[str, ...], Interval]:
-    """How often there is a sum over these axes, over all paths."""
+    """Return how often there is a sum over these axes, over all paths."""
     axes = {c.axes: [o for o in found.collectives if o.axes == c.axes] for c in found.collectives}
     return {a: total(of_one, lambda c: Interval.of(1)) for a, of_one in axes.items()}
 
 
 def test_of_branches_one_runs_and_the_program_does_not_say_which(look: Callable) -> None:
-    """What is in both is there for sure; what is in one of them may be there."""
+    """A collective in both branches occurs; one in a single branch may occur."""
     little, much = "lambda a: lax.psum(a, 'y')", "lambda a: lax.psum(lax.psum(a, 'x'), 'y')"
     for branches in (f"{little}, {much}", f"{much}, {little}"):
         found = look(f"return lax.cond(a[0, 0] > 0, {branches}, a)")
@@ -254,7 +254,7 @@ BUDGETS: list[dict[str, Any]] = [
 
 
 def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
-    """It sends more than the other one, whose gather is not allowed."""
+    """It sends more than the other branch, whose gather is not allowed."""
     decoy = "lambda a: a + lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x')"
     found = look(f"return lax.cond(a[0, 0] > 1e30, {decoy}, lambda a: a + lax.all_gather(a, 'x').sum(), a)")
     assert {(c.kind, c.count) for c in found.collectives} == {
@@ -304,14 +304,17 @@ def test_a_loops_condition_is_asked_once_more_than_the_body_runs(look: Callable)
 
 
 def test_a_device_that_is_no_source_sends_nothing(look: Callable) -> None:
-    """Hops along a line: the first device of each row only sends, the last one only receives."""
+    """Permutes along a line: the first device of each row only sends, the last one only receives."""
     found = look("return lax.ppermute(a, 'x', [(i, i + 1) for i in range(3)])")
     (hop,) = found.collectives
     assert (hop.count, hop.sent, hop.senders, hop.shift) == (1, Interval(0, 64), (0, 1, 2, 3, 4, 5), None)
 
 
 def test_what_each_device_sends_is_summed_for_each_device(look: Callable) -> None:
-    """To gather by hops to a root, every device but the root sends once: never the sum of all hops."""
+    """In a gather by permutes to a root, every device except the root sends once.
+
+    The sum of all permutes never counts.
+    """
     body = "hop = lambda i: lax.ppermute(a, 'x', [(i, 0)])\nreturn hop(1) + hop(2) + hop(3)"
     found = look(body)
     assert Seen(MESH, collectives=found.collectives).traffic == {"x": Interval(0, 64)}
@@ -345,7 +348,7 @@ def test_collectives_in_wrapped_functions_are_found(look: Callable, wrapped: str
 
 
 def test_a_function_called_twice_counts_twice(look: Callable) -> None:
-    """Though its text is in the program once."""
+    """Although the program's text has it once."""
     body = "one = jax.jit(lambda a: lax.psum(a, 'x'))\nreturn one(one(a))"
     assert counts(look(body)) == [("all_reduce", 1)] * 2
     assert counts(look(f"{body.replace('return one(one(a))', 'return lax.fori_loop(0, 3, lambda i, a: one(one(a)), a)')}")) == [("all_reduce", 3)] * 2  # fmt: skip
@@ -371,8 +374,8 @@ def f(a, *, mesh):
     [
         ("return a", 0, 0),
         ("return 2 * a", 0, 16),
-        ("return a * a", 32, 16),  # a product, and the sum that it may be made for
-        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; its place took two operations
+        ("return a * a", 32, 16),  # the multiplications, and sums that may complete a matmul
+        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; computing it takes two operations
         ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # data decide
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),
         ("b = a.astype('int32')\nreturn (b ^ b << 1).astype(a.dtype)", 0, Interval(0, 32)),
@@ -387,7 +390,7 @@ def f(a, *, mesh):
         ("return a + (a.astype(complex) @ a.T.astype(complex)).real.sum()", 4 * 64, 4 * 64 + 4 + 16),
         ("return a + lax.conv(a[None], a[None, :, :3], (1,), 'VALID').sum()", 2 * 6 * 6, 2 * 6 * 6 + 6 + 16),
         ("return a + jnp.tanh(a) + jnp.exp(a)", 0, 4 * 16),
-        ("return lax.psum(a, 'x')", 0, 0),  # what a collective adds up on the way is its traffic
+        ("return lax.psum(a, 'x')", 0, 0),  # arithmetic inside a collective counts as traffic
         ("return jnp.sort(a)", 0, Interval(0, 1152)),
         ("return a.at[0].add(a[1])", 0, 8),
         ("return lax.reduce_window(a, 0.0, lax.add, (1, 2), (1, 1), 'VALID').sum() + a", 0, 2 * 7 * 2 + 2 * 7 + 16),
@@ -453,7 +456,9 @@ MAPPED = "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None,
         "scaled", "added", "reshaped", "masked", "mean",
     ],
 )  # fmt: skip
-def test_arithmetic_in_shard_map_is_told_from_other_arithmetic(look: Callable, body: str, mapped: bool) -> None:
+def test_arithmetic_in_shard_map_is_distinguished_from_other_arithmetic(
+    look: Callable, body: str, mapped: bool
+) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return {body}\n"
     assert look(text, normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))).mapped is mapped
 
@@ -477,7 +482,7 @@ def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> 
 
 
 def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Callable) -> None:
-    """The author's own collective is there once, not a second time as the compiler's."""
+    """The author's own collective is counted once, not again as the compiler's."""
     found = execute(text_of("return lax.psum(a, 'x')", "P()", "P()"), BLOCK)
     assert ("all_reduce", ("x",), 512, False) in in_brief(found)
     added = [c for c in found["collectives"] if c["by_compiler"]]
@@ -522,7 +527,7 @@ def f(a, *, mesh):
     there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
     return {body}
 """
-    # the way into the loop may cost something once; its own sums, to decide whether to go on, are no matter here
+    # Entering the loop may cost something once. The sums that decide whether it continues do not matter here.
     added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
     assert wanted in [c.count for c in added] and all(c.by_compiler for c in added)
     assert all(c.count.most <= wanted.most for c in added)
@@ -546,7 +551,7 @@ def sum_of(operand: str = "%p", groups: str = "{{0,1,2,3}}", number: int = 0) ->
 
 
 def test_a_name_that_the_compiler_passes_on_proves_nothing() -> None:
-    """Of another kind, over other axes, or once more: the compiler's."""
+    """A collective of another kind, over other axes, or executed more often is the compiler's."""
     mesh, by_hand = {"x": 2, "y": 2}, Collective("all_reduce", ("x", "y"), 32, Interval.of(48))
     one = f"%r = f32[2,4] {sum_of()}"
 
@@ -577,8 +582,8 @@ WHILE = "%w = f32[2,4] while(%p), condition=%again, body=%body, backend_config={
     ("rounds", "config", "added"),
     [
         (3, '{"known_trip_count":{"n":"3"}}', 0),
-        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs where the source's does not
-        (3, "{}", 0),  # XLA does not know, we do: one for one
+        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs more often than the source's
+        (3, "{}", 0),  # XLA does not know the number of rounds; the source gives it
         (None, "{}", 0),
         (None, '{"known_trip_count":{"n":"5"}}', 0),
     ],
@@ -623,7 +628,7 @@ def f(a, *, mesh):
 
 
 def fibres(axes: tuple[str, ...], mesh: dict[str, int]) -> groups.Groups:
-    """Device numbers grouped by equal coordinates on all other axes."""
+    """Return device numbers grouped by equal coordinates on all other axes."""
     return groups.axis_groups(mesh, range(math.prod(mesh.values())), [(a, 1, None) for a in mesh if a in axes])
 
 
@@ -663,7 +668,7 @@ ROUNDS = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 3), (1, 2)]]
 
 
 def test_pairs_of_a_tournament_count_under_their_axis(look: Callable) -> None:
-    """Three rounds of pairs over x move as many bytes as a gather: no budget of x may skip them."""
+    """Three rounds of pairs over x move as many bytes as a gather, so a budget of x must count them."""
     pairs = f"for pairs in {ROUNDS}:\n    a = a + lax.psum(a, 'x', axis_index_groups=pairs)\nreturn a"
     found = look(pairs).collectives
     assert [(c.kind, c.axes, c.partial, c.sent) for c in found] == [("all_reduce", ("x",), True, 64)] * 3
@@ -726,7 +731,7 @@ INLINE = '#stablehlo.mesh<axes=[<name = "p", size = 4>, <name = "q", size = 2>]{
 
 
 def named_groups(*axes: str, mesh: str = '<["x"=4, "y"=2]>', which: str = "@mesh_0") -> Any:
-    """As JAX 0.12 writes them; JAX 0.10 can read it, too."""
+    """Return groups as JAX 0.12 writes them; JAX 0.10 can read them, too."""
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
 
@@ -828,7 +833,7 @@ def test_sizes_in_the_compilers_text(shape: str, size: int) -> None:
 
 
 def program(*lines: str, more: str = "") -> str:
-    """The text of a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
+    """Return a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
     inside = ["%p = f32[2,4]{1,0} parameter(0)", "%q = f32[2]{0} parameter(1)", *lines]
     return (
         "HloModule m\n" + more + "\nENTRY %main (p: f32[2,4], q: f32[2]) -> f32[] {\n  " + "\n  ".join(inside) + "\n}\n"
@@ -901,7 +906,7 @@ def test_a_permute_to_oneself_moves_nothing(look: Callable) -> None:
 
 
 def facts_of(body, mesh_shape: dict[str, int], spec: P) -> facts.Facts:
-    """The facts of a per-device function whose argument is float32 and cut by ``spec``."""
+    """Return the facts of a per-device function whose argument is float32 and cut by ``spec``."""
     sizes, names = tuple(mesh_shape.values()), tuple(mesh_shape)
     mesh = jax.sharding.AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
     fn = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
@@ -929,15 +934,15 @@ def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
 @pytest.mark.parametrize(
     ("pairs", "mesh"),
     [
-        ([[0, 1], [1, 2], [2, 3]], {"x": 4}),  # nothing comes round
+        ([[0, 1], [1, 2], [2, 3]], {"x": 4}),  # a line, not a ring
         ([[0, 1], [1, 0], [2, 3], [3, 2]], {"x": 4}),  # some forwards, some backwards
-        ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one stays out
+        ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one device is left out
         ([[0, 3], [3, 0], [1, 2], [2, 1]], {"x": 2, "y": 2}),  # along two axes
         ([[0, 2], [2, 0], [1, 1], [3, 3]], {"x": 2, "y": 2}),  # one fibre of two
-        ([[0, 0], [1, 1]], {"x": 2}),  # nobody moves
+        ([[0, 0], [1, 1]], {"x": 2}),  # no data moves
     ],
 )
-def test_what_is_no_rotation_has_no_shift(pairs: list[list[int]], mesh: dict[str, int]):
+def test_pairs_that_are_no_rotation_have_no_shift(pairs: list[list[int]], mesh: dict[str, int]):
     assert groups.cyclic_shift(pairs, mesh) is None
 
 

@@ -1,4 +1,4 @@
-"""The text of compiled programs; what is read in it is in ``test_facts.py``."""
+"""The text of compiled programs. Facts read from it are in ``test_facts.py``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grader.runner.hlo_text import instruction, until
 
 
 def letter_by_letter(text: str, end: str) -> tuple[str, str]:
-    """The definition: brackets are counted, and a string hides what is in it."""
+    """Split by the definition: count brackets, and ignore the content of strings."""
     depth, quoted, escaped = 0, False, False
     for at, char in enumerate(text):
         if quoted:
@@ -25,7 +25,7 @@ def letter_by_letter(text: str, end: str) -> tuple[str, str]:
 
 
 @given(text=st.text(st.sampled_from('ab,()[]{}"\\\n ='), max_size=30), end=st.sampled_from("),]"))
-def test_what_comes_before_an_end_is_what_stands_outside_of_brackets_and_strings(text: str, end: str) -> None:
+def test_until_ignores_brackets_and_strings(text: str, end: str) -> None:
     assert until(text, end) == letter_by_letter(text, end)
 
 

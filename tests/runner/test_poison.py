@@ -1,4 +1,4 @@
-"""An operation is made to return other values, and what the program returns moves or does not."""
+"""An operation returns replacement values, and the program's results move or do not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_matmul_of_which_no_result_changes_does_not_matter(body: str) -> None:
     assert found.count(True) == 1 and False in found
 
 
-def test_a_collective_in_a_loop_that_nobody_needs_does_not_matter() -> None:
+def test_a_collective_in_an_unused_loop_does_not_matter() -> None:
     text = mapped("""
 def step(i, carry):
     kept, sent = carry

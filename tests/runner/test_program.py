@@ -1,4 +1,4 @@
-"""A program has one form: what is not in it can decide nothing, and what does more than compute is not admitted."""
+"""The canonical form: nothing outside it affects a result, and programs that do more than compute are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUM = """"stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle
 
 
 def code_of(text: str) -> bytes:
-    """MLIR bytecode of a module, as hostile as its text."""
+    """Return MLIR bytecode of a module, as hostile as its text."""
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo  # noqa: F401
@@ -109,7 +109,7 @@ def test_arguments_are_sharded_as_asked_whatever_the_program_says() -> None:
 
 
 def test_what_a_mesh_is_called_says_nothing() -> None:
-    """Its name was written as it was into what is said of main's arguments, so that one could go on with it."""
+    """A mesh's name was copied into the attributes of main's arguments, so that a name could add attributes."""
     name = "mesh, [{\\22y\\22}]>, jax.buffer_donor = true, note.x = #sdy.sharding<@mesh"
     text = f'module {{ sdy.mesh @"{name}" = <["x"=4, "y"=2]> {MESHES} {main("%0 = stablehlo.negate %a : tensor<8xf32>")} }}'
     assert '@main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})' in form(text).text
@@ -141,12 +141,12 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
     [
         (f"module {{ {MESHES} {MAIN} module {{ {MAIN} }} }}", "the program uses builtin.module, which is not allowed"),
         (f"module {{ {MESHES} {MAIN} module @inner {{ {MESHES} }} }}", "the program uses builtin.module"),
-        (f"module {{ {MESHES} {MAIN} {MAIN.replace('@main', '@other')} }}", "not one main function"),
-        (f"module {{ {MESHES} {MAIN.replace('public', 'private')} }}", "not one main function"),
-        (f"module {{ {MESHES} {MAIN.replace('@main', '@f')} }}", "not one main function"),
+        (f"module {{ {MESHES} {MAIN} {MAIN.replace('@main', '@other')} }}", "not have exactly one main function"),
+        (f"module {{ {MESHES} {MAIN.replace('public', 'private')} }}", "not have exactly one main function"),
+        (f"module {{ {MESHES} {MAIN.replace('@main', '@f')} }}", "not have exactly one main function"),
         (f"module {{ {MESHES} {MAIN} func.func private @elsewhere(tensor<8xf32>) -> tensor<8xf32> }}", "where a function with a body should be"),
-        (f"module {{ {MAIN} }}", "says nothing of the mesh"),
-        (f"module {{ {MESHES.replace('4', '2').replace('2]', '4]')} {MAIN} }}", r"uses a mesh \(x=2, y=4\) of its own; work on the mesh that is given, \(x=4, y=2\)"),
+        (f"module {{ {MAIN} }}", "does not refer to the mesh"),
+        (f"module {{ {MESHES.replace('4', '2').replace('2]', '4]')} {MAIN} }}", r"uses a mesh \(x=2, y=4\) of its own; use the mesh that the task gets, \(x=4, y=2\)"),
         (f'module {{ {MESHES} sdy.mesh @b = <["i"=8]> {MAIN} }}', r"uses a mesh \(i=8\) of its own"),
         (f'module {{ {MESHES} sdy.mesh @b = <["y"=2, "x"=4]> {MAIN} }}', r"uses a mesh \(y=2, x=4\) of its own"),
         (f'module {{ {MESHES} sdy.mesh @b = <["x"=4, "y"=2], device_ids=[7, 1, 2, 3, 4, 5, 6, 0]> {MAIN} }}', "of its own"),
@@ -164,8 +164,8 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
         (honest("%0 = arith.negf %a : tensor<8xf32>"), "arith.negf"),
         (honest('%t = stablehlo.create_token : !stablehlo.token\n%0 = stablehlo.negate %a : tensor<8xf32>'), "not allowed"),
         (honest('%b = "stablehlo.convert"(%a) : (tensor<8xf32>) -> tensor<?xf32>\n%0 = stablehlo.negate %a : tensor<8xf32>'), "not fixed"),
-        (honest().replace("8xf32", "8xf16"), r"the program takes \[\(\(8,\), 'float16'\)\], asked was \[\(\(8,\), 'float32'\)\]"),
-        (honest().replace("8xf32", "4x2xf32"), "asked was"),
+        (honest().replace("8xf32", "8xf16"), r"the program takes \[\(\(8,\), 'float16'\)\], expected \[\(\(8,\), 'float32'\)\]"),
+        (honest().replace("8xf32", "4x2xf32"), "expected"),
     ],
 )  # fmt: skip
 def test_what_is_more_or_other_than_was_asked_is_refused(text: str, reason: str) -> None:
@@ -188,14 +188,14 @@ RESOURCE = (
 
 
 def test_a_constant_outside_of_the_text_is_refused() -> None:
-    """What it is called there depends on what was read before, and so would what is said of the program."""
+    """Its name there depends on programs that were read before, and so would the facts of the program."""
     with pytest.raises(ProgramRefused, match="the program keeps a constant outside of its text, which is not allowed"):
         form(RESOURCE)
 
 
 @pytest.mark.parametrize("name", ["chlo.erf", "chlo.tan", "mhlo.topk", "x.y"])
-def test_what_runs_of_a_composite_is_what_it_is_made_of(name: str) -> None:
-    """XLA takes some names for operations of its own, and what is read for facts would never run."""
+def test_a_composite_runs_its_own_body(name: str) -> None:
+    """XLA takes some names for operations of its own. Then the part that is read for facts would never run."""
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
     request = {"args": [ARGUMENT], "mesh": MESH, "cotangents": [], "steps": 1, "fed": [], "files": []}
@@ -210,7 +210,7 @@ def test_complex_constants_are_read() -> None:
     assert "(1.000000e+00,5.000000e+00)" in form(honest(body)).text
 
 
-def test_text_that_is_no_text_is_refused() -> None:
+def test_text_with_invalid_characters_is_refused() -> None:
     with pytest.raises(ProgramRefused, match=r"the program cannot be read"):
         canonical(code_of(honest()).replace(b"stablehlo", b"stable\xffhl"), MESH, [ARGUMENT], FILES)
 
@@ -230,8 +230,8 @@ def test_deep_nesting_is_refused() -> None:
         form(honest(f"%c = stablehlo.constant dense<0> : tensor<i32>\n{body}").replace("return %0", "return %a"))
 
 
-def test_jax_still_compiles_what_it_is_handed(traced: Callable[..., Any]) -> None:
-    """``compiled_on`` puts the program in the place of a module that JAX lowered: this notices when that place moves."""
+def test_jax_still_compiles_the_module_that_it_gets(traced: Callable[..., Any]) -> None:
+    """``compiled_on`` replaces a module that JAX lowered: this test notices if JAX keeps it elsewhere."""
     made = traced("def f(a, *, mesh):\n    return a * 3\n", normal(8, spec=("x",)))
     value = np.arange(8, dtype=np.float32)
     _, blobs = execution.execute(made.request, made.program, [[value]])
@@ -242,7 +242,7 @@ def test_jax_still_compiles_what_it_is_handed(traced: Callable[..., Any]) -> Non
 
 
 def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
-    """Requests that differ in one field each, and so in what comes of them."""
+    """Return requests that differ in one field each, and so in their results."""
     text = "def f(a, b, *, mesh):\n    return a - 2 * b\n"
     a, b = normal(8, spec=("x",)), normal(8, spec=("x",))
     one = np.arange(8, dtype=np.float32)
@@ -265,7 +265,7 @@ def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
 
 
 def test_no_two_requests_that_behave_differently_share_a_result(traced: Callable[..., Any]) -> None:
-    """In any order: what was remembered of one is never handed out for another."""
+    """In any order: the cached result of one is never returned for another."""
     requests = asks(traced)
     alone = {}
     for name, request in requests.items():

@@ -1,4 +1,4 @@
-"""ragged_all_to_all: admitted as JAX writes it and in no other way, counted, and run where XLA:CPU cannot."""
+"""ragged_all_to_all: admitted only as JAX writes it, counted, and run although XLA:CPU cannot."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def f(operand, output, starts, sizes, to, expected):
 
 @pytest.fixture(autouse=True)
 def _devices(devices: int) -> None:
-    """Eight of them."""
+    """Start eight simulated devices."""
 
 
 def traced(mesh: dict[str, int], axis: Any, each: int = 1, text: str = TEXT) -> Traced:
-    """A body in which every device sends ``each`` slices of its ROWS rows to every member of its group."""
+    """Trace a body in which every device sends ``each`` slices of its ROWS rows to every member of its group."""
     return _traced(tuple(mesh.items()), axis, each, text)
 
 
@@ -56,7 +56,7 @@ def members(mesh: dict[str, int], axis: Any) -> int:
 
 
 def ran(made: Traced, inputs: list[np.ndarray]) -> np.ndarray:
-    """The result [members, ROOM, WIDTH] of the devices at 0 along other axes."""
+    """Return the result [members, ROOM, WIDTH] of the devices at 0 along other axes."""
     header, blobs = execution.execute(made.request, made.program, [inputs])
     assert "fault" not in header, header
     assert header["added"] == []
@@ -68,7 +68,7 @@ def ran(made: Traced, inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def sizes_that_fit(draw: Any, n: int, each: int) -> np.ndarray:
-    """``[from, slice]``: no device sends or gets more rows than there is room for."""
+    """Draw ``[from, slice]`` such that no device sends or gets more rows than there is room for."""
     sizes = np.zeros((n, n * each), np.int32)
     for i in range(n):
         for k in range(n * each):
@@ -78,7 +78,7 @@ def sizes_that_fit(draw: Any, n: int, each: int) -> np.ndarray:
 
 
 def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
-    """Operand, output and what says how ``sizes`` is sent: rows in order, with those of one sender together."""
+    """Return operand, output, offsets and sizes for ``sizes``: rows in order, those of one sender together."""
     n, rng = len(sizes), np.random.default_rng(seed)
     operand, output = (rng.standard_normal((n * rows, WIDTH)).astype(np.float32) for rows in (ROWS, ROOM))
     starts = np.cumsum(sizes, 1, dtype=np.int32) - sizes
@@ -93,7 +93,10 @@ def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(MESHES), st.sampled_from([1, 2]))
 def test_what_runs_is_what_the_documentation_says_and_facts_hold(data: Any, where: Any, each: int) -> None:
-    """Run here by blocks; by the interpreter slice by slice, as JAX's documentation says, which also counts the bytes."""
+    """The grader runs it by blocks.
+
+    The interpreter runs it slice by slice, as JAX documents it, and counts the bytes.
+    """
     mesh, axis = where
     made = traced(mesh, axis, each)
     n = members(mesh, axis)
@@ -130,7 +133,7 @@ def test_what_a_device_sends_is_bounded_also_where_it_sends_its_rows_to_everybod
     ids=["expected", "sent", "starts beyond", "starts before", "lands beyond", "lands before", "negative"],
 )
 def test_a_slice_that_does_not_fit_arrives_nowhere(which: int, value: int) -> None:
-    """XLA leaves open what happens; here it shows, as rows that stay as they were."""
+    """XLA leaves the result undefined. Here the rows stay unchanged."""
     inputs = arguments(np.full((4, 4), 1, np.int32), 1)
     made = traced({"x": 4}, "x")
     right = ran(made, inputs)
@@ -178,7 +181,7 @@ def f(operand, output, starts, sizes, to, expected):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8", "complex64", "float8_e4m3fn", "bool"])
 def test_rows_of_any_type_are_moved(dtype: str) -> None:
-    """By a program as JAX writes it; what is no number to draw is drawn as one."""
+    """In a program as JAX writes it. Types that cannot be drawn as numbers are drawn as another type."""
     made = traced({"x": 4}, "x")
     text = made.form.text
     names = {"bfloat16": "bf16", "int8": "i8", "complex64": "complex<f32>", "float8_e4m3fn": "f8E4M3FN", "bool": "i1"}
@@ -228,7 +231,7 @@ def form(call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, mo
 
 
 def test_nothing_but_its_groups_is_kept() -> None:
-    """What else a custom call can say is gone: aliases, layouts, effects, computations, channels."""
+    """Everything else in a custom call is removed: aliases, layouts, effects, computations, channels."""
     plain = form()
     assert plain.text.count("ragged_all_to_all") == 1
     for more in (", has_side_effect = true", ', mhlo.frontend_attributes = {x = "y"}', ', whatever = "z"'):
@@ -247,15 +250,15 @@ def with_type(place: int, kind: str) -> list[str]:
         ({"groups": "dense<[[0, 2, 4, 6]]> : tensor<1x4xi64>"}, "does not name every device of the mesh once"),
         ({"groups": "dense<[[0, 2, 4, 6], [1, 3, 5, 5]]> : tensor<2x4xi64>"}, "does not name every device"),
         ({"groups": "dense<[[0, 2, 4, 6], [1, 3, 5, -1]]> : tensor<2x4xi64>"}, "does not name every device"),
-        ({"groups": '"x"'}, "does not say who talks to whom"),
-        ({"groups": "dense<1.0> : tensor<2x4xf32>"}, "does not say who talks to whom"),
-        ({"replica_groups": "other_groups"}, "does not say who talks to whom"),
-        ({"backend_config": "frontend_config"}, "does not say who talks to whom"),
+        ({"groups": '"x"'}, "does not name its groups of devices"),
+        ({"groups": "dense<1.0> : tensor<2x4xf32>"}, "does not name its groups of devices"),
+        ({"replica_groups": "other_groups"}, "does not name its groups of devices"),
+        ({"backend_config": "frontend_config"}, "does not name its groups of devices"),
         ({"types": TYPES[:5]}, "has not six operands and one result"),
         ({"types": with_type(0, "tensor<8x3xf32>")}, r"moves rows of float32\[8, 3\] into float32\[8, 2\]"),
         ({"types": with_type(0, "tensor<8x2xbf16>")}, r"moves rows of bfloat16\[8, 2\] into float32\[8, 2\]"),
         ({"types": with_type(0, "tensor<0x2xf32>")}, "has 4 slices for 4 devices, of 0 rows into 8"),
-        ({"types": with_type(1, "tensor<9x2xf32>")}, "has another result than the output that it is given"),
+        ({"types": with_type(1, "tensor<9x2xf32>")}, "has a result of another type than its output operand"),
         ({"types": with_type(3, "tensor<8xi32>")}, "has offsets and sizes that are not integers, one for each slice"),
         ({"types": with_type(5, "tensor<4xf32>")}, "has offsets and sizes that are not integers, one for each slice"),
         ({"types": TYPES[:2] + ["tensor<3xi32>"] * 4}, "has 3 slices for 4 devices, of 8 rows into 8"),

@@ -1,4 +1,4 @@
-"""Exported programs are run: what each device holds, what it cost; and what is not what was asked is refused."""
+"""Exported programs run: each device's results, and their cost. Programs that do not match the ask are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ A = normal(8, 4, spec=("x", "y"))
 
 @pytest.fixture
 def ran(traced: Callable[..., Any]) -> Callable[..., tuple[dict, list[np.ndarray], list[list[np.ndarray]]]]:
-    """The header, all shards in order, and the inputs that were drawn."""
+    """Return the header, all shards in order, and the inputs that were drawn."""
 
     def ran(text: str, *args: Array, runs: int = 1, **more: Any) -> tuple:
         made = traced(text, *args, **more)
@@ -66,7 +66,7 @@ def refusal(reply: tuple[dict, list[bytes]]) -> str:
 
 
 def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
-    """JAX cannot say which device holds what of it: that was pending, and for nothing."""
+    """JAX cannot say which device holds which part. Such results were pending without need."""
     result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
@@ -78,7 +78,7 @@ def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
     assert words[header["fault"]["kind"]] in header["fault"]["message"]
 
 
-def test_every_device_is_told_with_its_slice_and_its_data(ran: Callable) -> None:
+def test_every_device_is_reported_with_its_slice_and_its_data(ran: Callable) -> None:
     header, shards, [[a]] = ran(SHIFT, A)
     (out,) = header["outputs"][0]
     assert (out["shape"], out["dtype"]) == ([8, 4], "float32")
@@ -101,7 +101,7 @@ def test_results_are_a_flat_list_however_they_are_wrapped(ran: Callable) -> None
 
 
 def test_replicas_come_from_every_device(ran: Callable) -> None:
-    """Unequal ones too, which JAX would take for equal."""
+    """Also unequal ones, which JAX would take for equal."""
     text = f"""{IMPORTS}
 def f(a, *, mesh):
     local = lambda a: a + lax.axis_index("x")
@@ -115,7 +115,8 @@ def f(a, *, mesh):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "uint8", "bool", "float8_e4m3fn"])
 def test_every_type_comes_back(ran: Callable, dtype: str) -> None:
     text = (
-        f"def f(a, *, mesh):\n    return (abs(a) * 2).astype('{dtype}')\n"  # below 0 an unsigned number may be anything
+        # Conversions of negative numbers to unsigned are undefined.
+        f"def f(a, *, mesh):\n    return (abs(a) * 2).astype('{dtype}')\n"
     )
     header, shards, [[a]] = ran(text, normal(8, spec=("x",)))
     assert header["outputs"][0][0]["dtype"] == dtype
@@ -185,7 +186,7 @@ def f(a, b, *, mesh):
 
 
 def test_the_same_program_by_another_hand_keeps_its_own_lines(ran: Callable, traced: Callable) -> None:
-    """What was run is remembered; whose lines they are is not."""
+    """The result is cached, but the lines come from each program."""
     later = SHIFT.replace("def f(", "# a comment\n\n\ndef f(")
     value = RNG.standard_normal((8, 4)).astype(np.float32)
     replies = []
@@ -221,12 +222,12 @@ def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tup
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        (normal(4, 8, spec=("x", "y")), "the program takes [((8, 4), 'float32')], asked was [((4, 8), 'float32')]"),
-        (normal(8, 4, spec=("x", "y"), dtype="bfloat16"), "asked was [((8, 4), 'bfloat16')]"),
+        (normal(4, 8, spec=("x", "y")), "the program takes [((8, 4), 'float32')], expected [((4, 8), 'float32')]"),
+        (normal(8, 4, spec=("x", "y"), dtype="bfloat16"), "expected [((8, 4), 'bfloat16')]"),
     ],
 )
 def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, reason: str) -> None:
-    """One that a submission brought along, made for something else."""
+    """A program made for other arguments, brought along by a submission."""
     asked = traced("def f(a, *, mesh):\n    return a\n", other).request
     value = other.sample({}, RNG)
     assert reason in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value]]))
@@ -329,7 +330,7 @@ def test_inputs_are_unpacked_as_they_were_packed() -> None:
         ("error in by_hand_0123456789abcdef.3", "error in collective.3"),
     ],
 )  # fmt: skip
-def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, reason: str) -> None:
+def test_a_crash_is_reported_in_one_line_without_addresses(stderr: str, reason: str) -> None:
     assert crash_reason(stderr) == reason
 
 
@@ -340,7 +341,7 @@ def test_the_programs_used_last_are_remembered() -> None:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = lru.LRUCache(25_000, execution.size_of)  # two, with what is reckoned for each
+    remembered = lru.LRUCache(25_000, execution.size_of)  # room for two, including overhead
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]
@@ -349,7 +350,10 @@ def test_the_programs_used_last_are_remembered() -> None:
 
 
 def test_jax_compiles_the_module_that_takes_the_place_of_its_own() -> None:
-    """``lowered._lowering._hlo`` is replaced: this notices when JAX keeps its module elsewhere, and all results are zeros."""
+    """``lowered._lowering._hlo`` is replaced.
+
+    If JAX keeps its module elsewhere, all results are zeros, and this test fails.
+    """
     stand_in: Any = jax.jit(lambda x: x * 0).lower(1.0)
     program: Any = jax.jit(lambda x: x + 1).lower(1.0)
     assert stand_in._lowering._hlo is not None

@@ -1,4 +1,4 @@
-"""A program run again and again, its results fed back."""
+"""A program that runs several times, with results fed back as arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def program(results: str = "tensor<4xf32>", returned: str = "%0 : tensor<4xf32>"
 
 
 def values(header: dict, blobs: list[bytes]) -> list[np.ndarray]:
-    """What each run and step gave, put together."""
+    """Return the results of each run and step, put together."""
     rest, found = iter(blobs), []
     for (about,) in header["outputs"]:
         whole = np.zeros(about["shape"], about["dtype"])

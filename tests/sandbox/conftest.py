@@ -1,4 +1,4 @@
-"""A worker in every tier that works here."""
+"""A worker in every tier that works on this machine."""
 
 from __future__ import annotations
 

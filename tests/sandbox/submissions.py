@@ -1,4 +1,4 @@
-"""What the tests of workers ask them, in every tier that works here."""
+"""Requests of the tests of workers, in every tier that works on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMITS = Limits(trace_seconds=3, total_seconds=12, run_seconds=20)
 
 
 def ask(text: str, worker: Worker, cases: int = 1) -> list[dict]:
-    """Frames that come back for a file whose function ``f()`` is called."""
+    """Return the frames of a file whose function ``f()`` is called."""
     question = {"kind": "function", "task": "f", "cases": [{"dict": []}] * cases}
     return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, [question])]
 

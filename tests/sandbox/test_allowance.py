@@ -1,4 +1,4 @@
-"""Allowances count computing and sleeping, and not waiting for a core."""
+"""Allowances count CPU time and sleep, but not waiting for a core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.sandbox.allowance import Allowance, backstop, cpu_seconds
 
 
 class Machine:
-    """A process and a clock, by hand."""
+    """A process and a clock that the test advances."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, nice: int = 0) -> None:
         monkeypatch.setattr("os.getpriority", lambda which, who: nice)
@@ -20,7 +20,7 @@ class Machine:
         monkeypatch.setattr("time.monotonic", lambda: self.now)
 
     def ended_after(self, allowed: Allowance, share: float, look: float = 0.1) -> float:
-        """Wall seconds until the allowance is over, for a process that gets this share of a core."""
+        """Return the wall seconds until the allowance is over, for a process that gets this share of a core."""
         began = self.now
         while not allowed.over and self.now - began < 10_000:
             self.now, self.cpu = self.now + look, self.cpu + share * look
@@ -42,7 +42,7 @@ def test_sleeping_counts_as_computing_does(monkeypatch: pytest.MonkeyPatch, shar
 
 
 def test_under_nice_computing_beside_others_is_no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measured with ``nice -n 19`` beside three others on a core: most windows of a second were taken for sleep."""
+    """Measured with ``nice -n 19`` beside three others on a core: most windows of a second looked like sleep."""
     machine = Machine(monkeypatch, nice=19)
     allowed = Allowance(1, 20.0)
     for milliseconds in 6 * [4.0, 4.6, 0.0, 4.0, 1.7, 3.5, 4.0, 0.4, 4.0, 4.6]:
@@ -53,7 +53,7 @@ def test_under_nice_computing_beside_others_is_no_sleep(monkeypatch: pytest.Monk
     assert machine.ended_after(Allowance(1, 20.0), 0.0) == pytest.approx(20, abs=5.2)
 
 
-def test_a_machine_that_stands_still_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_machine_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     allowed = Allowance(1, 20.0)
     for _ in range(5):

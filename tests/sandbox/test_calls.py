@@ -1,4 +1,4 @@
-"""The filter and its table: what each system call answers, in every sandbox and on every architecture."""
+"""The filter and its table: the answer to each system call, in every sandbox and on every architecture."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL_ONES = (1 << 64) - 1
 NUMBERS = [*range(601), *range(1000, 1010)]
 NEVER_RETURN = {"exit", "exit_group", "rt_sigreturn"}
 PROBES = {335, 336}
-"""uretprobe and uprobe of x86_64: the kernel asks no filter about them, and kills a process that makes them by itself."""
+"""uretprobe and uprobe of x86_64: the kernel asks no filter about them, and kills a process that calls them itself."""
 
 
 # -- the filter, read as the kernel reads it --------------------------------------------------
@@ -62,7 +62,7 @@ def by_number(machine: str) -> dict[int, SystemCall]:
 
 
 def by_table(machine: str, number: int) -> int | None:
-    """The answer to a call whose arguments are all ones, which fulfil no rule."""
+    """Return the answer to a call whose arguments are all ones, which fulfil no rule."""
     call = by_number(machine).get(number)
     if call is None:
         return ENOSYS if number >= NEWER else EPERM
@@ -145,7 +145,7 @@ def f():
 
 
 def test_every_call_answers_as_the_table_says(confined: Worker) -> None:
-    """From call 0 to 600 and a few beyond: what no kernel has yet is refused as well."""
+    """From call 0 to 600 and some beyond: calls that no kernel has yet are refused as well."""
     machine = os.uname().machine
     known = by_number(machine)
     unasked = {n for n, call in known.items() if call.name in NEVER_RETURN} | (PROBES if machine == "x86_64" else set())
@@ -177,7 +177,7 @@ def filters_at(folder: str) -> set[int]:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str) -> None:
-    """sandlock has one filter of its own; the worker that forks the children of submissions has no other."""
+    """sandlock has one filter of its own. The worker that forks the children of submissions has no other filter."""
     own = {"sandlock": 1, "bwrap": 0}[tier]
     with Worker("run", tier, 2, LIMITS) as one:
         assert one.runs()
@@ -244,7 +244,7 @@ def f():
 @LINUX
 @pytest.mark.parametrize("tier", ["none", *CONFINED])
 def test_calls_that_reach_beyond_the_process_are_refused(tier: str) -> None:
-    """The control: without a sandbox the kernel is asked each time, and does most of it."""
+    """The control: without a sandbox the kernel gets each call, and executes most of them."""
     with Worker("trace", tier, 2, LIMITS) as one:
         made = dict(decode(value(ask(ATTACKS, one))))
     refused = {name for name, error in made.items() if error in (errno.EPERM, errno.ENOSYS)}
@@ -319,7 +319,7 @@ def test_files_threads_and_jax_work_under_the_filter(confined: Worker) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", CONFINED)
 def test_references_and_alternatives_pass_under_the_filter(tier: str, tmp_path: Path) -> None:
-    """The whole course: what earns all points without a filter does so with it."""
+    """The whole course: solutions that earn all points without a filter also do with it."""
     course = find_course(ROOT)
     lost = {}
     with Grader(course, tier, 2) as grader:
@@ -344,7 +344,7 @@ def mounts_at(folder: str) -> list[str]:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_scratch_folder_is_a_file_system_of_limited_size(tier: str) -> None:
-    """Its files are in memory that the kernel counts: what is written there takes nothing from the disk."""
+    """Its files are in memory that the kernel counts, so they take nothing from the disk."""
     text = "import time\nopen('mine', 'w').write('x')\ntime.sleep(1e6)"
     with Worker("trace", tier, 2, LIMITS) as one:
         frames = one.trace({"name": "x", "chunks": [["x", text]]}, [])
@@ -377,7 +377,7 @@ BYTES, FILES = "open(str(number), 'wb').write(b'x' * (1 << 20))", "open(str(numb
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_what_is_over_the_quota_cannot_be_written(tier: str) -> None:
-    """However fast it is written. The keeper ends the submission if it sees that first."""
+    """However fast it is written. The keeper may also end the submission first."""
     with Worker("trace", tier, 2, LIMITS) as one:
         one.await_ready()
         mounts_at(one.scratch)

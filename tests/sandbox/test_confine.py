@@ -1,4 +1,4 @@
-"""What learner code cannot reach from where it runs."""
+"""Files and modules that learner code cannot reach."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_the_network_is_out_of_reach(confined: Worker) -> None:
 
 
 def alone(text: str, *arguments: str) -> list[str]:
-    """What a Python of its own prints."""
+    """Return the output of a separate Python."""
     done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 def test_what_was_in_the_standard_librarys_folder_is_remembered() -> None:
-    """``FileFinder.invalidate_caches`` is replaced: this notices when a finder lists its folder again all the same."""
+    """``FileFinder.invalidate_caches`` is replaced: this test notices if a finder lists its folder again."""
     text = """
 import importlib, importlib.machinery, os, sys
 from grader.sandbox.confine import settle_imports
@@ -87,8 +87,8 @@ print(wave.__name__, numpy.__name__)
     assert alone(text, needs.packages()["numpy"]) == ["yaml", "pytest", "wave", "numpy"]
 
 
-def test_jax_looks_for_plugins_where_nothing_is_told() -> None:
-    """A worker replaces ``importlib.metadata.distributions``: this notices when JAX looks elsewhere."""
+def test_jax_looks_for_plugins_by_the_function_that_a_worker_replaces() -> None:
+    """A worker replaces ``importlib.metadata.distributions``: this test notices if JAX looks elsewhere."""
     text = """
 import importlib.metadata
 asked = []

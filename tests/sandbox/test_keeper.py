@@ -1,4 +1,4 @@
-"""Asks come in stages, and frames that a child forges change nothing for others."""
+"""Asks are sent in stages, and frames that a child forges change nothing for others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_secret_asks_are_answered_last_and_numbered_on(worker: Worker) -> None:
 
 
 def test_no_secret_is_in_the_process_while_it_may_still_speak(worker: Worker) -> None:
-    """Neither in its memory nor in the pipe: while loading, and while the others are answered."""
+    """Neither in its memory nor in the pipe, while the source is loaded and while the other asks are answered."""
     text = f"{SEARCH}\nearly = seen()\ndef f(n): return [early, seen()]\ndef g(n): return n"
     public, secret = call("f", n=1), call("g", n=HIDDEN)
     assert answers(staged(worker, text, [public], [secret])) == [{"list": [{"list": []}, {"list": []}]}, HIDDEN]
@@ -80,12 +80,12 @@ raise ValueError("told while loading")
     frames = staged(worker, text, [call("f", n=1)], [call("f", n=HIDDEN)])
     assert [f["body"].get("number") for f in frames[:-1]] == numbers
     assert answers(frames) == ["forged" if len(forged) == 2 else 1, HIDDEN]
-    if forged[0].get("loaded"):  # what it says of loading from now on, nobody hears
+    if forged[0].get("loaded"):  # later messages about loading are ignored
         assert not frames[1]["body"].get("faults")
 
 
-def test_a_child_that_does_not_read_holds_up_nobody(worker: Worker) -> None:
-    """More is to be handed out than a pipe takes."""
+def test_a_child_that_does_not_read_does_not_block_the_keeper(worker: Worker) -> None:
+    """More data is sent than a pipe holds."""
     text = "import os\nos.close(10)\ndef f(n): return 1"
     assert staged(worker, text, [call("f", n="x" * 500_000)], [])[-1]["end"] == "exited with 1"
     assert answers(staged(worker, "def f(n): return len(n)", [call("f", n="x" * 500_000)], [])) == [500_000]
@@ -96,8 +96,8 @@ def test_a_child_that_does_not_read_holds_up_nobody(worker: Worker) -> None:
     ["'[' * 118 + ']' * 118", "'[' + ','.join(['1e15'] * 400_000) + ']'", "'\"' + chr(9731) * 690_000 + '\"'"],
     ids=["deep", "numbers", "text"],
 )
-def test_a_frame_that_is_small_enough_for_the_keeper_is_so_for_us(worker: Worker, inner: str) -> None:
-    """Wrapped and written anew it was deeper and longer than what we accept, which looked like our fault."""
+def test_a_frame_that_the_keeper_accepts_is_accepted_by_the_grader(worker: Worker, inner: str) -> None:
+    """A frame was deeper and longer after it was wrapped and encoded again, and exceeded the grader's limit."""
     text = f"""
 import os, struct
 data = ('{{"loaded": true, "x": ' + {inner} + ', "blobs": []}}').encode()
@@ -110,10 +110,10 @@ def f(): return 1
     assert frames[-1].get("end") == "done" and answers(frames) == [1]
 
 
-def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
+def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A keeper that was late looked into the folder first, and its child seemed never to have begun: our fault."""
+    """A late keeper checked the folder first, and its child seemed never to have started: a fault of the grader."""
     monkeypatch.setattr("grader.sandbox.keeper.is_over_quota", lambda folder: True)
     monkeypatch.setattr("grader.sandbox.keeper.LOOK_SECONDS", 0.0)
     monkeypatch.setattr("grader.sandbox.keeper.Allowance", lambda pid, seconds: SimpleNamespace(over=True, used=0.0))
@@ -130,7 +130,7 @@ def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
     os.close(inlet)
 
 
-def test_a_keeper_whose_asker_is_gone_waits_for_nothing(tmp_path: Path) -> None:
+def test_a_keeper_ends_when_the_requesting_process_is_gone(tmp_path: Path) -> None:
     out, child = os.pipe()
     asks, asker = os.pipe()
     inlet, to_child = os.pipe()
@@ -155,8 +155,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_what_sleeps_for_ever_dies_with_a_grader_that_is_killed(tier: str) -> None:
-    """Caused: SIGKILL to the grader while learner code sleeps; nothing is told to stop."""
+def test_sleeping_code_ends_when_the_grader_is_killed(tier: str) -> None:
+    """SIGKILL ends the grader while learner code sleeps. No process is asked to stop."""
     done = subprocess.run([sys.executable, "-c", KILLED, tier], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr
     worker = int(done.stdout)

@@ -1,4 +1,4 @@
-"""What learner code may read is what Python and JAX need: no exchange, no course, nobody's package, wherever it lies."""
+"""Learner code may read only what Python and JAX need: no exchange, no course, no other package, wherever it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMITS = Limits(trace_seconds=30, total_seconds=60, memory_mib=3072)
 
 
 def ask(tier: str, text: str) -> list[object]:
-    """What ``f()`` of a file returns, a list."""
+    """Return the list that ``f()`` of a file returns."""
     question = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
     with Worker("trace", tier, 2, LIMITS) as worker:
         bodies = [f.get("body", {}) for f, _ in worker.trace({"name": "a", "chunks": [["a", text]]}, [question])]
@@ -34,7 +34,7 @@ def ask(tier: str, text: str) -> list[object]:
 
 @pytest.fixture
 def hoards() -> Iterator[list[Path]]:
-    """An exchange and a course under each usual prefix that can be written here."""
+    """Write an exchange and a course below each usual prefix that is writable here."""
     name = f"shardlings_test_{uuid.uuid4().hex[:8]}"
     prefixes = ["/usr/local/share", "/usr/share", "/usr/lib", "/opt", "/srv", "/etc", Path(sys.prefix) / "share",
                 Path(sys.base_prefix) / "share", sys.prefix, sys.base_prefix, Path(sys.prefix) / "lib", Path.home(),
@@ -109,7 +109,7 @@ def test_honest_work_finds_what_it_needs(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", [*CONFINED, "none"])
 def test_other_packages_are_not_there_in_any_tier(tier: str) -> None:
-    """A verdict does not depend on what else a machine has, nor on the tier."""
+    """A verdict depends neither on other packages of a machine nor on the tier."""
     text = """
 def f():
     told = []

@@ -1,4 +1,4 @@
-"""Processes of workers, begun before anybody asks them."""
+"""Workers' processes are started before they are needed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_worker_answers_that_was_begun_ahead() -> None:
 
 
 def environments() -> Iterator[bytes]:
-    """Of all processes that can be looked at: a worker's names its folder."""
+    """Return the environments of all readable processes: a worker's names its folder."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             yield path.read_bytes()
@@ -54,7 +54,7 @@ def environments() -> Iterator[bytes]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("how", ["", "raise SystemExit(2)", "raise RuntimeError"])
-def test_one_that_nobody_took_ends_with_the_command(how: str, tmp_path: Path) -> None:
+def test_an_unused_process_ends_with_the_command(how: str, tmp_path: Path) -> None:
     code = (
         "from grader.sandbox.limits import Limits\nfrom grader.sandbox import processes\n"
         "processes.begin_ahead(('trace', 'run'), 'none', 1, Limits())\n"

@@ -1,4 +1,4 @@
-"""Temporary folders of killed processes go with the next run, those of living ones stay."""
+"""The next run removes temporary folders of killed processes, but not those of living ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @contextmanager
 def at_work(place: Path, tier: str = "none") -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A process with a worker, and its folder; it ends in order if nobody kills it."""
+    """Yield a process with a worker, and its folder. It ends normally unless it is killed."""
     env = os.environ | {"TMPDIR": str(place), "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         [sys.executable, "-c", WORKS, tier], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

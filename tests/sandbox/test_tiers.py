@@ -1,4 +1,4 @@
-"""Which sandbox is used, and what a worker in it is given."""
+"""The choice of a sandbox, and the access of a worker in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_at_least_one_sandbox_works_here() -> None:
-    """On the machines that grade. Where none does, `grade` refuses; so must this suite."""
+    """On machines that grade. Without a sandbox `grade` refuses, and so must this suite."""
     assert CONFINED, [available(t) for t in TIERS]
 
 
@@ -29,7 +29,7 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("role", "begins"), SERVES.items())
 def test_a_worker_is_given_the_folders_that_it_imports_and_no_more(role: str, begins: str) -> None:
-    """Of this package a sandbox shows it these alone."""
+    """A sandbox shows it only these folders of this package."""
     program = f"""
 import sys
 from grader.sandbox.start import admit
@@ -43,7 +43,7 @@ print(*{{name.split(".")[1] for name in sys.modules if name.startswith("grader."
 
 
 def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There the filter alone keeps a submission from its keeper."""
+    """There only the filter protects the keeper from a submission."""
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     available.cache_clear()

@@ -1,4 +1,4 @@
-"""Workers in every tier that works here: they answer, and they die without a trace."""
+"""Workers in every tier that works here: they answer, and they leave nothing when they die."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_nothing_outlives_its_submission(worker: Worker) -> None:
 
 
 def _at_home(worker: Worker) -> set[str]:
-    """Processes whose folder is the scratch folder of a worker."""
+    """Return the processes whose folder is the scratch folder of a worker."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -93,7 +93,7 @@ def test_a_worker_that_died_says_so_and_starts_again() -> None:
 def killed_at(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, frame: str, text: str = "def f(): return 1"
 ) -> list[dict]:
-    """What a submission is told whose worker is killed as soon as this frame of its child came."""
+    """Return the reply to a submission whose worker is killed as soon as this frame of its child arrives."""
     read, done = worker.receive, []
 
     def read_and_kill(deadline: float) -> tuple[dict, list[bytes]]:
@@ -142,7 +142,7 @@ def test_a_worker_that_dies_is_ours_when_a_submission_of_our_own_fares_no_better
 
 
 def test_a_worker_whose_folder_cannot_be_emptied_is_followed_by_another() -> None:
-    """Caused: a folder that keeps what is in it."""
+    """The submission renames its scratch folder."""
     with Worker("trace", "none", 2, LIMITS) as worker:
         ask("def f(): return 1", worker)
         process, scratch = worker.process, worker.scratch

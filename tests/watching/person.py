@@ -1,4 +1,4 @@
-"""Somebody at a terminal: starts a command in one, types, resizes it, and sees what a screen shows."""
+"""A person at a terminal: starts a command in it, types, resizes it, and sees what the screen shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 120
 
 
 class Person:
-    """At a terminal of this size, with a command in it; ``raw`` is every byte that it wrote."""
+    """A person at a terminal of this size, with a command in it. ``raw`` has every byte that the command wrote."""
 
     def __init__(self, *words: str, cwd: Path, columns: int = 80, lines: int = 60, **env: str) -> None:
         self.screen = pyte.Screen(columns, lines)
@@ -39,7 +39,7 @@ class Person:
         )  # fmt: skip
 
     def _own(self) -> None:
-        """The terminal is the command's own, so that Ctrl-C and a new size reach it, whatever these tests were started with."""
+        """Make the terminal the command's own, so that Ctrl-C and new sizes always reach it."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -58,7 +58,7 @@ class Person:
 
     @property
     def shown(self) -> str:
-        """What is on the screen, without blanks at line ends."""
+        """Return the content of the screen, without blanks at line ends."""
         return "\n".join(line.rstrip() for line in self.screen.display).strip("\n")
 
     def types(self, text: str) -> None:
@@ -69,20 +69,20 @@ class Person:
         self.screen.resize(lines, columns)
 
     def looks(self, seconds: float = 0.1) -> str:
-        """Read what was written meanwhile."""
+        """Read the output so far."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if select.select([self.master], [], [], left)[0]:
                 try:
                     data = os.read(self.master, 65536)
-                except OSError:  # nobody writes any more
+                except OSError:  # no process writes any more
                     return self.shown
                 self.raw += data
                 self.stream.feed(data)
         return self.shown
 
     def sees(self, *texts: str, seconds: float = SECONDS) -> str:
-        """Wait until all of these are on the screen, line ends being blanks; returns the screen."""
+        """Wait until all of these are on the screen, with line ends as blanks, and return the screen."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             flat = " ".join(self.looks(0.05).split())
@@ -91,7 +91,7 @@ class Person:
         raise AssertionError(f"never seen: {texts}\n--- the screen:\n{self.shown}")
 
     def leaves(self) -> int:
-        """Wait until the command has ended; its exit code."""
+        """Wait until the command has ended, and return its exit code."""
         end = time.monotonic() + SECONDS
         while self.command.poll() is None and time.monotonic() < end:
             self.looks(0.05)
@@ -101,5 +101,5 @@ class Person:
 
     @property
     def modes(self) -> list[Any]:
-        """The terminal's."""
+        """Return the terminal's modes."""
         return termios.tcgetattr(self.terminal)

@@ -1,4 +1,4 @@
-"""One thing at a time, the newest first; what does not end gives way."""
+"""One request at a time, the newest first. Endless checks give way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grader.watching.checker import Checker, Done
 
 
 class Empty:
-    """A grader without workers: only what a Checker does with one."""
+    """A grader without workers, with only the methods that a Checker uses."""
 
     def __init__(self) -> None:
         self.retired = threading.Event()
@@ -53,7 +53,7 @@ def test_the_newest_request_replaces_those_that_wait() -> None:
     assert told.empty()
 
 
-def test_what_does_not_end_gives_way_and_is_never_told(monkeypatch: Any) -> None:
+def test_what_does_not_end_gives_way_and_is_never_reported(monkeypatch: Any) -> None:
     monkeypatch.setattr(checker, "PATIENCE", 0.0)
     told: SimpleQueue[Done] = SimpleQueue()
     begun, ended = threading.Event(), threading.Event()
@@ -73,7 +73,7 @@ def test_what_does_not_end_gives_way_and_is_never_told(monkeypatch: Any) -> None
     assert told.empty()
 
 
-def test_an_error_of_ours_is_told_and_the_next_request_is_served() -> None:
+def test_an_error_of_ours_is_reported_and_the_next_request_is_served() -> None:
     told: SimpleQueue[Done] = SimpleQueue()
     one = made(told)
 

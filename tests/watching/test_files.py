@@ -1,4 +1,4 @@
-"""Which file an exercise is in, putting one back, and hearing of what is saved."""
+"""The file of an exercise, restoring a file, and notifications of saved files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STUB = 'raise NotImplementedError("gather")'
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A learner's file of a small course in ``tmp_path``."""
+    """Return a learner's file of a small course in ``tmp_path``."""
     made_up(tmp_path)
     path = tmp_path / "x1_gather.py"
     path.write_text("mine = 1\n")
@@ -57,15 +57,15 @@ def test_where_nothing_may_be_written_all_stays_as_it_is(file: Path, tmp_path: P
 
 def test_the_file_of_a_source_and_of_one_in_an_archive(file: Path, tmp_path: Path) -> None:
     assert path_of(tmp_path, Source("x1_gather.py", ())) == path_of(file, Source("x1_gather.py", ())) == file
-    with pytest.raises(CourseError, match=r"^work\.zip/x1_gather\.py lies in an archive; unpack it$"):
+    with pytest.raises(CourseError, match=r"^work\.zip/x1_gather\.py is in an archive; unpack it$"):
         path_of(tmp_path, Source("work.zip/x1_gather.py", ()))
 
 
 def test_saves_are_heard_of_and_other_files_are_not(file: Path) -> None:
-    """Polling, as where the system tells nothing, hears of the same; files beside that are no work are passed over."""
+    """Polling, as on systems without notifications, reports the same saves. Other files beside the work are ignored."""
     heard = threading.Event()
     with changes(file, heard.set):
-        for number in range(600):  # the first saves may come before anybody listens
+        for number in range(600):  # the first saves may come before the watch begins
             file.with_name("notes.txt").write_text(str(number))
             file.write_text(f"mine = {number}\n")
             if heard.wait(0.1):

@@ -1,4 +1,4 @@
-"""What somebody at a terminal sees while their work is watched: a real terminal, a real editor's way of saving, real keys."""
+"""The screen while work is watched: a real terminal, a real editor's way of saving, real keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RIGHT = (
 
 @pytest.fixture(scope="module")
 def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone of a course of two exercises, with its solutions."""
+    """Return a clone of a course of two exercises, with its solutions."""
     clone = tmp_path_factory.mktemp("clone")
     for name in NAMES:
         for part in ("", "grading"):
@@ -69,22 +69,22 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.sees("hint 1 for matmul_local: Which rows of A")
         person.types("hhh")
         shown = person.sees("hint 3 for matmul_local:", "that was the last hint for matmul_local")
-        assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # only of the one that fails first
+        assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # hints only for the first failure
         person.types("\x1b[Cz")  # an arrow and a letter do nothing
         person.types("n")
         person.sees("(2 of 2)", "c2_one_operand, matmul_gather_first:", "not written yet")
         person.types("n")
-        person.sees("this is the last of them")
+        person.sees("this is the last exercise")
         person.types("l")
         person.sees("03_matmuls Matmuls: ", "0 done, ", "any key goes back; h hint, n next,")
-        person.types("n")  # what it says stands below the exercise, not below the list
-        person.sees("(2 of 2)", "this is the last of them")
+        person.types("n")  # messages appear below the exercise, not below the list
+        person.sees("(2 of 2)", "this is the last exercise")
         person.types("p")
         person.sees("(1 of 2)", "was never closed")
         file.write_text(stub.replace(EMPTY, BY_COMPILER))
         person.sees("3 of 5 pass")
         person.types("x")
-        person.sees("what your functions in c1_no_communication do:", "talks no collectives", "any key goes back")
+        person.sees("what your functions in c1_no_communication do:", "collective none: devices", "any key goes back")
         person.types("b")
         person.sees("3 of 5 pass", "c1_no_communication, matmul_local:")
         person.types("rn")
@@ -92,10 +92,10 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         assert BY_COMPILER in file.read_text()
         person.types("r")
         person.sees(
-            "put exercises/03_matmuls/c1_no_communication.py back as it was handed out? yours is kept beside it. y/n"
+            "reset exercises/03_matmuls/c1_no_communication.py to the handed-out file? your file is kept beside it. y/n"
         )
         person.types("y")
-        person.sees("reset; yours is kept as", "c1_no_communication.py.1.backup", "not written yet")
+        person.sees("reset; your file is kept as", "c1_no_communication.py.1.backup", "not written yet")
         assert file.read_text() == stub
         assert BY_COMPILER in file.with_name("c1_no_communication.py.1.backup").read_text()
         file.write_text(stub.replace(EMPTY, RIGHT))
@@ -120,7 +120,7 @@ def test_editors_that_rename_and_saves_in_quick_succession(clone: Path) -> None:
         person.sees("0 of 5 pass", "q quit")
         beside = file.with_name("4913.tmp")
         beside.write_text(stub.replace(EMPTY, BY_COMPILER))
-        file.rename(file.with_name("c1_no_communication.py~"))  # as vim does, and emacs
+        file.rename(file.with_name("c1_no_communication.py~"))  # as vim and emacs do
         beside.rename(file)
         person.sees("3 of 5 pass")
         file.unlink()
@@ -134,17 +134,17 @@ def test_editors_that_rename_and_saves_in_quick_succession(clone: Path) -> None:
 
 
 def test_a_loop_without_end_is_stopped_by_saving_again(clone: Path) -> None:
-    """Its limit is ten minutes here: nothing but the next save ends it."""
+    """Its limit is ten minutes here, so only the next save ends it."""
     file = work(clone)
     stub = file.read_text()
     with Person("watch", "c1", cwd=clone) as person:
         person.sees("0 of 5 pass", "q quit")
         file.write_text(stub.replace(EMPTY, "while True: pass"))
-        person.sees("still at work; what loops for ever is stopped after 600 s, or when you save again")
+        person.sees("still running; an endless loop is stopped after 600 s, or when you save again")
         file.write_text(stub.replace(EMPTY, RIGHT))
         person.sees("4 of 5 pass")
         file.write_text(stub.replace(EMPTY, "while 1: pass"))
-        person.sees("still at work")
+        person.sees("still running")
         person.types("\x03")
         assert person.leaves() == 130 and person.modes == person.before
         assert person.shown.splitlines()[-1] == "shardlings: stopped; run the same command again to go on"

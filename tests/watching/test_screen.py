@@ -1,4 +1,4 @@
-"""What is said below an exercise."""
+"""The lines below an exercise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.watching.session import WatchSession
 from tests.made_up import made_up
 from tests.reports.example_reports import exercise, result
 
-PASSES = "all that is judged here passes"
+PASSES = "everything judged here passes"
 NEXT = "; n goes to the next exercise"
 
 

@@ -1,4 +1,4 @@
-"""What is at hand, the hints that were asked for, and where to begin."""
+"""The current exercise, the hints that were asked for, and the exercise to begin with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.reports.example_reports import exercise, make_report, number, result
 
 @pytest.fixture
 def session(tmp_path: Path) -> WatchSession:
-    """Of a course with one exercise, whose folder holds nothing of the learner's yet."""
+    """A session of a course with one exercise and an empty folder for the learner's files."""
     made_up(tmp_path)
     (tmp_path / "work").mkdir()
     return WatchSession(load_course(tmp_path / "course.yaml"), tmp_path / "work", "me", ["x1_gather"])

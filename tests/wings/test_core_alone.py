@@ -1,4 +1,4 @@
-"""The core works without any wing, and with any one wing deleted; what a missing wing offered is told in one line."""
+"""The core works without any wing, and without any single wing. A message names the missing wing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MISSING = {
 
 
 def without(folder: Path, *missing: str) -> Path:
-    """A copy of the package without these wings; without the folder of wings where none is named."""
+    """Copy the package without these wings; without the folder of wings if none is named."""
     skipped = shutil.ignore_patterns("__pycache__", "_course")
     shutil.copytree(ROOT / "grader", folder / "grader", ignore=skipped)
     for name in missing or ("",):
@@ -114,7 +114,7 @@ def test_without_its_wing_a_page_says_which_one_it_needs(core: Path) -> None:
 
 
 def imports_of_wings(text: str) -> list[str]:
-    """The modules of wings, and of the tests of wings, that a Python file imports."""
+    """Return the modules of wings, and of the tests of wings, that a Python file imports."""
     found: list[str] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Every kind of page on a phone (400 px) and on a desk (1280 px), with a class of 500 and long names: nothing leaves the window."""
+"""Every kind of page on a phone (400 px) and a desk (1280 px), with a class of 500 and long names: all text fits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.changes import Change, Told, by_regrade
+from grader.batch.changes import Change, RecordedChange, by_regrade
 from grader.common.result import HandIn
 from grader.reports.appeal import Appeal, Code, Run, ShownArray, render_appeal
 from grader.reports.pages import render, render_fragment, render_html, summary_html
@@ -62,7 +62,7 @@ def changes() -> str:
         Change(LONG, f"c3_contracting/{UNBROKEN}", 2, 0.25, 2, texts),
         Change(LONG, "score", 21.5, 19.75, 22, texts),
     ]
-    told = [Told(1, "2026-11-24T12:00:00+00:00", change) for change in found]
+    told = [RecordedChange(1, "2026-11-24T12:00:00+00:00", change) for change in found]
     return render("changes.html.j2", regrades=by_regrade(told), people={LONG: Person(UNBROKEN, "A")})
 
 

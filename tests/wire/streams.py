@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def reader(data: bytes) -> Callable[[int], bytes]:
-    """``read(n)`` of these bytes: exactly ``n`` of them; raises EOFError when there are no more."""
+    """Return ``read(n)`` of these bytes, which returns exactly ``n`` of them and raises EOFError at the end."""
     left = [data]
 
     def take(n: int) -> bytes:

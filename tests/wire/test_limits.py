@@ -1,4 +1,4 @@
-"""The bounds fit one another."""
+"""The limits fit each other."""
 
 from __future__ import annotations
 

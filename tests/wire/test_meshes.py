@@ -1,4 +1,4 @@
-"""Meshes over real devices: their axes lie along the links of the torus where they can."""
+"""Meshes over real devices: their axes follow the links of the torus if possible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.wire.meshes import mesh_on
 
 @dataclass(frozen=True)
 class Chip:
-    """As JAX tells of a v5e chip."""
+    """A v5e chip, as JAX describes it."""
 
     id: int
     coords: tuple[int, int, int]
@@ -25,12 +25,12 @@ class Chip:
 
 @pytest.fixture(autouse=True)
 def as_it_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mesh is the array of its chips: JAX makes none of chips that are not there."""
+    """Return the chips as an array, because JAX makes no mesh of missing chips."""
     monkeypatch.setattr(meshes, "Mesh", lambda devices, names, axis_types: devices)
 
 
 def chips(rows: int, columns: int) -> list[Chip]:
-    """In JAX's order: hosts of four chips, two by two."""
+    """Return chips in JAX's order: hosts of four chips, two by two."""
     places = [(x, y, 0) for y in range(rows) for x in range(columns)]
     order = sorted(places, key=lambda p: (p[1] // 2, p[0] // 2, p[1] % 2, p[0] % 2))
     return [Chip(n, place) for n, place in enumerate(order)]

@@ -1,4 +1,4 @@
-"""Operations as JSON: what is written is read, what is no program is refused."""
+"""Operations as JSON: written data are read back, and everything else is refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_bytes_are_what_one_device_holds() -> None:
     assert [v.bytes for v in PROGRAM.values] == [16, 16, 16, 16, 16, 4, 16]
 
 
-def test_a_program_is_walked_with_what_stands_inside() -> None:
+def test_a_walk_visits_operations_in_bodies() -> None:
     assert [op.name for op in PROGRAM.walk()] == ["shard", "constant", "while", "collective_permute"]
 
 
@@ -96,7 +96,7 @@ OPS = ["main", 1]
         (["main"], [[0], []]),
     ],
 )  # fmt: skip
-def test_what_is_no_program_is_refused(path: list[Any], value: Any) -> None:
+def test_data_that_are_no_program_are_refused(path: list[Any], value: Any) -> None:
     with pytest.raises(BadFrame, match="not a program"):
         from_json(changed(path, value))
 
@@ -131,7 +131,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 
 
 def test_a_value_may_be_used_so_often_and_no_more() -> None:
-    """Whoever reads a program goes along its uses: 5,000 operations of 5,000 operands would be millions."""
+    """Readers follow a program's uses: 5,000 operations of 5,000 operands would be millions."""
 
     def program(uses: int) -> Any:
         all_of_it = {"name": "concatenate", "in": [0] * uses, "out": [1]}

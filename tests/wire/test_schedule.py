@@ -1,4 +1,4 @@
-"""Schedules cross as JSON and are read with suspicion."""
+"""Schedules are sent as JSON, and untrusted when read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def at(*path: Any) -> Callable[[Any, Any], None]:
         (at("by"), 3),
     ],
 )
-def test_what_is_no_schedule_is_refused(put: Callable[[Any, Any], None], value: Any) -> None:
+def test_data_that_are_no_schedule_are_refused(put: Callable[[Any, Any], None], value: Any) -> None:
     data = copy.deepcopy(to_json(WHOLE))
     put(data, value)
     with pytest.raises(BadFrame, match="not a schedule"):

@@ -1,4 +1,4 @@
-"""The name that was meant."""
+"""The name that was probably meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees are taken apart alike on both sides of the wall, and as JAX takes them apart."""
+"""Both sides flatten trees in the same order, which is JAX's."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_spec_is_no_tree() -> None:
         ({1: 2}, "a dict of 1, expected (loss, {'w1': [grads['w1'][0]], 'w2'})"),
     ],
 )
-def test_what_does_not_fit_is_told_in_one_line(found: object, told: str) -> None:
+def test_what_does_not_fit_is_reported_in_one_line(found: object, told: str) -> None:
     with pytest.raises(Misfit) as misfit:
         fitted(found, STRUCTURE)
     assert str(misfit.value) == told

@@ -61,7 +61,7 @@ exercise = Exercise(stars=1, hidden_points=0.5)
     ]
 )
 def memory(shape, dtype, spec, mesh_shape):
-    """Bytes on one device, and on all devices together.
+    """Return the bytes on one device, and on all devices together.
 
     Args: shape is a tuple of ints, dtype a name, spec a PartitionSpec, mesh_shape such as {"x": 4, "y": 2}.
     Returns: a tuple of two ints.

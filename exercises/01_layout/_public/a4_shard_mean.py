@@ -30,7 +30,7 @@ Inside `jax.shard_map` your function sees the block of one device. There `jnp.me
 | `shard_mean` | element (i, j) is the mean of the block of device (x=i, y=j) | 2 and 6 |
 | `shard_mean` | no communication, and each device keeps its own mean, `P("x", "y")` | 0 bytes |
 | `shard_roll_diff` | every block minus itself, rolled by one row | [2, -1, -1], [5, -1, -4] |
-| `shard_roll_diff` | the same for three rows | |
+| `shard_roll_diff` | every block minus itself, rolled by three rows | |
 | `shard_roll_diff` | no communication, and the result is sharded `P("x", "y")` | 0 bytes |
 
 The order is *rolled block minus block*. One mesh has y=1.
@@ -46,8 +46,8 @@ In the small case the mean of the whole array is 4, and it is on no device. A ro
 to the first block, over a link.
 
 **In real systems.** Statistics of a shard (amax for quantization, router load of a group of experts) are cheap, because
-no device needs the global number. Where you do want the global number, code without the collective gives you these
-numbers.
+no device needs the global number. If you do want the global number and forget the collective, you get the numbers of
+the shards.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
 """
@@ -70,7 +70,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
     ]
 )
 def shard_mean(a, *, mesh):
-    """The mean of each device's block of A[S_X, D_Y].
+    """Return the mean of each device's block of A[S_X, D_Y].
 
     Args: a is float32[S, D] sharded P('x', 'y'); mesh has the axes 'x' and 'y'.
     Returns: float32[X, Y] sharded P('x', 'y'), element (i, j) from device (x=i, y=j).
@@ -80,13 +80,13 @@ def shard_mean(a, *, mesh):
 
 @exercise.task(
     hints=[
-        "jnp.roll of the whole array moves rows between devices. Where does it move rows of one block only?",
-        "Inside shard_map jnp.roll sees the block; say along which axis, else it rolls the flattened block.",
+        "jnp.roll of the whole array moves rows between devices. How can you roll only the rows of one block?",
+        "Inside shard_map jnp.roll sees the block. Name the axis, or it rolls the flattened block.",
         "Inside shard_map: jnp.roll(block, shift, axis=0) - block.",
     ]
 )
 def shard_roll_diff(a, *, mesh, shift):
-    """Each block of A[S_X, D_Y] rolled down by `shift` rows within itself, minus the block.
+    """Return each block of A[S_X, D_Y], rolled down by `shift` rows within itself, minus the block.
 
     Args: as for shard_mean; shift is an int.
     Returns: float32[S, D] sharded P('x', 'y').

@@ -14,7 +14,7 @@ which takes one cotangent block per device, y, to one cotangent block per device
 ```
 
 **Write** five transposes by hand, as bodies over mesh axis `x`. The grader wraps them in `shard_map` with
-`check_vma=False`, so every device has a cotangent of its own.
+`check_vma=False`, so the devices' cotangents may differ.
 
 | forward pass, on the block of one device | body | cotangent in → out, float32 |
 |---|---|---|
@@ -45,8 +45,8 @@ which takes one cotangent block per device, y, to one cotangent block per device
 **JAX.** `jax.vjp` does this for you. With `check_vma=True` it knows more: the result of `psum` is equal on all devices,
 so it has *one* cotangent, not X of them. Then the transpose is a copy, without any collective.
 
-**In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. A
-pipeline's shift runs back.
+**In real systems.** FSDP gathers weights in the forward pass and reduce-scatters gradients in the backward pass. In the
+backward pass, a pipeline's shift goes in the opposite direction.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
 system".
@@ -66,7 +66,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 8}, {"x": 3}], stars=2, hidd
     out_specs=P("x"),
     hints=[
         "A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?",
-        "Add them; but each owner only for its own rows. One collective adds and cuts at once.",
+        "It adds the cotangents of its own rows. One collective adds and cuts at once.",
         "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)",
     ],
 )
@@ -78,8 +78,8 @@ def all_gather_t(y):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "Row block i of every device was added into device i's result. Which cotangent does it get, and from where?",
-        "Device i's, unchanged. So every device needs the cotangents of all devices, in order.",
+        "Row block i of every device was added into device i's result. Which cotangent does this block get, and from which device?",
+        "It gets device i's cotangent, unchanged. So every device needs the cotangents of all devices, in order.",
         "jax.lax.all_gather(y, 'x', axis=0, tiled=True)",
     ],
 )
@@ -92,7 +92,7 @@ def reduce_scatter_t(y):
     out_specs=P("x"),
     hints=[
         "A device's block was added into the result of every device. Each of those results has a cotangent.",
-        "So it gets the sum of all cotangents, and so does every other device.",
+        "So each device gets the sum of all cotangents.",
         "jax.lax.psum(y, 'x')",
     ],
 )
@@ -105,7 +105,7 @@ def all_reduce_t(y):
     out_specs=P("x"),
     hints=[
         "Nothing is added or copied here: every chunk moves to one other device. Where must its cotangent go?",
-        "Back. Swap the dimension that was split and the one that was joined.",
+        "It goes back. Swap the dimension that was split and the dimension that was joined.",
         "jax.lax.all_to_all(y, 'x', split_axis=0, concat_axis=1, tiled=True)",
     ],
 )
@@ -118,7 +118,7 @@ def all_to_all_t(y):
     out_specs=P("x"),
     hints=[
         "Device i's block went to i + 1. Whose cotangent does it get? What about the last device?",
-        "Turn every pair (source, target) round. The last device's block went nowhere, so its cotangent is zero.",
+        "Reverse every pair (source, target). The last device sent nothing, so the cotangent of its block is zero.",
         "jax.lax.ppermute(y, 'x', [(i + 1, i) for i in range(jax.lax.axis_size('x') - 1)])",
     ],
 )
@@ -134,7 +134,7 @@ def shift_t(y):
     model="one-way ring: X - 1 steps; 1 MB is 10^6 bytes",
     hints=[
         "Which collective is the transpose of an all-gather?",
-        "It is a reduce-scatter of the whole cotangent, which has 4 bytes a number.",
+        "It is a reduce-scatter of the whole cotangent, which has 4 bytes per number.",
         "bytes of the float32 cotangent, times (X − 1) / X",
     ],
 )

@@ -60,7 +60,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}], stars=2, exte
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "What does a device have that its right neighbour needs? And its left one? Send that and nothing else.",
+        "What does a device have that its right neighbour needs? What does its left neighbour need? Send only these elements.",
         "One ppermute sends every block's last w elements to i + 1, the other its first w elements to i - 1, modulo X.",
         "left = jax.lax.ppermute(a[-w:], 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x').",
     ],

@@ -63,12 +63,12 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden
     out_specs=P(),
     hints=[
         "Which collective gives all devices the same value?",
-        "If all devices but the root contribute zeros, the sum over x is what the root has.",
+        "If all devices but the root contribute zeros, the sum over x is the root's block.",
         "jax.lax.psum(jnp.where(jax.lax.axis_index('x') == root, a, 0), 'x')",
     ],
 )
 def rooted_broadcast(a, *, root):
-    """The block of device `root`, on every device."""
+    """Return the block of device `root`, on every device."""
     raise NotImplementedError()
 
 
@@ -81,7 +81,7 @@ def rooted_broadcast(a, *, root):
     ],
 )
 def rooted_scatter(a, *, root):
-    """Chunk i of the rows of the root's block, on device i."""
+    """Return chunk i of the rows of the root's block, on device i."""
     raise NotImplementedError()
 
 
@@ -94,7 +94,7 @@ def rooted_scatter(a, *, root):
     ],
 )
 def rooted_gather(a, *, root):
-    """All blocks side by side on device `root`, zeros on the others."""
+    """Return all blocks side by side on device `root`, zeros on the others."""
     raise NotImplementedError()
 
 
@@ -107,7 +107,7 @@ def rooted_gather(a, *, root):
     ],
 )
 def rooted_reduce(a, *, root):
-    """The sum of all blocks on device `root`, zeros on the others."""
+    """Return the sum of all blocks on device `root`, zeros on the others."""
     raise NotImplementedError()
 
 

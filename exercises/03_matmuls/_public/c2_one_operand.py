@@ -78,7 +78,7 @@ def matmul_gather_first(a, b, *, mesh):
 @exercise.task(
     hints=[
         "A device holds some columns of A. Which rows of B do they meet?",
-        "Say in in_specs that B's rows are cut over x: to cut a whole array costs nothing. The local matmuls give partial sums.",
+        "Cut B's rows over x in in_specs: to cut a whole array costs nothing. The local matmuls give partial sums.",
         "in_specs=(P(None, 'x'), P('x', None)) and jax.lax.psum(a @ b, 'x').",
     ]
 )

@@ -30,7 +30,7 @@ Arithmetic and communication of a training step overlap, so the step takes the l
 | the forward pass with FSDP, tensor parallelism and both | the table; along an axis of 1 nothing moves: 0 |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; the slower of weights (FSDP) and activations in the forward pass is fastest |
+| `best_split`: X and Y for small and large batches, widths and meshes | X·Y = N, all powers of two; minimize the longer of the times of weights (FSDP) and activations in the forward pass |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
@@ -68,13 +68,13 @@ exercise = Exercise(stars=2, hidden_points=0.75)
 
 @exercise.function(
     hints=[
-        "Three times: FLOPs of a chip, bytes over x, bytes over y. Which axis cuts B, which cuts F?",
+        "You need three times: for the FLOPs of a chip, for the bytes over x, and for the bytes over y. Which axis cuts B, and which cuts F?",
         "Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.",
         "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
     ]
 )
 def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
-    """Seconds of arithmetic, weight traffic and activation traffic of one layer's pass.
+    """Return the seconds of arithmetic, weight traffic and activation traffic of one layer's pass.
 
     Args:
         backward: False for the forward pass. fsdp: False when weights are whole over x (plain data parallelism).
@@ -90,13 +90,13 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
 
 @exercise.function(
     hints=[
-        "Try every X. What do the weights cost, what the activations, up to common factors?",
+        "Try every X. How long do the weights and the activations take, up to common factors?",
         "Forward, without 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
         "min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))",
     ]
 )
 def best_split(B, F, N, MX, MY):
-    """The (X, Y) whose slower forward communication, weights (FSDP) or activations, is the fastest.
+    """Return the (X, Y) that minimizes the longer forward communication, that of weights (FSDP) or of activations.
 
     Args: as for mlp_times; N chips, a power of two, as are X and Y; X·Y = N, from (1, N) to (N, 1).
     """
@@ -182,7 +182,7 @@ def best_fsdp_chips(B, F, N):
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
     hints=[
-        "Per slice: what do arithmetic and the slow network have to do?",
+        "How many FLOPs does one slice compute, and how many bytes does it send over the slow network?",
         "For each weight a slice of b tokens has 4 · b · D · F FLOPs on n chips, and 2 · (2 · D · F bytes) over n times a chip's DCN bandwidth. n cancels.",
         "tokens in all = P slices · (peak rate) / (DCN bandwidth of a chip)",
     ],

@@ -2,8 +2,8 @@
 """# E2 A reduce-scatter from hops
 
 Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
-A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1, run
-backwards.
+A *running sum* travels towards its owner and collects a contribution on each device. This is the all-gather of E1 in
+reverse.
 
 ```
    four devices: the chunk that each holds, and (summed over how many)
@@ -48,7 +48,7 @@ place too early, the sums are right and on the wrong devices.
 is work of the core and `P` is a hop, times are in us.
 
 ```
-one way: 385.046 us, 7 permutes, 0% of their time hidden
+one way: 385.046 us, 7 permutes, 0% of their time overlapped
         │0                │100             │200              │300
 compute k        k         k        k─        k        k─        k         k
 link x+  permute· permute·· permute·  permute· permute·  permute· permute··
@@ -73,13 +73,13 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "What travels is not a shard but a sum. What do you do with it before you send it on?",
+        "A sum travels, not a shard. What do you do with it before you send it on?",
         "Start with the chunk of the device before you; N - 1 times: hop, then add your own chunk of the same number.",
         "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]",
     ],
 )
 def ring_reduce_scatter(a):
-    """A partial sum [I, J] on every device of 'x' -> the rows of the sum that belong to this device, [I_X, J]."""
+    """Return this device's rows of the sum, [I_X, J], from a partial sum [I, J] on every device of 'x'."""
     raise NotImplementedError()
 
 
@@ -105,7 +105,7 @@ def ring_scatter_hops(seen):
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
     hints=[
-        "How large is what travels in one hop?",
+        "How many bytes does one hop carry?",
         "A chunk of the partial sum: 1 / X of it. There are X − 1 hops, one way.",
         "(X − 1) · (2 · I · J / X) / W1",
     ],

@@ -41,19 +41,19 @@ of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 ## Going further
 
 **Latency.** A hop takes about 1 µs, even if it carries almost nothing. So for small arrays only the number of rounds
-counts. Another scheme halves each shard and sends the halves all the way round, one each way. It sends as many bytes,
-but in N − 1 rounds.
+counts. Another scheme halves each shard and sends one half all the way round in each direction. It sends equally many
+bytes, but in N − 1 rounds.
 
 **In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
 the core and `P` is a hop, times are in us.
 
 ```
-one way (E1): 333.896 us, 7 permutes, 23% of their time hidden
+one way (E1): 333.896 us, 7 permutes, 23% of their time overlapped
         │0        │50       │100       │150      │200      │250      │300
 compute k─────   k─        k─       k─        k─       k─        k─       k─
 link x+ permute··permute···permute··permute···permute··permute···permute··
 
-both ways: 194.086 us, 7 permutes, 41% of their time hidden
+both ways: 194.086 us, 7 permutes, 41% of their time overlapped
         │0        │50       │100       │150
 compute k─────   k─k─      k─k      k─k─      k─
 link x+ permute··permute···permute··permute···
@@ -87,7 +87,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     ],
 )
 def bidi_all_gather(a):
-    """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
+    """Return the whole A[I, J] from a shard of A[I_X, J]; the mesh axis is 'x'."""
     raise NotImplementedError()
 
 

@@ -51,7 +51,7 @@ wires. That takes a quarter of the all-gather's time.
 the core and `P` is a hop, times are in us.
 
 ```
-from hops: 185.419 us, 7 permutes, 4% of their time hidden
+from hops: 185.419 us, 7 permutes, 4% of their time overlapped
         │0                │50                │100              │150
 compute k─               k             k           k        k      k    k─kk
 link x+   permute········ permute······ permute···· permute· P····· P···  P·
@@ -75,13 +75,13 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
 @exercise.body(
     out_specs=P(None, "x"),
     hints=[
-        "After a hop, which of the chunks that came with it is for you? The others travel on.",
-        "Load the chunks in the order of the stops: me + 1, me + 2, ... Then what is for you is always the first.",
+        "After a hop, which of the received chunks is for you? The others travel on.",
+        "Load the chunks in the order of the stops: me + 1, me + 2, ... Then the chunk for you is always the first.",
         "bag = chunks[(me + jnp.arange(1, n)) % n]; per hop: bag = ppermute(bag), put bag[0] into slot me - hop, bag = bag[1:]",
     ],
 )
 def ring_all_to_all(a):
-    """A block of A[I_X, J] -> a block of A[I, J_X]; the mesh axis is 'x'."""
+    """Return a block of A[I, J_X] from a block of A[I_X, J]; the mesh axis is 'x'."""
     raise NotImplementedError()
 
 

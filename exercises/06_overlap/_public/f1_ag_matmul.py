@@ -44,20 +44,20 @@ matmuls [5, 15] · [15, 21].
 ## Going further
 
 **In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
-ring; `D` is a product and `P` is a hop, times are in us.
+ring; `D` is a matmul and `P` is a hop, times are in us.
 
 ```
-right: 9,069.576 us, 7 permutes, 100% of their time hidden
+right: 9,069.576 us, 7 permutes, 100% of their time overlapped
         │0                      │5,000
 compute D════D═════D════D═════D════D════D═════D════
 link y+   P··  P···  P··  P··· P···  P··  P···
 
-each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
+each hop waits: 14,289.154 us, 7 permutes, 0% of their time overlapped
         │0                      │5,000                  │10,000
 compute D════    D════    D════    D════    D════    D════    D════    D════
 link y+      P···     P···     P···     P···     P···     P···     P···
 
-loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
+loop, receives first: 14,289.154 us, 7 permutes, 0% of their time overlapped
         │0
 compute D════    D════    D════………    D════
 link y+      P···     P···     ………P···
@@ -66,14 +66,14 @@ link y+      P···     P···     ………P···
 **The pictures.** All three have the same hops and matmuls. In the second, each hop waits for the matmul of the shard
 that it sends. The third is a `fori_loop`: receive, then multiply.
 
-**Loops.** JAX writes a Python loop out. There the order of lines means nothing: each operation that does not need a hop
-can run beside it, so "receive, then multiply" makes the first picture. A round of `fori_loop` or `scan` ends when all
+**Loops.** JAX unrolls a Python loop. There the order of lines means nothing: each operation that does not need a hop
+can run beside it, so "receive, then multiply" gives the first picture. A round of `fori_loop` or `scan` ends when all
 operations in it have ended, and nothing of the next round begins before. The TPU compiler does this too (libtpu
-0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. One that
-receives, then multiplies gives right values and traffic, and all its hops are exposed. `unroll=True` writes it out.
+0.0.42.1, on v5e, v6e, v5p and 7x). So a loop overlaps if hop and matmul *of one round* do not need each other. A loop
+that receives, then multiplies gives right values and traffic, but all its hops are exposed. `unroll=True` unrolls it.
 
-**When it pays.** This ring uses one direction of each link; `all_gather` uses both. Where a hop takes more than twice
-as long as a matmul, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+**When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
+long as a matmul, gathering first is faster, and the ring only saves memory. F3 uses both directions.
 
 **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum" and can write such rings itself. An
 exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.
@@ -104,19 +104,19 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Which rows of W does a shard of A meet in the matmul? The shard that came t hops ago set out t devices before you.",
-        "In each of N rounds: send what you hold, multiply what you hold, add. Only then take what has arrived.",
+        "Which rows of W does the matmul of a shard of A need? The shard that you hold after t hops comes from t devices before you.",
+        "In each of N rounds, send the shard that you hold, multiply it, and add. Only then take the shard that has arrived.",
         "arriving = jax.lax.ppermute(a, 'y', ring); c += a @ rows[(me - hop) % n]; a = arriving",
     ],
 )
 def ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     raise NotImplementedError()
 
 
 @exercise.helper
 def arrays(dtype):
-    """A and W of this dtype."""
+    """Return A and W of this dtype."""
     return {"a": normal("B", "D", spec=P("x", "y"), dtype=dtype), "w": normal("D", "F", spec=P(None, "y"), dtype=dtype)}
 
 
@@ -175,8 +175,9 @@ def ag_matmul_hides_from(chip, Y):
     ],
 )
 def ag_matmul_time(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], each in an `ag_matmul` of its own, in
-    bfloat16 on a ring of {{ Y }} {{ chip }} chips. How long do the two take, one after the other?"""
+    """A[{{ B }}, {{ D }}] (D over y) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}], each in a
+    separate `ag_matmul`, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How long do the two take, one after the
+    other?"""
     raise NotImplementedError()
 
 
@@ -189,7 +190,7 @@ def sizes_of(seen):
 
 @exercise.helper
 def expect_shards_round_the_ring(seen, itemsize):
-    """Each hop takes one whole shard of A to a neighbour over y, N - 1 times."""
+    """Require N - 1 hops, each with one whole shard of A to a neighbour over y."""
     n, (rows, columns, _) = seen.mesh["y"], sizes_of(seen)
     expect_collectives(seen, permute={"y": n - 1})
     shard = itemsize * rows * columns

@@ -44,8 +44,8 @@ bytes. One per layer and micro-batch would send 2592 for four micro-batches.
 
 ## Going further
 
-**In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. There a
-constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+**In real systems.** `no_sync` of PyTorch's DDP, and the accumulation loops of training frameworks in JAX. In such a
+loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
 
 **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.
 """
@@ -73,7 +73,7 @@ def loss(ws, rows):
 @exercise.task(
     axis_types="explicit",
     hints=[
-        "Where does the all-reduce arise? In the backward pass of the matmul of whole weights with cut rows.",
+        "Where does the all-reduce arise? It is in the backward pass of the matmul of whole weights with cut rows.",
         "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
         "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; gradients are of reshard(ws, P(reduced={'dp'})).",
     ],
@@ -97,7 +97,7 @@ RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothin
     model=RING,
     hints=[
         "How many all-reduces of the whole gradient does each way send in a step?",
-        "M against 1, and each has 4 bytes for every parameter.",
+        "One way sends M all-reduces, and the other sends 1. Each has 4 bytes for every parameter.",
         "(M - 1) * 2 * 4 * G * 1e6 / W",
     ],
 )
@@ -114,7 +114,7 @@ def accumulated_saving(chip, G, X, M):
     params={"chip": ["v4p", "v5p"], "percent": [4, 8, 15, 25], "X": [4, 8, 16], "width": [2, 4]},
     model="6 FLOPs per parameter and token at the chip's bfloat16 peak; " + RING,
     hints=[
-        "A step is arithmetic, then the all-reduce. Both grow with the number of parameters: it cancels.",
+        "A step is arithmetic, then the all-reduce. Both grow with the number of parameters, so this number cancels.",
         "If the all-reduce is p of the step, arithmetic is 1 - p of it: arithmetic = all-reduce * (1 - p) / p.",
         "tokens * 6 / C = (1 - p) / p * 2 * width / W",
     ],

@@ -39,9 +39,9 @@ rows have the mean 5 and the mean of squares 35, so the variance is 35 − 25 = 
 
 ## Going further
 
-**Precision.** The variance is the mean of squares minus the square of the mean. Where means are many times as large
-as deviations, both terms are nearly equal, and few digits are left. A program can first subtract something that all
-devices know, such as a running mean. The data of this exercise need no such step.
+**Precision.** The variance is the mean of squares minus the square of the mean. If means are many times as large as
+deviations, both terms are nearly equal, and few digits are left. A program can first subtract a number that all devices
+know, such as a running mean. The data of this exercise need no such step.
 
 **In real systems.** Such sums have a few KB, and hops take longer than bytes. That is why one all-reduce is better
 than two. PyTorch offers this as `SyncBatchNorm`. Layer norm and RMS norm look along a row, and need no
@@ -85,11 +85,11 @@ def batch_norm(x, *, mesh):
     points=0.75,
     unit="us",
     params={"L": [20, 53, 72], "X": [4, 8, 16], "D": [256, 512, 1024]},
-    model="rings of v5p; these all-reduces are so small that only their hops count: 1 us each, X/2 for each of two phases",
+    model="rings of v5p; these all-reduces are so small that only their hops count: 1 us per hop, X/2 hops for each of two phases",
     hints=[
         "How many all-reduces does a layer have in the forward pass, and how many in the backward pass?",
-        "The mean first, then the deviations from it: two all-reduces in a row, and two more in the backward pass.",
-        "Two more in each layer, of X us each.",
+        "The other program computes the mean first, then the deviations from it: two all-reduces one after the other, and two more in the backward pass.",
+        "The other program has two more all-reduces in each layer, of X us each.",
     ],
 )
 def two_pass_cost(L, X, D):

@@ -14,7 +14,7 @@ gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so 
 ```
 
 **Write** `zero1_step(params, opt, x, y, *, mesh)` with `jax.shard_map`. The loss is the mean of `(tanh(x·a + c)·b −
-y)²` over all rows and columns. With g the gradient of all parameters together, step t is
+y)²` over all rows and columns. Let g be the gradient of all parameters together. Step t is
 
     g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
     u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
@@ -26,10 +26,10 @@ y)²` over all rows and columns. With g the gradient of all parameters together,
 | `opt` m, v | float32[S], zeros at first | `P("dp")` |
 | `opt` t | int32[]: steps done | whole |
 | `x`, `y` | float32[B, D], float32[B, K] | `P("dp")` |
-| returns | (params, opt, loss before the step) | as they came; loss whole |
+| returns | (params, opt, loss before the step) | in their layouts above; loss whole |
 
-S is a multiple of N and at least the number of parameters. You choose which element of m and v belongs to which
-parameter.
+S is a multiple of N and at least the number of parameters. You choose the parameter to which each element of m and v
+belongs.
 
 **What is checked**
 
@@ -82,7 +82,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
     Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
         float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
-    Returns: params, opt, laid out as they came, and the loss before the step.
+    Returns: params and opt in the layouts of the arguments, and the loss before the step.
     """
     raise NotImplementedError()
 
@@ -133,7 +133,7 @@ def zeros(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """Target outputs: far off in some steps, so that the gradient is clipped, and near in others."""
+    """Draw target outputs: far from the result in some steps, so that the gradient is clipped, and near in others."""
     return rng.choice([0.2, 5]) * rng.standard_normal(shape)
 
 
@@ -142,7 +142,7 @@ call = exercise.call(zero1_step, params={"a": array("D", "F", draw=small), "c": 
 
 @exercise.helper
 def loss_and_grads(params, x, y):
-    """The loss of all rows and its gradients, on one device."""
+    """Return the loss of all rows and its gradients, on one device."""
     hidden = np.tanh(x @ params["a"] + params["c"])
     off = hidden @ params["b"] - y
     back = 2 * off / off.size
@@ -152,7 +152,7 @@ def loss_and_grads(params, x, y):
 
 @exercise.helper
 def adamw_on_one_device(steps):
-    """For each step the parameters and the loss that are due; the moments are kept here."""
+    """Yield the right parameters and loss of each step; the moments are kept here."""
     m = v = dict.fromkeys(steps[0].params, 0.0)
     for t, step in enumerate(steps, 1):
         loss, grads = loss_and_grads(step.params, step.x, step.y)
@@ -168,7 +168,7 @@ def adamw_on_one_device(steps):
 
 @exercise.check(call, points=2, public=True)
 def zero1_value(seen):
-    """zero1_step: after each of five steps loss and parameters are those of AdamW on one device"""
+    """zero1_step: after each of five steps loss and parameters equal those of AdamW on one device"""
     for step, (params, loss) in zip(seen.steps, adamw_on_one_device(seen.steps), strict=True):
         expect_close((step.out[2], step.out[0]), (loss, params))
         expect_equal(step.out[1]["t"], step.opt["t"] + 1)

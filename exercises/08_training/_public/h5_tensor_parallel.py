@@ -5,9 +5,9 @@ Most language models have this block, with silu(g) = g · sigmoid(g):
 
     y = (silu(x @ w1) * (x @ w3)) @ w2 + b
 
-Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own hidden units from the first matmul to
-the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units alone,
-because dy is whole. The gradient of x is a sum over all devices' units.
+Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device has its own units from the first matmul to
+the last, and ends with a partial sum of y. In the backward pass it computes the gradients of its own units
+alone, because dy is whole. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -18,7 +18,7 @@ because dy is whole. The gradient of x is a sum over all devices' units.
                                                      +-------+
 ```
 
-**Write** two bodies and a function; docstrings have shapes.
+**Write** two bodies and a function. Their docstrings give the shapes.
 
 | | returns |
 |---|---|
@@ -38,15 +38,15 @@ After `fused_columns`, piece d of N equal pieces of w13 is piece d of w1, then p
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` where N does not divide F | |
 
-**Symbols.** B rows, D width, F hidden units, N devices along tp.
+**Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
-**Small case.** B=5, D=12, F=36, float32, tp=4: 9 hidden units on a device. y has 240 bytes; an all-reduce sends 2 ·
+**Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 ·
 3/4 · 240 = 360. Both passes: 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 ## Going further
 
-**In real systems.** Megatron's block. If w13 is cut as it is, the first devices have gates and the last devices
-their partners. All shapes fit, nothing fails, and the model is wrong.
+**In real systems.** Megatron's block. If w13 is cut in its given order, the first devices get gates and the last
+devices get their partners. All shapes fit and no error occurs, but the model is wrong.
 
 **Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer
 for Training".
@@ -92,7 +92,7 @@ def gated_mlp(x, w1, w3, w2, b, dy):
     out_specs=CUT,
     hints=[
         "What differs between two devices that run the same lines with the same seed?",
-        "Fold the place along tp into the key, split it in three, and scale by the whole dimension that is summed over: D or F.",
+        "Fold the index along tp into the key, split the key in three, and scale by the whole summed dimension: D or F.",
         "jax.random.normal(key2, (F // n, D)) / F**0.5, with key2 from split(fold_in(key(seed), axis_index('tp')), 3)",
     ],
 )
@@ -108,12 +108,12 @@ def init(seed, *, D, F):
 @exercise.function(
     hints=[
         "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 are the columns of w3 that belong to them?",
-        "For each device, for each half of w13, that device's F/N columns of that half.",
+        "List for each device, and for each half of w13, that device's F/N columns of the half.",
         "[half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]",
     ]
 )
 def fused_columns(F, N):
-    """Return the places in w13 = [w1 | w3] of 2F columns, in an order whose N equal pieces are [piece of w1 | piece of w3].
+    """Return the columns of w13 = [w1 | w3] in an order whose N equal pieces are [piece of w1 | piece of w3].
 
     Returns: a list of 2F ints. Raises ValueError if N does not divide F.
     """
@@ -141,10 +141,10 @@ def gated_mlp_bytes(B, D, F, N):
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 6144], "D": [4096, 7168], "F": [12288, 20480], "N": [4, 8]},
-    model="ring; products at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
+    model="ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
     hints=[
         "How many matmuls does the block have, forward and backward?",
-        "Three forward, and two more for each of them backward: 9 in all, each of 2 · B · D · F / N FLOPs. Two all-reduces follow.",
+        "It has three forward, and two backward for each of these: 9 in all, each of 2 · B · D · F / N FLOPs. Add two all-reduces.",
         "9 · 2 · B · D · F / (N · C) + 2 · 2 · V / W with V = 2 · B · D bytes",
     ],
 )
@@ -156,7 +156,7 @@ def gated_mlp_time(chip, B, D, F, N):
 
 @exercise.helper
 def weights(rng, shape):
-    """So large that sums of products stay about 1."""
+    """Draw weights so small that a matmul's results are about 1."""
     return rng.standard_normal(shape) / shape[0] ** 0.5
 
 
@@ -177,7 +177,7 @@ cases = exercise.cases(fused_columns, public='[[{"dict": [["F", 4], ["N", 2]]}, 
 
 @exercise.helper
 def on_one_device(x, w1, w3, w2, b, dy):
-    """y and the gradients, in float64."""
+    """Return y and the gradients in float64."""
     gate, up = x @ w1, x @ w3
     part = 1 / (1 + np.exp(-gate))
     dhidden = dy @ w2.T
@@ -188,13 +188,13 @@ def on_one_device(x, w1, w3, w2, b, dy):
 
 @exercise.check(trained, points=0.5, public=True)
 def gated_forward(seen):
-    """gated_mlp: y is that of one device"""
+    """gated_mlp: y equals that of one device"""
     expect_close(seen.out[0], on_one_device(**seen.inputs)[0])
 
 
 @exercise.check(trained, points=0.75, public=True, after=gated_forward)
 def gated_weights(seen):
-    """gated_mlp: the gradients for w1, w3, w2 and b are those of one device"""
+    """gated_mlp: the gradients of w1, w3, w2 and b equal those of one device"""
     due = on_one_device(**seen.inputs)[1]
     for name in ("w1", "w3", "w2", "b"):
         expect_close(seen.out[1][name], due[name])
@@ -202,7 +202,8 @@ def gated_weights(seen):
 
 @exercise.check(drawn, points=0.25, public=True)
 def init_spread(seen):
-    """init: each device its part of the weights, with variance 1/D and 1/F, where D and F are whole; no communication"""
+    """init: each device draws its part of the weights, with variance 1/D and 1/F for the whole D and F; no
+    communication"""
     expect_no_collectives(seen)
     for name, shape in (("w1", (seen.D, seen.F)), ("w3", (seen.D, seen.F)), ("w2", (seen.F, seen.D))):
         if seen.out[name].shape != shape:

@@ -99,9 +99,7 @@ def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContex
         plain=task.kind == "function",
         outer=frozenset(id(r) for r in own_returns(body)) if task.kind == "array" else frozenset(),
         out_specs=_out_specs(body),
-        indices=frozenset(
-            id(n.slice) for n in ast.walk(module) if isinstance(n, ast.Subscript) and is_wrapped(n.slice)
-        ),
+        indices=frozenset(id(n) for n in _indices(module, task.kind != "function") if is_wrapped(n)),
         keys=_keys(module, axes),
     )
 
@@ -120,6 +118,18 @@ def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...
     """Return the module's lookups by a string; a mesh axis is not a key."""
     found = [key for n in ast.walk(module) if (key := looked_up(n)) is not None]
     return tuple(dict.fromkeys(key for key in found if key[1] not in axes))
+
+
+def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
+    """Yield the indices of lookups and, for a traced task, the devices in pairs of a permutation: JAX wraps both."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Subscript(slice=ast.Tuple(elts=indices)):
+                yield from indices
+            case ast.Subscript(slice=index):
+                yield index
+            case ast.ListComp(elt=ast.Tuple(elts=[source, target])) if traced:
+                yield from (source, target)
 
 
 def is_wrapped(index: ast.expr) -> bool:

@@ -18,8 +18,9 @@ class TaskContext:
         plain: it is plain Python, not traced.
         outer: the ``return`` statements (by ``id``) with a global value: those outside ``shard_map``.
         out_specs: all that the task names, as text.
-        indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[(me - 1) % n]``: without the
-            remainder a negative index counts from the end, which is the same element.
+        indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[:, (me - 1) % n]``, or a
+            device in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Without the remainder a
+            negative index counts from the end, which is the same element.
         keys: the lookups by string, as ("params", "w1") for ``params["w1"]``.
     """
 

@@ -7,7 +7,7 @@ cells      a report -> outputs of grade cells, comments of solution cells
 autograder settings, workers, and stored reports
 plugin     the classes that nbgrader_config.py plugs in and nbgrader calls
 gradebook  rows of the gradebook
-batch      a class graded in parallel (``shardlings grade --nbgrader``)
+batch      a class graded in parallel (``shardlings nbgrader grade``)
 handed_in  copies of submissions by nbgrader, without following links
 scan       leaks in nbgrader's folders (``shardlings nbgrader scan``)
 

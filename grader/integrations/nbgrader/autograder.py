@@ -1,7 +1,7 @@
 """Grade submissions in place of nbgrader's kernels: the settings, the workers, and stored reports.
 
 Reports are stored by fingerprint below DIR/.shardlings/, for the staff alone. An unchanged submission that
-``nbgrader autograde`` or ``shardlings grade --nbgrader`` graded before is not graded again.
+``nbgrader autograde`` or ``shardlings nbgrader grade`` graded before is not graded again.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ class Shardlings(LoggingConfigurable):
             if cell not in points:
                 raise CourseError(f"the gradebook has no cell for {name}; {again}")
             if abs(points[cell] - worth) > 1e-6:
-                raise CourseError(f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}")  # fmt: skip
+                raise CourseError(
+                    f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}"
+                )
 
     def report(self, work: NotebookWork) -> Report:
         """Return the stored report, or grade now."""
@@ -172,14 +174,14 @@ class Shardlings(LoggingConfigurable):
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
         if left:
-            self._prove(left[0].names)  # in this thread: an error in another would stop nothing
+            self._prove(left[0].names)  # in this thread: an error in another thread would not stop the batch
         if len(left) > 1:
             threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
         else:
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Run the canary once for each exercise, even if its memory cannot be written. Raises CanaryFailed."""
+        """Run the canary once for each exercise, even if its cache cannot be written. Raises CanaryFailed."""
         if not self._proved.issuperset(names):
             canary.prove(self.grader, names)
             self._proved.update(names)

@@ -1,4 +1,4 @@
-"""``shardlings grade --nbgrader``: grade a class in parallel, into the same gradebook rows as nbgrader would write.
+"""``shardlings nbgrader grade``: grade a class in parallel, into the same gradebook rows as nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
 transaction writes the rows of several students, before any of their files. The student's notebook in ``autograded/`` is
@@ -110,11 +110,13 @@ class _Batch:
     """One run over one assignment, all in one thread."""
 
     def __init__(self, folder: Path, assignment: str, jobs: int, isolation: str) -> None:
-        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # for alembic
+        # So that nbgrader finds the command alembic.
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         self.assignment = assignment
         app = AutogradeApp()
         app.initialize(["--log-level=ERROR"], root=str(folder))
-        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # the gradebook's errors are raised as well
+        # It repeats the gradebook's errors, which are raised.
+        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
         self.coursedir: Any = app.coursedir
         self.coursedir.assignment_id = assignment
         self.converter: Any = Autograde(coursedir=self.coursedir, parent=app)
@@ -129,17 +131,18 @@ class _Batch:
         settings = self.session.shardlings
         outcome = BatchOutcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            warnings.simplefilter("ignore")  # SQLAlchemy, on how nbgrader builds its rows
+            warnings.simplefilter("ignore")  # SQLAlchemy warns about the way that nbgrader builds rows
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places()
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
-                self.session.shardlings.grader.warm()  # some students need grading: start workers while submissions are read
+                # Start workers while submissions are read, since some need grading.
+                self.session.shardlings.grader.warm()
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
-                    outcome.needs_a_person(name, *handed_in.odd_files(self._folder(name)))
+                    outcome.needs_review(name, *handed_in.odd_files(self._folder(name)))
                     if not all((self._folder(name) / file).is_file() for file in FROM_EXCHANGE):
                         outcome.no_secret.append(name)
                     try:
@@ -148,7 +151,7 @@ class _Batch:
                         outcome.failures[name] = str(error)
                         advance(name)
                         continue
-                    outcome.needs_a_person(name, *not_understood(student.works, self.known))
+                    outcome.needs_review(name, *not_understood(student.works, self.known))
                     if not student.works:
                         outcome.failures[name] = handed_in.why_ungraded(
                             self._folder(name), self.known, settings.is_ours
@@ -161,7 +164,7 @@ class _Batch:
                         continue
                     advance(name)
                 self._grade(left, outcome, advance)
-            self._wait_for_a_person(outcome)
+            self._note_reviews(outcome)
         outcome.page = class_page.write(self._pages, settings.loaded, self.reports, outcome.attention, outcome.late)
         return outcome
 
@@ -172,7 +175,8 @@ class _Batch:
             found: Any = self.gradebook.find_assignment(self.assignment)
         except MissingEntry:
             raise CourseError(
-                f"the gradebook knows no assignment {self.assignment!r}; run: nbgrader generate_assignment {self.assignment}"
+                f"the gradebook knows no assignment {self.assignment!r}; "
+                f"run: nbgrader generate_assignment {self.assignment}"
             ) from None
         self.duedate = found.duedate
         self.kernels = {n.name: json.loads(n.kernelspec or "null") for n in found.notebooks}
@@ -202,7 +206,8 @@ class _Batch:
                 found.setdefault(match["student_id"], [])
         if not found:
             raise CourseError(
-                f"nothing was handed in for {self.assignment}: {self.coursedir.root}/submitted/*/{self.assignment}/ is empty"
+                f"nothing was handed in for {self.assignment}: "
+                f"{self.coursedir.root}/submitted/*/{self.assignment}/ is empty"
             )
         return dict(sorted(found.items()))
 
@@ -236,7 +241,7 @@ class _Batch:
         except (OSError, ValueError, KeyError, TypeError):
             return ""
 
-    def _wait_for_a_person(self, outcome: BatchOutcome) -> None:
+    def _note_reviews(self, outcome: BatchOutcome) -> None:
         """Note the cells that need review, and add the points that people gave to the reports."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
@@ -267,7 +272,7 @@ class _Batch:
     def _grade(self, students: list[_Student], outcome: BatchOutcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
         ready: list[_Student] = []
-        at_once = 1  # write the first one soon
+        at_once = 1  # write the first student at once, then more at a time
 
         def record() -> None:
             nonlocal at_once
@@ -288,7 +293,7 @@ class _Batch:
             else:
                 student.reports[work.notebook] = result
                 if warning := ended_xla(result):
-                    outcome.needs_a_person(student.name, warning)
+                    outcome.needs_review(student.name, warning)
             if set(student.reports) == set(student.works):
                 ready.append(student)
             if len(ready) >= at_once:
@@ -341,7 +346,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # the session knew the rows until here
+        del held  # the session needs the rows up to here
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:

@@ -20,7 +20,7 @@ _BEGINS: list[tuple[str, Kind]] = [
     ("not graded", "not graded"),
     ("pending", "pending"),
     ("by hand", "by hand"),
-    ("graded anew", "handed in again"),
+    ("graded again", "handed in again"),
 ]
 
 
@@ -36,7 +36,7 @@ def write(
     Args:
         reports: by student, one for each notebook.
         attention: by student, why review is needed.
-        late: by student, how many seconds.
+        late: seconds late, by student.
 
     Returns:
         The class page's path.

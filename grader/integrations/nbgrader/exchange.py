@@ -36,7 +36,7 @@ def submit(folder: Path) -> str:
     try:
         sender.start()
     except ExchangeError as error:
-        raise CourseError(f"nbgrader did not take it: {error or 'see above'}") from None
+        raise CourseError(f"nbgrader did not accept the submission: {error or 'see above'}") from None
     return f"{app.coursedir.course_id} {folder.name} {sender.timestamp}"
 
 

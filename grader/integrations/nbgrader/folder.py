@@ -151,8 +151,8 @@ def source_notebook(course: Course, module: str) -> str:
 def _marks(ident: str, *, solution: bool = False, points: float | None = None) -> dict[str, Any]:
     graded = {} if points is None else {"points": points}
     grade = points is not None
-    return {"schema_version": 3, "grade_id": ident, "grade": grade, "solution": solution, "locked": grade and not solution,
-            "task": False} | graded  # fmt: skip
+    marks = {"schema_version": 3, "grade_id": ident, "grade": grade, "solution": solution, "task": False}
+    return marks | {"locked": grade and not solution} | graded
 
 
 def in_plain_words(course: Course, name: str) -> str:
@@ -160,12 +160,12 @@ def in_plain_words(course: Course, name: str) -> str:
     exercise, weight = course.exercise(name), course.weight(name)
     total = round(exercise.points * weight, 6)
     worth = f"{total:g} points" + (", a bonus" if exercise.extension else "")
-    lines = [f"# What {name} is graded on ({worth}), here on your data, later on data you do not see:"]
+    lines = [f"# Checks of {name} ({worth}). Here they use your data, when graded also hidden data:"]
     public = [c for c in exercise.checks.values() if c.public]
     lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]
     hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)
     if hidden:
-        lines.append(f"# {round(hidden, 6):>5g}  more, once you have handed in: what the statement asks beyond that")
+        lines.append(f"# {round(hidden, 6):>5g}  more from hidden checks of the statement's other rules, when graded")
     lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.questions.values()]
     return "\n".join(lines)
 

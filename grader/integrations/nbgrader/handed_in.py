@@ -24,12 +24,12 @@ from grader.wire import limits
 
 
 def odd_files(folder: Path) -> list[str]:
-    """Return a line for each entry of a submission that is not copied: links, pipes, sockets, devices, unreadable files."""
+    """Return a line for each uncopied entry of a submission: links, pipes, sockets, devices, unreadable files."""
     if folder.is_symlink():
         return [f"{printable(folder.name)} {A_LINK}"]
     odd: list[str] = []
     seen = 0
-    for place, folders, files in os.walk(folder):  # unlike Path, os tells of a path that is too long by False
+    for place, folders, files in os.walk(folder):  # os.path returns False for a path that is too long; Path raises
         for name in sorted([*folders, *files]):
             path = os.path.join(place, name)
             shown = printable(os.path.relpath(path, folder))
@@ -122,8 +122,8 @@ def guard() -> None:
         method = getattr(BaseConverter, name, None)
         if method is None or list(inspect.signature(method).parameters) != parameters:
             raise CourseError(
-                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}): it would follow links in "
-                "what students handed in; install nbgrader 0.9.6"
+                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}): "
+                "it would follow links in what students handed in; install nbgrader 0.9.6"
             )
     nbgraders = BaseConverter.init_assignment
 

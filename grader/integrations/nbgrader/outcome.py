@@ -25,7 +25,7 @@ class BatchOutcome:
     no_secret: list[str] = field(default_factory=list)  # without the secret that release_feedback needs
     tier: str = ""
 
-    def needs_a_person(self, student: str, *reasons: str) -> None:
+    def needs_review(self, student: str, *reasons: str) -> None:
         if reasons:
             self.attention.setdefault(student, []).extend(reasons)
 
@@ -44,11 +44,11 @@ class BatchOutcome:
         scored = {grade.name for grade in waiting if grade.manual_score is not None}
         unscored = {grade.name for grade in waiting} - scored
         if again := _in(scored, {**checks, **words}):
-            self.needs_a_person(student, f"graded anew over a manual score of {', '.join(again)}: look again")
+            self.needs_review(student, f"graded again, with a manual score of {', '.join(again)}: check the score")
         if pending := _in(unscored, checks):
-            self.needs_a_person(student, f"pending, the grader itself failed in {', '.join(pending)}")
+            self.needs_review(student, f"pending, the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):
-            self.needs_a_person(student, f"by hand, in the formgrader: {a_few(unread)}")
+            self.needs_review(student, f"by hand, in the formgrader: {a_few(unread)}")
 
 
 def _in(names: set[str], of: Mapping[str, str]) -> list[str]:

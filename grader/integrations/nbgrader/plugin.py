@@ -1,9 +1,10 @@
 """The classes that nbgrader_config.py plugs into nbgrader and that its commands call.
 
-``nbgrader autograde`` passes over each submission twice. The first pass repairs it: ``Exporter`` takes an empty notebook
-in place of any file, and ``Repair`` rebuilds the cells. The second pass grades it: ``Grade`` replaces nbgrader's
-``Execute``, which starts a kernel; nbgrader's ``SaveAutoGrades`` reads the numbers; ``SaveComments`` adds the
-reasons. ``ClearSolutions`` is nbgrader's, but skips cells that are already as learners get them.
+``nbgrader autograde`` passes over each submission twice. The first pass repairs it: ``Exporter`` takes an empty
+notebook in place of any file, and ``Repair`` rebuilds the cells. The second pass grades it: ``Grade`` replaces
+nbgrader's ``Execute``, which starts a kernel. Then nbgrader's ``SaveAutoGrades`` reads the numbers, and
+``SaveComments`` adds the reasons. ``ClearSolutions`` is nbgrader's, but skips cells that are already as learners get
+them.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, st
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
 
-# nbgrader opens the gradebook for each step of each notebook. With separate engines each would compile the same queries
-# again, a fifth of the time of `nbgrader autograde`.
+# nbgrader opens the gradebook for each step of each notebook. Each new engine would compile the same queries again,
+# which takes a fifth of the time of `nbgrader autograde`.
 nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 
 handed_in.guard()
@@ -89,7 +90,7 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # its settings are read; keeping the converter would keep both for ever
+        self.shardlings.parent = None  # its settings are read, and a reference to it would keep the converter alive
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
@@ -129,7 +130,7 @@ class Session:
         works = []
         for place, notebooks in sorted(converter.assignments.items()):
             for path in (Path(n) for n in notebooks if Path(n).stem == notebook):
-                with contextlib.suppress(Unreadable):  # nbgrader reports it when it gets there
+                with contextlib.suppress(Unreadable):  # nbgrader reports it later
                     works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
         self.shardlings.ahead(works)
 
@@ -214,7 +215,7 @@ class Grade(NbGraderPreprocessor):
         try:
             session.look_ahead(_converter(self), work.assignment, work.notebook)
             report = session.shardlings.report(work)
-        except CanaryFailed as failed:  # any other error would fail this student, then each of the next
+        except CanaryFailed as failed:  # ends the run; after another error nbgrader would go on to the next student
             raise SystemExit(f"shardlings: {failed}") from None
         session.works[_where(resources)] = work, report
         graded(nb, work, report, mark)

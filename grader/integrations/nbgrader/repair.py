@@ -21,15 +21,14 @@ from nbformat.notebooknode import NotebookNode
 from grader.common.text import a_few, first_notes, printable
 from grader.intake.disk import bytes_of
 from grader.intake.notebooks import checked_after, definitions_in
-from grader.intake.parsers import Cell as SubmittedCell
-from grader.intake.parsers import Parsers
+from grader.intake.parsers import ParsedCell, Parsers
 from grader.intake.submission import Chunk, Refused, Source, Submission
 from grader.wire import limits
 
 # `check` is ours and does nothing while grading, so that cells that call it do not fail.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
-PUT_BACK = "This cell was missing in what was handed in; it was put back, empty, to hold the comment."
+PUT_BACK = "This cell was missing in the submission. It was put back, empty, to hold the comment."
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Known:
     kind: str
     source: str
     checksum: str | None
-    points: float | None = None  # of a graded cell
+    points: float | None = None  # points of a graded cell
     solution: bool = False
     task: bool = False
     locked: bool = False
@@ -69,15 +68,15 @@ class Known:
 
 
 @dataclass
-class Cell:
+class SubmittedCell:
     """A submitted cell. ``number`` counts from 1 over all cells, as people count them."""
 
     number: int
     kind: str
     text: str
-    marked: str = ""  # the known cell that its marks name
+    marked: str = ""  # name of the known cell in its marks
     ident: str = ""
-    defines: tuple[str, ...] = ()  # of what known cells define
+    defines: tuple[str, ...] = ()  # names of known cells' tasks that it defines
     known: Known | None = None
 
     @property
@@ -151,7 +150,7 @@ def _digest(value: object) -> str:
 
 def _read(
     path: Path, known: Sequence[Known], exercises: Sequence[str], notes: list[str], parsers: Parsers
-) -> Sequence[SubmittedCell]:
+) -> Sequence[ParsedCell]:
     wanted = sorted({name for k in known for name in k.defines})
     try:
         return parsers.cells(bytes_of(path, limits.MAX_NOTEBOOK), [k.name for k in known], wanted, exercises)
@@ -160,14 +159,14 @@ def _read(
     return []
 
 
-def _cells(raw: Sequence[SubmittedCell], notes: list[str]) -> list[Cell]:
-    cells: list[Cell] = []
+def _cells(raw: Sequence[ParsedCell], notes: list[str]) -> list[SubmittedCell]:
+    cells: list[SubmittedCell] = []
     damaged: list[str] = []
     for number, cell in enumerate(raw, start=1):
         if cell.text is None or cell.kind is None:
             damaged.append(str(number))
             continue
-        cells.append(Cell(number, cell.kind, cell.text, cell.marked, cell.ident, cell.defines))
+        cells.append(SubmittedCell(number, cell.kind, cell.text, cell.marked, cell.ident, cell.defines))
     if damaged:
         notes.append(f"damaged cells were left out: {a_few(damaged)}")
     return cells
@@ -176,7 +175,7 @@ def _cells(raw: Sequence[SubmittedCell], notes: list[str]) -> list[Cell]:
 # -- matching cells ----------------------------------------------------------------------------
 
 
-def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> None:
+def _recognise(cells: list[SubmittedCell], known: Sequence[Known], notes: list[str]) -> None:
     """Match each known cell to a submitted one, and note anything out of place."""
     for cell in known:
         if not cell.restored and cell.defines:
@@ -192,7 +191,7 @@ def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> N
     _note_copies(cells, notes)
 
 
-def _recognise_definition(cells: list[Cell], cell: Known, notes: list[str]) -> None:
+def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[str]) -> None:
     rivals = [c for c in cells if c.known is None and not cell.defines.isdisjoint(c.defines)]
     if len(rivals) > 1:
         numbers = a_few([str(c.number) for c in rivals])
@@ -205,7 +204,7 @@ def _recognise_definition(cells: list[Cell], cell: Known, notes: list[str]) -> N
             notes.append(f"cell {found.number}: nbgrader's marks {what}; it is {cell.name}, by what it defines")
 
 
-def _by_marks(cell: Known, free: list[Cell]) -> Cell | None:
+def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
     """Return the last cell with the text of a restored cell, with nbgrader's marks, or with the id, in this order."""
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]
@@ -216,7 +215,7 @@ def _by_marks(cell: Known, free: list[Cell]) -> Cell | None:
     return None
 
 
-def _note_change(found: Cell, cell: Known, notes: list[str]) -> None:
+def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
     if found.kind != cell.kind:
         notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; read as {cell.kind}")
     if cell.restored and found.text.strip() != cell.source.strip():
@@ -226,7 +225,7 @@ def _note_change(found: Cell, cell: Known, notes: list[str]) -> None:
         notes.append(f"cell {found.number}: nbgrader's marks were lost; it is {cell.name}, by its {what}")
 
 
-def _note_copies(cells: list[Cell], notes: list[str]) -> None:
+def _note_copies(cells: list[SubmittedCell], notes: list[str]) -> None:
     copies = [str(c.number) for c in cells if c.marked and c.known is None]
     if copies:
         notes.append(f"copies of graded cells count as ordinary cells: {a_few(copies)}")
@@ -235,7 +234,7 @@ def _note_copies(cells: list[Cell], notes: list[str]) -> None:
 # -- results -----------------------------------------------------------------------------------
 
 
-def _chunks(cells: list[Cell], notes: list[str], parsers: Parsers) -> list[Chunk]:
+def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> list[Chunk]:
     texts: dict[str, str] = {}
     cut = ""
     size = 0
@@ -243,7 +242,7 @@ def _chunks(cells: list[Cell], notes: list[str], parsers: Parsers) -> list[Chunk
         size += len(cell.text)
         if size > limits.MAX_FILE:
             most = limits.MAX_FILE // limits.MIB
-            cut = f"more than {most} MiB of code; cell {cell.number} and what follows was not read"
+            cut = f"more than {most} MiB of code; cell {cell.number} and later cells were not read"
             break
         texts[f"cell {cell.number}"] = _IMPORT_CHECK.sub(r"\1pass", cell.text)
     try:
@@ -258,7 +257,7 @@ def _chunks(cells: list[Cell], notes: list[str], parsers: Parsers) -> list[Chunk
     return [one.chunk for one in found]
 
 
-def _nodes(cells: list[Cell], known: Sequence[Known]) -> list[NotebookNode]:
+def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
     """Return the notebook's cells: the learner's in their order, missing ones after the known cell before them."""
     nodes = [_node(c) for c in cells]
     there = {c.name for c in cells}
@@ -278,7 +277,7 @@ def _put_back(cell: Known) -> str:
     return f"# {PUT_BACK}" if cell.kind == "code" else PUT_BACK
 
 
-def _node(cell: Cell) -> NotebookNode:
+def _node(cell: SubmittedCell) -> NotebookNode:
     if cell.known is None:
         return _new(cell.kind, cell.text, f"cell-{cell.number}", None)
     ours = cell.known.restored

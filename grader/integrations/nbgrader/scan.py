@@ -39,7 +39,7 @@ select s.student_id, c.text from
 where c.text is not null
 """
 TELLING_LINE = 30  # characters; shorter lines occur in any file
-TELLING_DIGITS = 5  # a number with fewer digits may be there by chance
+TELLING_DIGITS = 5  # shorter numbers may occur by chance
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
@@ -84,7 +84,7 @@ class _Others:
 
     def __init__(self, folder: Path, read: _Texts) -> None:
         self.folder, self._read = folder, read
-        self.owners: dict[str, set[str]] = defaultdict(set)  # digest of a file, or a line -> students
+        self.owners: dict[str, set[str]] = defaultdict(set)  # students by the digest of a file, or by a line
         self.released = {_digest(p) for step in ("source", "release") for p in _files(folder / step)}
         given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in read.lines(p)}
         for path in _files(folder / "submitted"):
@@ -148,7 +148,7 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 
 
 class _Texts:
-    """The readable text of files. ``refused``: by file, why it has none. Such a file is parsed only once: it is slow."""
+    """The readable text of files. ``refused``: by file, why it has none. Such files are slow and parsed only once."""
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers

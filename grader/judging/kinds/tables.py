@@ -26,9 +26,14 @@ class TableKind:
 
     columns: Mapping[str, QuantityKind]
     rows: tuple[str, ...]
+    partial: bool = False
 
     @property
     def asked(self) -> Sequence[str]:
+        return [*self._form, *(["Each right number earns its part of the points."] if self.partial else [])]
+
+    @property
+    def _form(self) -> Sequence[str]:
         units = ", ".join(f"{name} in {kind.unit}" if kind.unit else name for name, kind in self.columns.items())
         row = "{" + ", ".join(f'"{name}": ...' for name in self.columns) + "}"
         if not self.rows:
@@ -87,10 +92,17 @@ class TableKind:
         return next((f"{_name(*place)}: {wrong}" for place, wrong in cells if wrong), "")
 
     def why(self, given: Givens, want: Wants) -> str:
-        wrong = [p for p in want if self.columns[p[1]].distance(given[p], want[p]) is None]
+        wrong = self._wrong(given, want)
         row, column = wrong[0]
         reason = self.columns[column].why(given[row, column], want[row, column])
         return f"{len(want) - len(wrong)} of {len(want)} are right; {_name(row, column)}: {reason}"
+
+    def share(self, given: Givens, want: Wants) -> float:
+        """Return the part of the points that a wrong table earns."""
+        return 1 - len(self._wrong(given, want)) / len(want) if self.partial else 0.0
+
+    def _wrong(self, given: Givens, want: Wants) -> list[Place]:
+        return [place for place in want if self.columns[place[1]].distance(given[place], want[place]) is None]
 
     def _text(self, table: Mapping[Place, T], shown: Callable[[QuantityKind, T], str]) -> str:
         """Return the table as text that ``read`` accepts: ``left: bytes = 3 MiB, time = 5 us; right: ...``."""

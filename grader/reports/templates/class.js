@@ -1,5 +1,5 @@
 "use strict";
-// Sorts and filters the tables of the class page; without it they are as they stand.
+// Sorts and filters the tables of the class page; without this script they show all rows in the order of the page.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const rows = [...body.rows];

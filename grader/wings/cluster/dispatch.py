@@ -22,8 +22,8 @@ from grader.intake.submission import Submission
 from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
 from grader.wings.cluster.there import deciding
 
-MOST_LOST = 5  # workers that may end over a submission before it is given up
-AHEAD = 2  # submissions queued at a worker besides those that it grades, so that it never waits
+MOST_LOST = 5  # workers that may end with a submission before it is given up
+AHEAD = 2  # submissions queued at a worker, so that it never waits
 
 
 class ClusterError(CourseError):
@@ -332,7 +332,7 @@ class Dispatch:
             else:
                 self._prepared(member, Answer.unpacked(what_came))
         except NotUnderstood:  # its submissions go to others
-            self._refuse(member, "answers with what is no answer")
+            self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
         """Send it the course if it would decide as this machine does, else refuse it."""
@@ -342,8 +342,8 @@ class Dispatch:
             if has != needs:
                 self._refuse(member, f"has {name} {has}, this machine has {needs}: install the same there")
                 return
-        if problem := about.problems.get(self.kit.tier, f"knows no isolation {self.kit.tier}"):
-            self._refuse(member, f"cannot confine what it runs: isolation {self.kit.tier}: {problem}")
+        if problem := about.problems.get(self.kit.tier, f"does not know isolation {self.kit.tier}"):
+            self._refuse(member, f"cannot confine learner code: isolation {self.kit.tier}: {problem}")
             return
         member.state = "preparing"
         self._send(member, "prepare", self.key, self.packed, member.seen.folder, member.seen.threads)
@@ -355,8 +355,8 @@ class Dispatch:
             member.state, self.proved = "ready", True
 
     def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
-        if answer.absent:  # a new process at the same address
-            self._lost(number, "it was started anew", counts=False)
+        if answer.absent:  # a new process has this address
+            self._lost(number, "it was restarted", counts=False)
             member.state = "new"
             return
         if answer.problem:
@@ -386,5 +386,5 @@ class Dispatch:
 
 def _cannot_be_asked(error: Exception) -> str:
     if isinstance(error, ImportError | AttributeError):
-        return f"has no shardlings that can be asked ({error}): {wing.install('[cluster]')}, there and here"
-    return f"cannot be asked: {type(error).__name__}: {error}"
+        return f"has no usable shardlings ({error}): {wing.install('[cluster]')}, there and here"
+    return f"cannot answer: {type(error).__name__}: {error}"

@@ -34,9 +34,10 @@ class Dask:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        for name in ("distributed", "tornado", "asyncio"):  # errors are reported here, in one line
+        for name in ("distributed", "tornado", "asyncio"):  # this module reports their errors in one line
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        warnings.filterwarnings("ignore", module="distributed")  # about versions: those that matter are checked here
+        # It warns about versions, and the relevant ones are checked here.
+        warnings.filterwarnings("ignore", module="distributed")
         _expect_usable(address)
         try:
             self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="shardlings")
@@ -53,7 +54,7 @@ class Dask:
         self._fetchers = ThreadPoolExecutor(FETCHERS, thread_name_prefix="fetch")
         self._silent_since: float | None = None
         self._last: dict[str, WorkerState] = {}
-        self.listens_at = address  # as the scheduler itself says, once ``workers`` has asked it
+        self.listens_at = address  # ``workers`` replaces it by the scheduler's own address
 
     @property
     def dashboard(self) -> str:
@@ -94,7 +95,7 @@ class Dask:
                 getattr(there, what), *words, workers=[to], allow_other_workers=False, pure=False,
                 key=f"shardlings-{what}-{self.client.id}-{number}",
             )  # fmt: skip
-        except (*NOTHING, RuntimeError) as error:  # the client is closed: ``workers`` reports why
+        except (*NOTHING, RuntimeError) as error:  # the client is closed, and ``workers`` reports the reason
             self._came.put((number, Lost(str(error))))
             return number
         self._futures[number] = future
@@ -130,7 +131,7 @@ class Dask:
 
     def leave(self, workers: list[str], key: str) -> None:
         with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
-            if workers and self.client.status == "running":  # starts at once, beside a worker's tasks
+            if workers and self.client.status == "running":  # runs at once, even while the worker grades
                 self.client.sync(
                     self.client._run, there.leave, key, workers=workers, on_error="ignore",
                     callback_timeout=LEAVE_SECONDS,
@@ -147,7 +148,7 @@ def _expect_usable(address: str) -> None:
     try:
         scheme, place = parse_address(address, strict=True)
         if scheme == "inproc":
-            raise ValueError("inproc is for one process")
+            raise ValueError("inproc:// works only within one process")
         get_backend(scheme)
         parse_host_port(place)
         security = distributed.Security()
@@ -171,7 +172,7 @@ def is_exposed(address: str) -> bool:
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
         return not all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
-    except (OSError, ValueError):  # another machine has this unknown name
+    except (OSError, ValueError):  # an unknown name counts as another machine
         return True
 
 

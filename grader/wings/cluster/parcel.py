@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from grader.course.config import Config
 from grader.course.loading import Course
-from grader.intake.submission import Chunk, Facts, Source, Submission
+from grader.intake.submission import Chunk, CodeFacts, Source, Submission
 
 
 class NotUnderstood(Exception):
@@ -120,7 +120,7 @@ def packed(submission: Submission) -> bytes:
         "notes": submission.notes,
         "digest": submission.digest,
     }
-    return zlib.compress(json.dumps(data).encode(), 1)  # ASCII, which can represent half a surrogate pair
+    return zlib.compress(json.dumps(data).encode(), 1)  # ASCII escapes can represent half a surrogate pair
 
 
 def unpacked(data: bytes) -> Submission:
@@ -138,4 +138,4 @@ def _chunk(name: str, text: str, facts: dict[str, Any] | None) -> Chunk:
     if facts is None:
         return Chunk(name, text)
     rest: dict[str, Any] = facts | {"places": {of: (first, last) for of, (first, last) in facts["places"].items()}}
-    return Chunk(name, text, Facts(**rest))
+    return Chunk(name, text, CodeFacts(**rest))

@@ -42,8 +42,8 @@ class Spread(Grader):
         )
         if is_exposed(self.link.listens_at):
             tell(
-                f"warning: {self.link.listens_at} takes unencrypted connections from the network, and anyone who reaches it "
-                "can run any code there; use TLS (docs/wings/cluster.md), or start it with --host 127.0.0.1"
+                f"warning: {self.link.listens_at} takes unencrypted connections from the network, and anyone who "
+                "reaches it can run any code there; use TLS (docs/wings/cluster.md), or start it with --host 127.0.0.1"
             )
 
     def __exit__(self, *error: object) -> None:
@@ -92,6 +92,6 @@ def tier_of(asked: str) -> str:
         if asked != "auto":
             raise
         raise ClusterError(
-            "no sandbox works on this machine, so say which one the workers are to use: "
+            "no sandbox works on this machine, so name the one that the workers use: "
             "--isolation sandlock, or --isolation bwrap"
         ) from None

@@ -77,7 +77,7 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
     try:
         place = Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder))
         bench = Bench(taken := Kit.unpacked(kit), place, jobs)
-    except Exception as error:  # with any error, this worker grades nothing
+    except Exception as error:  # after any error this worker grades nothing
         return Answer(problem=f"{type(error).__name__}: {error}").packed()
     _keep(key, bench)
     with _at_work(key):
@@ -107,7 +107,7 @@ def leave(key: str) -> None:
             return
         bench.given_up, active = True, bench.active
     bench.grader.retire()
-    if not active:  # else its last user closes it, soon
+    if not active:  # otherwise its last user closes it soon
         bench.close()
 
 

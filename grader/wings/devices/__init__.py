@@ -1,1 +1,1 @@
-"""Devices that are no simulated ones: programs that were judged are run there as well, for their values."""
+"""Real devices: programs that were judged on simulated devices run on them as well, for their values."""

@@ -19,7 +19,7 @@ class Backend:
         name: its name in ``--backend``.
         platform: its name in JAX.
         factors: the epsilon to which operands of a float32 matmul are rounded by default; 0 if they are not rounded.
-            Their products are summed in float32.
+            Products of elements are summed in float32.
         install: the command that makes JAX find such devices.
     """
 
@@ -30,7 +30,7 @@ class Backend:
 
 
 # TPU: bfloat16, 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). GPU: TF32, 11 significant bits,
-# on NVIDIA's from Ampere on; older ones do not round, and are judged with the same tolerance.
+# on NVIDIA Ampere and newer. Older GPUs do not round, and are judged with the same tolerance.
 BACKENDS = {
     "cpu": Backend("cpu", "cpu", 0.0),
     "gpu": Backend("gpu", "cuda", 2.0**-10, "pip install 'jax[cuda13]'"),

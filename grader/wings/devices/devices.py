@@ -29,7 +29,7 @@ from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
 WALL = 180.0  # seconds for a program: devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # of timing: number of rounds, and most calls in one
+ROUNDS, CALLS = 7, 20  # most rounds of timing, and most calls in a round
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -74,12 +74,13 @@ class RealDevices:
             self.workers = self._workers("none", limits, simulated)
             without = self._found()
             if "problem" not in without:
-                what = f"the {backend.name} cannot be reached from inside of {tier} ({one(found['problem'])})"
-                tell(f"{what}: the process that runs programs on it is not confined; learner Python is")
+                what = f"the {backend.name} cannot be reached from inside {tier} ({one(found['problem'])})"
+                tell(f"{what}: the process that runs programs on it is not confined, but learner Python is")
             found = without
         elif processes > 1 and tier != "none":
             tell(
-                "processes that are one mesh talk over the network: those that run programs are not confined; learner Python is"
+                "processes of one mesh use the network, so those that run programs are not confined, "
+                "but learner Python is"
             )
         if "problem" in found:
             self.close()
@@ -125,10 +126,10 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds of a call here, per round, of the slowest process; or the reason why it was not timed."""
+        """Return a call's seconds here, per round those of the slowest process; or the reason why it was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
-        rounds, found = (2, 1), ()  # rounds and calls: first a trial, then enough calls for a long round
+        rounds, found = (2, 1), ()  # first a trial, then rounds with enough calls
         for _ in ("first", "last"):
             replies = self._asked(request, program, [], times=rounds)
             if isinstance(replies, str):
@@ -196,7 +197,8 @@ class RealDevices:
 
 def gathered(replies: Sequence[Reply], devices: int) -> Reply:
     """Return the shards of several processes as one process with all devices would."""
-    replies = [(header, held) for header, held in replies if header["devices"]]  # on a small mesh some have none
+    # On a small mesh some processes have no device.
+    replies = [(header, held) for header, held in replies if header["devices"]]
     (first, _), *_ = replies
     runs, blobs = [], []
     rests = [iter(held) for _, held in replies]
@@ -222,8 +224,8 @@ def why_not(backend: Backend, problem: str) -> str:
     if backend.name == "tpu" and held:
         who = f"process {held[1]}" if held[1] else "another process"
         return (
-            f"{asked}: {who} holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none runs remove "
-            "/tmp/libtpu_lockfile"
+            f"{asked}: {who} holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none "
+            "runs remove /tmp/libtpu_lockfile"
         )
     what = {"gpu": "GPU", "tpu": "TPU"}.get(backend.name, backend.name)
     return f"{asked}: JAX finds no {what} here ({reason}); {backend.install or 'see shardlings doctor'}"

@@ -24,14 +24,12 @@ def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: b
     if backend is CPU and processes == 1:
         return None
     if backend is not CPU and processes > 1:
-        raise CourseError(f"--processes shares simulated devices, so it goes with --backend cpu, not {name}")
+        raise CourseError(f"--processes splits simulated devices: use it with --backend cpu, not {name}")
     if not hasattr(os, "fork"):
-        raise CourseError(
-            "other devices than simulated ones need processes of their own, which this system does not fork"
-        )
+        raise CourseError("devices that are not simulated need processes of their own, and this system cannot fork")
     note = (lambda text: None) if quiet else (lambda text: tell("note", text))
     devices = RealDevices(backend, tier, course.config.limits, course.config.devices, processes, note)
-    note(f"values are those of {devices.text}, all else is read as ever")
+    note(f"values come from {devices.text}, all other facts from simulated devices")
     return devices
 
 
@@ -46,7 +44,7 @@ def accelerator(backend: Backend) -> MachineCheck:
     if not drivers.packages(backend):
         return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
     if not drivers.present(backend):
-        return MachineCheck(name, False, "its driver's package is installed, and there is no such device")
+        return MachineCheck(name, False, "its driver's package is installed, but there is no such device")
     try:
         devices = RealDevices(backend, "none", Limits(), 1)
     except NoDevices as error:

@@ -41,7 +41,7 @@ SETUP = """\
 #!/usr/bin/env bash
 # Runs once, when Gradescope builds the autograder.
 set -euo pipefail
-export DEBIAN_FRONTEND=noninteractive  # Python brings tzdata, which would ask where we are
+export DEBIAN_FRONTEND=noninteractive  # Python brings tzdata, which would ask for the time zone
 apt-get update -qq
 apt-get install -y -qq python3 python3-venv bubblewrap
 # uv brings the Python that the versions below were chosen for, where the image has another one.
@@ -72,7 +72,7 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
         isolation: none, for a Gradescope image without a working sandbox; then learner code runs unconfined.
     """
     if not course.solved:
-        raise CourseError("an autograder needs the solutions; this is what learners are given")
+        raise CourseError("an autograder needs the solutions; this is the learners' release")
     settings = json.dumps({"exercises": names, "isolation": isolation}, indent=2) + "\n"
     scripts = {"setup.sh": setup_script(), "run_autograder": RUN}
     buffer = io.BytesIO()

@@ -95,7 +95,7 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Return whether a name may mean a person: one's words are among the other's, or they differ only in blanks."""
+    """Return whether a name may mean a person: all words of one are in the other, or they differ only in blanks."""
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
 

@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def leaderboard(
-    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="the folder of reports")],
     exercise: Annotated[
         str,
         typer.Option(
@@ -50,7 +50,8 @@ def leaderboard(
     if best := ", ".join(place.student for place in board.places if place.rank <= 3):
         tell(
             "note",
-            f"review the code of {best} before you show the page: the clock only reads the timed program, it never runs it",
+            f"review the code of {best} before you show the page: the clock only reads the timed program, "
+            "it never runs it",
         )
     if as_json:
         print_json([{"rank": place.rank, "name": place.name, "step": place.step} for place in board.places])

@@ -1,1 +1,1 @@
-"""The course for people: what students get and the solutions to read, as texts; on a branch, or in a folder."""
+"""The published course: the students' release, or the solutions to read, on a branch or in a folder."""

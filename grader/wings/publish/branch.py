@@ -92,8 +92,8 @@ class Repository:
         message = self._run("log", "-1", "--format=%B", commit).splitlines()
         if f"{MARK}: {tree}" not in message:
             raise CourseError(
-                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); keep it under another name, "
-                f"git branch -m {branch} {branch}-mine, or drop it, then publish again"
+                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); keep it under another "
+                f"name, git branch -m {branch} {branch}-mine, or drop it, then publish again"
             )
 
     def _tree(self, files: Mapping[str, str]) -> str:
@@ -139,9 +139,9 @@ class Repository:
 def _why(stderr: str) -> str:
     """Return the line of git's error output that names the problem."""
     if "not a git repository" in stderr:
-        return "this is in no git repository; git init there, or publish to a folder: --students DIR"
+        return "this is not in a git repository; git init there, or publish to a folder: --students DIR"
     if "user.email" in stderr:
-        return "it does not know who you are; git config user.name NAME, git config user.email MAIL, then publish again"
+        return "git does not know your name; git config user.name NAME, git config user.email MAIL, then publish again"
     lines = (
         [line for line in stderr.splitlines() if line.startswith(("fatal:", "error:"))] or stderr.splitlines() or [""]
     )

@@ -17,7 +17,7 @@ from grader.wings.publish.branch import Repository
 
 
 class Branch(StrEnum):
-    """A branch that ``publish`` makes. Its name says what it holds."""
+    """A branch that ``publish`` makes, named after its content."""
 
     student = "student"
     solutions = "solutions"
@@ -41,7 +41,7 @@ def publish(
         raise CourseError("say what to publish: --branch student, --branch solutions, or --students DIR")
     found = course_at(course)
     if not found.solved:
-        raise CourseError("publishing needs the solutions; this is what learners are given")
+        raise CourseError("publishing needs the solutions; this is the learners' release")
     if found.seed_problem:
         tell("warning", found.seed_problem)
     repository = Repository(found.root) if branches else None
@@ -72,7 +72,7 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
 
 
 def tell_uncommitted(repository: Repository) -> None:
-    """Tell that files are published as they are, if some differ from the last commit."""
+    """Print a note if files are published that differ from the last commit."""
     if changed := repository.uncommitted("course.yaml", "solutions"):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        tell("note", f"published as it lies here, not as it was committed: {changed[0]}{more}")
+        tell("note", f"published with uncommitted changes: {changed[0]}{more}")

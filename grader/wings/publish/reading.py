@@ -18,8 +18,8 @@ from grader.exercise import Check, Exercise, Misconception, Quantity, Question, 
 from grader.wings.publish.student import EXERCISES, cell, common_files, page, refuse_leaks, seeds
 
 SOLUTIONS = "solutions"
-ANYBODY = "anybody"  # the student whose variant is shown if each student has their own
-OWN = "\n\nEach student has different numbers; these are one student's."
+ANYBODY = "anybody"  # a made-up student, whose numbers are shown if each student has their own
+OWN = "\n\nEach student has different numbers. These are an example."
 
 
 def solution_files(course: Course) -> dict[str, str]:
@@ -55,7 +55,8 @@ def _index(course: Course) -> str:
             exercise, at = course.exercise(name), f"{SOLUTIONS}/{module.id}/{name}"
             stars = "★" * exercise.stars
             rows.append(
-                f"| [{cell(exercise.title)}]({at}.md) | {stars} | {len(exercise.misconceptions)} | [{name}.py]({at}.py) |"
+                f"| [{cell(exercise.title)}]({at}.md) | {stars} | {len(exercise.misconceptions)} "
+                f"| [{name}.py]({at}.py) |"
             )
         parts.append("\n".join(rows))
     return "\n\n".join(parts)

@@ -76,7 +76,7 @@ def compare_all(
 def read_all(
     course: Course, students: Sequence[tuple[str, Place]], parsers: Parsers, *, quiet: bool
 ) -> list[Submission]:
-    """Return the readable submissions. Students of whom no file was compared are named, each with a reason."""
+    """Return the readable submissions. A note names each student without a readable file, with the reason."""
     submissions, unread = [], []
     with progress(len(students), "reading", quiet=quiet) as step:
         for student, place in students:

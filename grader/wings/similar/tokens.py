@@ -34,7 +34,7 @@ def words(text: str) -> list[Word]:
 
 def _joined(text: str) -> Iterator[Word]:
     """Yield the tokens, with all pieces of a quoted text as one token."""
-    from pygments.lexers.python import PythonLexer  # here, because commands that compare nothing need not load it
+    from pygments.lexers.python import PythonLexer  # imported here, because most commands compare nothing
 
     pending: Word | None = None
     after = ""

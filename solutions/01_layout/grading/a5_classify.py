@@ -12,7 +12,7 @@ from grader.expect import expect_outcomes
 SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
 TABLE = [{"eq": "ij,jk->ik", "spec_a": a, "spec_b": b} for a, b in itertools.product(SPECS, repeat=2)]
 TENSORS = ["bij,bjk->bik", "kj,bji->bki", "bqhd,bkhd->bhqk", "bsnd,ndm->bsm", "ji,kj->ki"]
-# What tells one solution from another stands here, not in what is drawn.
+# These fixed cases distinguish wrong solutions from right ones; drawn cases may not.
 BATCH_CUT_TWICE = [
     {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P("y")},
     {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "z")},
@@ -85,13 +85,13 @@ tensor_cases = exercise.cases(
 
 @exercise.check(table_cases, points=1, public=True)
 def classify_matrices(seen):
-    """classify: products of matrices of cases 1 to 3"""
+    """classify: matmuls of cases 1 to 3"""
     expect_outcomes(seen)
 
 
 @exercise.check(clash_cases, points=0.5, public=True, after=classify_matrices)
 def classify_clash(seen):
-    """classify: products of matrices of case 4"""
+    """classify: matmuls of case 4"""
     expect_outcomes(seen)
 
 

@@ -33,7 +33,7 @@ manual = exercise.call(matmul_manual, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 
 
 def expect_one_gather_of_c(seen):
-    """C[I_X, K] by one all-gather of C over y, and no product computed twice."""
+    """Require C[I_X, K] by one all-gather of C over y, and no repeated matmul."""
     expect_spec(seen.out, P("x", None))
     expect_collectives(seen, all_gather={"y": 1})
     shard = seen.out.value.nbytes / (seen.mesh["x"] * seen.mesh["y"])
@@ -42,7 +42,7 @@ def expect_one_gather_of_c(seen):
 
 
 def expect_collectives_of(seen, *, compiler):
-    """Who put the collectives in: the compiler, or the learner."""
+    """Require that the compiler, or the learner, wrote the collectives."""
     for c in seen.collectives:
         if c.by_compiler != compiler:
             who = f"line {c.line} is yours" if c.line else "the compiler put it in"

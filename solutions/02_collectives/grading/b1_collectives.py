@@ -34,7 +34,7 @@ def all_gather_value(seen):
 
 @exercise.check(gather_last, points=0.5)
 def all_gather_other_dim(seen):
-    """all_gather_body: the same for an array cut along its last dimension"""
+    """all_gather_body: every device holds the whole A (cut along its last dimension)"""
     expect_close(seen.out, seen.a)
 
 

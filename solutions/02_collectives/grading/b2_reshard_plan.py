@@ -20,7 +20,7 @@ def drawn(rng, count, wanted):
         case = {"src": src, "unreduced": unreduced, "dst": dst, "shape": shape, "mesh_shape": mesh_shape}
         try:
             kinds = [kind for kind, *_ in reshard_plan(**case)]
-        except ValueError:  # two axes want each other's places
+        except ValueError:  # two axes change places
             continue
         if wanted(kinds):
             found.append(case)
@@ -59,7 +59,7 @@ def bytes_of(args, outcome):
 
 
 def expect_budget(seen):
-    """No plan sends more bytes than the reference's plan."""
+    """Require that no plan sends more bytes than the reference's plan."""
     over = [args for args, got, want in seen.outcomes if bytes_of(args, got) > bytes_of(args, want)]
     if over:
         first = f"from {over[0]['src']} unreduced over {over[0]['unreduced']} to {over[0]['dst']}"
@@ -89,13 +89,13 @@ def plan_arrives(seen):
 
 @exercise.check(move_cases, points=0.5, after=plan_arrives)
 def plan_moves(seen):
-    """reshard_plan: an axis that leaves a dimension, within the budget"""
+    """reshard_plan: an axis that no longer cuts a dimension, within the budget"""
     expect_budget(seen)
 
 
 @exercise.check(sum_cases, points=0.5, after=plan_arrives)
 def plan_sums(seen):
-    """reshard_plan: an axis that comes to a dimension, or partial sums, within the budget"""
+    """reshard_plan: an axis that newly cuts a dimension, or partial sums, within the budget"""
     expect_budget(seen)
 
 
@@ -141,7 +141,8 @@ def plan_axis_by_axis(src, unreduced, dst, shape, mesh_shape):
 
 @exercise.misconception(fails=plan_arrives)
 def plan_forgets_sums(src, unreduced, dst, shape, mesh_shape):
-    """You looked at src and dst only. Devices along the axes in `unreduced` hold partial sums: add a step that sums them."""
+    """You looked only at src and dst. Devices along the axes in `unreduced` hold partial sums: add a step that sums
+    them."""
     return reshard_plan(src, (), dst, shape, mesh_shape)
 
 

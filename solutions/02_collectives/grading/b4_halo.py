@@ -78,7 +78,8 @@ def stencil_mirrored(a, *, mesh, weights):
 
 @exercise.misconception(of=stencil, fails=stencil_weighted)
 def stencil_of_three(a, *, mesh, weights):
-    """You used three weights and a halo of one. With 2w + 1 weights an element needs w elements from each side."""
+    """You used three weights and a halo of one element. With 2w + 1 weights an element needs w elements from each
+    side."""
     return stencil(a, mesh=mesh, weights=weights[:3])
 
 

@@ -65,7 +65,7 @@ def rooted_reduce_value(seen):
 
 
 def sends(seen, blocks):
-    """Each device sends at most this many blocks."""
+    """Require that each device sends at most this many blocks."""
     expect_traffic(seen, at_most=blocks * 4 * seen.a.size / seen.mesh["x"])
 
 

@@ -24,7 +24,7 @@ def job(kind, gpus, megabytes=33, node=8, gpu_egress=450e9, node_egress=400e9, k
 
 
 def drawn(rng, kinds, sizes, ragged=False):
-    """``sizes``: GPUs of one node that talk (below 1: that share of them) or, from 2 on, nodes."""
+    """Draw cases; ``sizes``: a share of a node's GPUs (up to 1), or a number of nodes (from 2)."""
     for kind in kinds * 8:
         for name in ("H100", "B200", "GB200 NVL72"):
             row, size = GPUS[name], rng.choice(sizes)

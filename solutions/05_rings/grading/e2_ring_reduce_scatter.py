@@ -51,7 +51,7 @@ def scattered_along_a_line(a):
 
 @exercise.misconception(fails=ring_scatter_hops)
 def scattered_from_zeros(a):
-    """Your first hop sends zeros, so you need N hops. Start with a chunk of your own."""
+    """Your first hop sends zeros, so you need N hops. Start with one of your own chunks."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = jnp.zeros_like(chunks[0])

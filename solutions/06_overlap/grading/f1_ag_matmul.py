@@ -41,7 +41,7 @@ def sizes_of(seen):
 
 @exercise.helper
 def expect_shards_round_the_ring(seen, itemsize):
-    """Each hop takes one whole shard of A to a neighbour over y, N - 1 times."""
+    """Require N - 1 hops, each with one whole shard of A to a neighbour over y."""
     n, (rows, columns, _) = seen.mesh["y"], sizes_of(seen)
     expect_collectives(seen, permute={"y": n - 1})
     shard = itemsize * rows * columns

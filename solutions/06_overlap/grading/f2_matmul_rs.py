@@ -40,7 +40,7 @@ def sizes_of(seen):
 
 @exercise.helper
 def expect_sums_round_the_ring(seen):
-    """Each hop takes one block of float32 sums, or of narrower ones, to a neighbour over y, N - 1 times."""
+    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
     n, (rows, _, columns) = seen.mesh["y"], sizes_of(seen)
     expect_collectives(seen, permute={"y": n - 1})
     for hop in seen.collectives:
@@ -93,7 +93,7 @@ def rs_hidden(seen):
     expect_overlap(seen, "permute", at_least=0.9)
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
-    right, wrong = 1.07 * products, 6 * products  # sums are added beside; at the highest precision
+    right, wrong = 1.07 * products, 6 * products  # right: the core also adds sums; wrong: the highest precision
     expect_step_time(seen, at_most=between(right, wrong, at=1.35 * products))
 
 

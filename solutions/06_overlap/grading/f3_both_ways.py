@@ -27,7 +27,7 @@ from grader.expect import (
 )
 from grader.hardware import link_intensity, matmul_time
 
-# Float32 throughout: sums of another dtype would double or halve what travels.
+# Float32 throughout: a different dtype of sums would double or halve the bytes.
 gather = {"a": normal("B", "D", spec=P("x", "y")), "w": normal("D", "F", spec=P(None, "y"))}
 scatter = {"t": normal("B", "F", spec=P("x", "y")), "w": normal("F", "D", spec=P("y", None))}
 ag = exercise.call(
@@ -56,7 +56,8 @@ rs_large = exercise.timing(
 
 @exercise.helper
 def expect_both_ways(seen):
-    """Each device sends N - 1 blocks of float32[B/X, D/Y] to neighbours over y, about half of them each way."""
+    """Require that each device sends N - 1 blocks of float32[B/X, D/Y] to neighbours over y, about half of them each
+    way."""
     expect_only(seen, "permute")
     n, rows, columns = seen.mesh["y"], seen.dims["B"] // seen.mesh["x"], seen.dims["D"] // seen.mesh["y"]
     expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns)
@@ -114,7 +115,7 @@ def both_ag_fast(seen):
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
     products = matmul_time(work(seen), "v5e")
-    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.4 * products))  # 1.8: hops, then products
+    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.4 * products))  # 1.8: hops, then matmuls
 
 
 @exercise.check(rs, points=0.75, public=True)
@@ -148,7 +149,7 @@ def both_rs_fast(seen):
     """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.55 times as long as its matmuls"""
     expect_beside(seen, "permute", of="product")
     products = matmul_time(work(seen), "v5e")
-    right, wrong = 1.29 * products, 1.97 * products  # sums are added beside; hops, then products
+    right, wrong = 1.29 * products, 1.97 * products  # right: the core also adds sums; wrong: hops, then matmuls
     expect_step_time(seen, at_most=between(right, wrong, at=1.55 * products))
 
 

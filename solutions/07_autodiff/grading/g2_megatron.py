@@ -272,7 +272,7 @@ def block_of_psum(x, w_in, w_out, dy):
 
 @exercise.misconception(of=block_by_hand, fails=by_hand_traffic)
 def block_gathers_hidden(x, w_in, w_out, dy):
-    """You gathered the weights, so every device computes everything. Each hidden unit needs only its own weights."""
+    """You gathered the weights, so every device computes everything. Each MLP unit needs only its own weights."""
     whole_in = jax.lax.all_gather(w_in, "tp", axis=1, tiled=True)
     whole_out = jax.lax.all_gather(w_out, "tp", axis=0, tiled=True)
     block = lambda x, w_in, w_out: jnp.tanh(x @ w_in) @ w_out  # noqa: E731

@@ -216,7 +216,7 @@ def inner_grad_gathered(D, F, X):
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_summed_again(D, F, X):
-    """You counted a psum of your own after JAX's. It would make the gradient X times too large."""
+    """You counted an additional psum after JAX's. It would make the gradient X times too large."""
     return 2 * (X - 1) / X * (2 + 4) * D * F
 
 

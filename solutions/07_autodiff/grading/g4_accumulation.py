@@ -48,7 +48,7 @@ def accumulated_spec(seen):
 
 @exercise.check(call, points=0.75, after=accumulated_value)
 def accumulated_traffic(seen):
-    """accumulate: a device sends what one all-reduce of the gradient takes"""
+    """accumulate: a device sends the bytes of one all-reduce of the gradient"""
     n = seen.mesh["dp"]
     expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.ws.size)
 
@@ -65,10 +65,12 @@ two_devices = exercise.call(
 
 @exercise.check(two_devices, points=0.5, after=accumulated_value)
 def accumulated_memory(seen):
-    """accumulate: the activations of a micro-batch are gone before the next"""
+    """accumulate: a device holds the activations of one micro-batch at a time"""
     expect_close(seen.out, gradient(seen.ws, seen.xs))
     sums = 2.4 * 4 * seen.ws.size  # of gradients
-    micro = 4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (3 * seen.dims["L"] + 2)  # what its layers make
+    micro = (
+        4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (3 * seen.dims["L"] + 2)
+    )  # activations of its layers
     budget = between(micro + sums, seen.dims["M"] * micro + sums)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 

@@ -53,7 +53,7 @@ def _bytes(seen):
 
 @exercise.check(forwards, points=0.5, after=normed_value)
 def normed_traffic(seen):
-    """batch_norm: forwards the bytes of one all-reduce of 2 D numbers, and none waits for another"""
+    """batch_norm: forward pass: the bytes of one all-reduce of 2 D numbers, and none waits for another"""
     expect_only(seen, "all_reduce")
     expect_traffic(seen, at_most=_bytes(seen))
     expect_not_waiting(seen, "all_reduce", on="all_reduce")
@@ -61,7 +61,7 @@ def normed_traffic(seen):
 
 @exercise.check(both_ways, points=0.25, after=[normed_gradient, normed_traffic])
 def normed_back_traffic(seen):
-    """batch_norm: backwards over dp no more bytes than forwards"""
+    """batch_norm: backward pass: no more bytes over dp than in the forward pass"""
     expect_traffic(seen.only(backward=True, axis="dp"), at_most=_bytes(seen))
 
 

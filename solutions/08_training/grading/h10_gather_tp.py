@@ -20,7 +20,7 @@ from h10_gather_tp import (
 
 @exercise.helper
 def weights(rng, shape):
-    """So large that sums of products stay about 1."""
+    """Draw weights so small that a matmul's results are about 1."""
     return 1.5 * rng.standard_normal(shape) / shape[1] ** 0.5
 
 
@@ -37,7 +37,7 @@ call = exercise.call(
 
 @exercise.helper
 def on_one_device(x, ws, dy):
-    """y, dx and dws, in float64."""
+    """Return y, dx and dws in float64."""
     held = [x]
     for w in ws:
         held.append(np.tanh(held[-1] @ w))
@@ -51,19 +51,19 @@ def on_one_device(x, ws, dy):
 
 @exercise.check(call, points=0.5, public=True)
 def gather_forward(seen):
-    """y is that of one device"""
+    """y equals that of one device"""
     expect_close(seen.out[0], on_one_device(seen.x, seen.ws, seen.dy)[0])
 
 
 @exercise.check(call, points=0.75, public=True, after=gather_forward)
 def gather_dws(seen):
-    """the gradients for the weights are those of one device"""
+    """the gradients of the weights equal those of one device"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.ws, seen.dy)[2])
 
 
 @exercise.check(call, points=0.75, after=gather_dws)
 def gather_dx(seen):
-    """dx is that of one device, whole on every device"""
+    """dx equals that of one device, and is whole on every device"""
     expect_close(seen.out[1], on_one_device(seen.x, seen.ws, seen.dy)[1])
 
 
@@ -100,14 +100,14 @@ def total(parts):
 
 
 def cut(whole, device=None):
-    """A device's own columns."""
+    """Return a device's own columns."""
     width = whole.shape[1] // jax.lax.axis_size("tp")
     first = (jax.lax.axis_index("tp") if device is None else device) * width
     return jax.lax.dynamic_slice_in_dim(whole, first, width, axis=1)
 
 
 def written(x, ws, dy, own=cut, scatter=scatter, whole=total):
-    """The solution, with what people change: how dy is cut, what happens to {dh}, and to dx."""
+    """Run the solution with given changes: how dy is cut, and how {dh} and dx are reduced."""
     held = [x]
     for w in ws:
         held.append(gather(jnp.tanh(held[-1] @ w)))
@@ -121,7 +121,7 @@ def written(x, ws, dy, own=cut, scatter=scatter, whole=total):
 
 
 def columns_of(x, ws):
-    """A device's columns of the last h: what is gathered last stands outside."""
+    """Return a device's columns of the last h, before the last gather."""
     h = x
     for w in ws[:-1]:
         h = gather(jnp.tanh(h @ w))
@@ -144,7 +144,8 @@ def equal_cotangents_summed(x, ws, dy):
 
 @exercise.misconception(fails=gather_traffic)
 def a_share_of_dy(x, ws, dy):
-    """You gave each device an N-th of dy and let the transpose of the last gather add the shares. That is a reduce-scatter too many. Each device has all of dy and can cut its columns out without communication."""
+    """You gave each device an N-th of dy and let the transpose of the last gather add the shares. That is one
+    reduce-scatter too many. Each device has all of dy and can cut its columns out without communication."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
     dx, dws = back(dy / jax.lax.axis_size("tp"))
     return y, total(dx), dws
@@ -280,13 +281,13 @@ exercise.scenario(
 
 @exercise.alternative()
 def dx_in_two_halves(x, ws, dy):
-    """The all-reduce of dx as the reduce-scatter and the gather that it is."""
+    """The all-reduce of dx is written as a reduce-scatter and a gather."""
     return written(x, ws, dy, whole=lambda parts: gather(scatter(parts)))
 
 
 @exercise.alternative()
 def derived_before_the_last_gather(x, ws, dy):
-    """Derived by JAX: what a device computes before the last gather, with its own columns of dy."""
+    """JAX differentiates the part before the last gather, with the device's own columns of dy."""
     mine, back = jax.vjp(columns_of, x, ws)
     dx, dws = back(cut(dy))
     return gather(mine), total(dx), dws
@@ -294,7 +295,7 @@ def derived_before_the_last_gather(x, ws, dy):
 
 @exercise.alternative()
 def scanned(x, ws, dy):
-    """Both passes a scan; the first layer stands alone."""
+    """Each pass is a scan; the first layer is outside the scan."""
 
     def forward(h, w):
         mine = jnp.tanh(h @ w)
@@ -314,7 +315,7 @@ def scanned(x, ws, dy):
 
 @exercise.alternative()
 def by_chunks_and_einsum(x, ws, dy):
-    """Columns as a dimension of their own, which is scattered and gathered without tiled."""
+    """Columns are a separate dimension, which is scattered and gathered without tiled=True."""
     n, me, (batch, dim) = jax.lax.axis_size("tp"), jax.lax.axis_index("tp"), x.shape
     held, outs = [x], []
     for w in ws:

@@ -21,7 +21,7 @@ def small(rng, shape):
 
 @exercise.helper
 def unequally_many(rng, shape, mesh):
-    """Real rows: a different number on each device, and none on one."""
+    """Draw real rows: a different number on each device, and none on one device."""
     n = mesh["dp"]
     rows = shape[0] // n
     counts = rng.permutation(rows + 1)[:n]
@@ -45,7 +45,7 @@ call = exercise.call(
 
 @exercise.helper
 def on_one_device(params, x, y, real, kept):
-    """The parameters after a step on all rows, and the loss before it."""
+    """Return the parameters after a step on all rows, and the loss before it."""
     tanh = np.tanh(x @ params["a"])
     hidden = np.where(kept, tanh / 0.75, 0)
     error = np.where(real[:, None], hidden @ params["b"] - y, 0)
@@ -57,7 +57,7 @@ def on_one_device(params, x, y, real, kept):
 
 @exercise.check(call, points=2, public=True)
 def ddp_value(seen):
-    """ddp_step: each of five steps is that of one device with all rows and the same dropout"""
+    """ddp_step: each of five steps equals that of one device with all rows and the same dropout"""
     for step in seen.steps:
         _, kept, _ = step.out
         due = (step.dims["B"], step.dims["F"])
@@ -68,7 +68,7 @@ def ddp_value(seen):
 
 @exercise.check(call, points=0.5, public=True, after=ddp_value)
 def ddp_dropout(seen):
-    """ddp_step: 3/4 of the numbers are kept, others on each device and in each step"""
+    """ddp_step: 3/4 of the numbers are kept, at different places on each device and in each step"""
     n = seen.mesh["dp"]
     kept = np.concatenate([step.out[1].value.reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
@@ -84,7 +84,7 @@ def ddp_dropout(seen):
 
 @exercise.check(call, points=0.5, after=ddp_value)
 def ddp_traffic(seen):
-    """ddp_step: one all-reduce of the gradient; parameters are whole on every device, rows where they were"""
+    """ddp_step: one all-reduce of the gradient; parameters are whole on every device, rows stay on their devices"""
     for step in seen.steps:
         expect_spec(step.out, (P(), P("dp"), P()))
     n, parameters = seen.mesh["dp"], seen.dims["F"] * (seen.dims["D"] + seen.dims["K"])
@@ -97,7 +97,7 @@ RATE = 0.1
 
 
 def squares(params, x, y, real, kept):
-    """The sum of losses over these rows."""
+    """Return the sum of losses over these rows."""
     hidden = jnp.where(kept, jnp.tanh(x @ params["a"]) / 0.75, 0)
     return jnp.sum(jnp.where(real[:, None], (hidden @ params["b"] - y) ** 2, 0))
 
@@ -138,7 +138,7 @@ def ddp_global_mask(params, x, y, real, key, *, mesh):
 
 @exercise.alternative(of=ddp_step)
 def ddp_by_types(params, x, y, real, key, *, mesh):
-    """With check_vma=True the gradient of a loss of the device's rows comes back summed."""
+    """With check_vma=True JAX returns the summed gradient of the loss of the device's rows."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)
@@ -151,7 +151,7 @@ def ddp_by_types(params, x, y, real, key, *, mesh):
 
 @exercise.alternative(of=ddp_step)
 def ddp_from_outside(params, x, y, real, key, *, mesh):
-    """The loss is a shard_map, and its gradient is taken from outside."""
+    """The loss is a shard_map, and jax.grad is outside it."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)
@@ -191,7 +191,7 @@ def summed(tree):
 
 
 def ddp(mesh, *, divide, key=own_key, reduce=summed, total=squares):
-    """A step with a part of it done otherwise. ``divide(sum of losses, real)`` is the loss of these rows."""
+    """Make a step with the given parts changed. ``divide(sum of losses, real)`` is the loss of these rows."""
 
     def local(params, x, y, real, seed):
         kept = drawn(key(seed), params, x)
@@ -207,9 +207,10 @@ def by_all(total, real):
 
 
 def gives(rate=None, scale=0.75, junk=False):
-    """A comparison with one step of this mistake, for the mask that a program has drawn.
+    """Return a comparison with one step of this mistake, for the mask that a program has drawn.
 
-    Args: rate(real, mesh): what a device's sum of losses is divided by, for real [N, B/N]; scale of what is kept; junk: padding is in the loss.
+    Args: rate(real, mesh): the divisor of a device's sum of losses, for real [N, B/N]; scale: factor of kept numbers;
+    junk: the loss includes padding.
     """
 
     def compare(seen):
@@ -245,7 +246,7 @@ def ddp_mean_of_means(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(form_of=ddp_mean_of_means)
 def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
-    """A device without a real row makes 0/0."""
+    """As above; a device without a real row computes 0/0."""
 
     def own_mean(total, real):
         return total / jnp.sum(real)
@@ -304,7 +305,7 @@ def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_dropout)
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
-    """You made a key of your own, so every step drops the same places. Use the key that the step gets."""
+    """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
 
     def fixed(key):
         return jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("dp"))

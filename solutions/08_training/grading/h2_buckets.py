@@ -24,7 +24,7 @@ from h2_buckets import bare_time, best_bucket, bucketed_grads, buckets, exercise
 
 
 def models(rng):
-    """Lists of tensors of awkward sizes, with frozen and tied ones among them."""
+    """Draw lists of tensors of uneven sizes, some of them frozen or tied."""
     for _ in range(30):
         names = [f"t{i}" for i in rng.permutation(24)]
         tensors = [[name, int(rng.integers(3, 60)), bool(rng.random() < 0.6)] for name in names]
@@ -47,7 +47,7 @@ cases = exercise.cases(
 
 @exercise.helper
 def in_order(tensors):
-    """Bytes by name, in the order in which gradients become ready."""
+    """Return bytes by name, in the order in which gradients become ready."""
     placed = dict([name, size] for name, size, trainable in tensors if trainable)
     return {name: placed[name] for name in reversed(placed)}
 
@@ -61,7 +61,7 @@ def problem_of_order(tensors, found):
     for bucket in found:
         due, ready = ready[: len(bucket)], ready[len(bucket) :]
         if sorted(map(str, bucket)) != sorted(due):
-            return f"{list(bucket)} stands where {due} become ready"
+            return f"{list(bucket)} is in the place of {due}, which become ready there"
     return f"{ready} are never sent" if ready else ""
 
 
@@ -78,19 +78,19 @@ def problem_of_size(tensors, cap, found, least):
 
 @exercise.helper
 def complain(seen, problem_of):
-    """Fail with the first problem; of what is secret only say that there is one."""
+    """Fail with the first problem; for hidden cases, show only that there is one."""
     for args, got, want in seen.outcomes:
         where = f"line {got.line}" if got.error and got.line else ""
         problem = f"raised {got.error}" if got.error else problem_of(args, got.value, want.value)
         if problem:
             told = f"for tensors={args['tensors']}, cap={args['cap']}: {problem}"
-            text = told if seen.public else "it is wrong for arguments that are not shown here"
+            text = told if seen.public else "it is wrong for hidden arguments"
             raise Failure(text, where=where, staff="" if seen.public else told)
 
 
 @exercise.check(cases, points=1, public=True)
 def buckets_order(seen):
-    """buckets: every gradient is sent once, as soon as those before it are ready"""
+    """buckets: every gradient once, in the order in which gradients become ready"""
     complain(seen, lambda args, got, want: problem_of_order(args["tensors"], got))
 
 
@@ -131,7 +131,7 @@ time = exercise.timing(
 
 @exercise.helper
 def grads_on_one_device(ws, x, y):
-    """The gradients of all rows' sum of squares."""
+    """Return the gradients of the sum of squares over all rows."""
     hs = [x]
     for w in ws:
         hs.append(np.tanh(hs[-1] @ w))
@@ -145,7 +145,7 @@ def grads_on_one_device(ws, x, y):
 
 @exercise.helper
 def sizes_of(seen):
-    """How many numbers each layer has."""
+    """Return the number of elements of each layer."""
     names = "DEFGK"
     return [seen.dims[a] * seen.dims[b] for a, b in itertools.pairwise(names)]
 
@@ -166,13 +166,14 @@ def bucketed_budget(seen):
 
 @exercise.check(narrow, points=0.25, public=True, after=bucketed_value)
 def bucketed_narrow(seen):
-    """bucketed_grads in bfloat16, as it is timed: every device holds the gradients of all rows"""
+    """bucketed_grads in bfloat16, the timed dtype: every device holds the gradients of all rows"""
     expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
 
 
 @exercise.check([narrow, time], points=0.25, after=bucketed_budget)
 def bucketed_overlap(small, large):
-    """bucketed_grads: all buckets but the last are sent under the products of the layers before, and the step takes hardly longer than these and the last bucket"""
+    """bucketed_grads: all buckets but the last overlap matmuls, and the step takes at most 1.2 times its matmuls and
+    the last bucket"""
     for seen in (small, large):
         size, rows = sizes_of(seen), seen.dims["B"] / seen.mesh["dp"]
         expect_flops(seen, at_least=(6 * sum(size) - 2 * size[0]) * rows)
@@ -181,7 +182,7 @@ def bucketed_overlap(small, large):
             raise Failure(f"{sent} bytes are all-reduced, the gradients have {2 * sum(size)}")
     last = sum(size[i] for i in large.plan[-1])
     expect_overlap(large, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
-    # Work for nothing overlaps with a bucket, too, and takes time.
+    # Useless work would overlap a bucket too, but it takes time.
     right = matmul_time((6 * sum(size) - 2 * size[0]) * rows, "v5e") + all_reduce_time(
         2 * last, large.mesh["dp"], "v5e"
     )
@@ -193,7 +194,7 @@ def bucketed_overlap(small, large):
 
 @exercise.alternative(of=buckets)
 def buckets_small_one_first(tensors, cap):
-    """The first bucket takes one tensor, to start early; names within a bucket stand in the order of the forward pass."""
+    """The first bucket has one tensor, to start early; names within a bucket are in the order of the forward pass."""
     names, size, found = [], {}, []
     for name, n, trainable in tensors:
         if trainable and name not in size:
@@ -210,7 +211,7 @@ def buckets_small_one_first(tensors, cap):
 
 @exercise.alternative(of=buckets)
 def buckets_from_the_end(tensors, cap):
-    """Packed from the other end, so that not the last but the first bucket is what is left over."""
+    """Buckets are packed from the other end, so that the first bucket is the smaller rest, not the last."""
     size = {}
     for name, n, trainable in tensors:
         if trainable:
@@ -225,7 +226,7 @@ def buckets_from_the_end(tensors, cap):
 
 @exercise.alternative(of=bucketed_grads)
 def bucketed_by_raveling(ws, x, y, *, plan):
-    """A bucket is a tree, raveled and unraveled; the backward pass is written by hand."""
+    """Each bucket is a pytree, raveled and unraveled; the backward pass is written by hand."""
     hs = [x]
     for w in ws:
         hs.append(jnp.tanh(hs[-1] @ w))
@@ -242,7 +243,7 @@ def bucketed_by_raveling(ws, x, y, *, plan):
 
 @exercise.alternative(of=bucketed_grads)
 def bucketed_in_a_buffer(ws, x, y, *, plan):
-    """Each bucket is a buffer that is filled piece by piece, and read at the same places."""
+    """Each bucket is a buffer that is filled and read tensor by tensor."""
 
     def loss(ws):
         h = x
@@ -267,7 +268,7 @@ def bucketed_in_a_buffer(ws, x, y, *, plan):
 
 
 def filled(sized, cap):
-    """Greedy buckets of (name, bytes), in this order."""
+    """Return greedy buckets of (name, bytes), in the given order."""
     found, room = [], 0
     for name, size in sized:
         if not found or size > room:
@@ -296,7 +297,8 @@ def buckets_tied_twice(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_order)
 def buckets_tied_too_early(tensors, cap):
-    """You sent a tied tensor where the backward pass meets it first. Its other uses still add to the gradient. Wait for the use that comes first in the forward pass."""
+    """You sent a tied tensor when the backward pass reached it first. Its other uses still add to the gradient. Wait
+    for the use that comes first in the forward pass."""
     return filled({name: size for name, size, trainable in tensors[::-1] if trainable}.items(), cap)
 
 
@@ -353,7 +355,7 @@ def buckets_overfull(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size)
 def buckets_of_one(tensors, cap):
-    """You sent each tensor alone, so each pays an overhead of its own. Fill the buckets."""
+    """You sent each tensor alone, so each tensor has its own overhead. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]
 
 

@@ -24,7 +24,7 @@ def zeros(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """Target outputs: far off in some steps, so that the gradient is clipped, and near in others."""
+    """Draw target outputs: far from the result in some steps, so that the gradient is clipped, and near in others."""
     return rng.choice([0.2, 5]) * rng.standard_normal(shape)
 
 
@@ -43,7 +43,7 @@ call = exercise.call(
 
 @exercise.helper
 def loss_and_grads(params, x, y):
-    """The loss of all rows and its gradients, on one device."""
+    """Return the loss of all rows and its gradients, on one device."""
     hidden = np.tanh(x @ params["a"] + params["c"])
     off = hidden @ params["b"] - y
     back = 2 * off / off.size
@@ -53,7 +53,7 @@ def loss_and_grads(params, x, y):
 
 @exercise.helper
 def adamw_on_one_device(steps):
-    """For each step the parameters and the loss that are due; the moments are kept here."""
+    """Yield the right parameters and loss of each step; the moments are kept here."""
     m = v = dict.fromkeys(steps[0].params, 0.0)
     for t, step in enumerate(steps, 1):
         loss, grads = loss_and_grads(step.params, step.x, step.y)
@@ -69,7 +69,7 @@ def adamw_on_one_device(steps):
 
 @exercise.check(call, points=2, public=True)
 def zero1_value(seen):
-    """zero1_step: after each of five steps loss and parameters are those of AdamW on one device"""
+    """zero1_step: after each of five steps loss and parameters equal those of AdamW on one device"""
     for step, (params, loss) in zip(seen.steps, adamw_on_one_device(seen.steps), strict=True):
         expect_close((step.out[2], step.out[0]), (loss, params))
         expect_equal(step.out[1]["t"], step.opt["t"] + 1)
@@ -84,7 +84,7 @@ def zero1_layout(seen):
 
 @exercise.check(call, points=1, after=zero1_value)
 def zero1_traffic(seen):
-    """zero1_step: no more is sent than in an all-reduce of the gradient"""
+    """zero1_step: sends no more bytes than an all-reduce of the gradient"""
     n = seen.mesh["dp"]
     expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.dims["S"] + 32)
 
@@ -93,7 +93,7 @@ def zero1_traffic(seen):
 
 
 def update(p, m, v, g, t, *, decay=0.1):
-    """AdamW of arrays of any one shape."""
+    """Update arrays of any one shape by AdamW."""
     m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
     return p - 0.05 * (m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01) + decay * p), m, v
 
@@ -105,7 +105,7 @@ def mapped(local, mesh, opt=None):
 
 
 def loss_and_own_grads(params, x, y, devices):
-    """The part of the loss that these rows make, and its gradient."""
+    """Return these rows' part of the loss, and its gradient."""
 
     def loss_of(params):
         out = jnp.tanh(x @ params["a"] + params["c"]) @ params["b"]
@@ -116,7 +116,7 @@ def loss_and_own_grads(params, x, y, devices):
 
 @exercise.alternative(of=zero1_step)
 def zero1_by_leaf(params, opt, x, y, *, mesh):
-    """Each tensor is padded, scattered and gathered on its own; its part of the moments stands behind those of the others."""
+    """Each tensor is padded, scattered and gathered separately; the parts of the moments follow one another."""
 
     def local(params, opt, x, y):
         n, me, t = jax.lax.axis_size("dp"), jax.lax.axis_index("dp"), opt["t"] + 1
@@ -164,7 +164,7 @@ def zero1_by_exchange(params, opt, x, y, *, mesh):
 
 @exercise.alternative(of=zero1_step)
 def zero1_mean_afterwards(params, opt, x, y, *, mesh):
-    """The loss is each device's own mean; what was summed is divided by N."""
+    """The loss is each device's own mean; sums over devices are divided by N."""
 
     def local(params, opt, x, y):
         n, me = jax.lax.axis_size("dp"), jax.lax.axis_index("dp")
@@ -206,7 +206,7 @@ def as_usual(p, m, v, g, t):
 
 
 def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, opt=None):
-    """A step with a part of it done otherwise. ``gathered`` takes the new part and the padded parameters."""
+    """Make a step with the given parts changed. ``gathered`` takes the new part and the padded parameters."""
     parts = 1 if opt else mesh.shape["dp"]
 
     def local(params, opt, x, y):

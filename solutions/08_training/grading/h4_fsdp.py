@@ -24,7 +24,7 @@ from h4_fsdp import exercise, fsdp_forward_times, fsdp_loss, fsdp_step_bytes, la
 
 @exercise.helper
 def by_hand(ws, x):
-    """The loss and its gradient, on one device."""
+    """Return the loss and its gradient, on one device."""
     held = [x]
     for w in ws:
         held.append(np.tanh(held[-1] @ w))
@@ -44,14 +44,14 @@ def fsdp_value(seen):
 
 @exercise.check(step, points=1.5, public=True, after=fsdp_value)
 def fsdp_gradients(seen):
-    """fsdp_loss: the gradient is that of the whole batch, cut as the layers are"""
+    """fsdp_loss: the gradient of the whole batch, with the layout of the layers"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
     expect_spec(seen.grads["ws"], P(None, "dp"))
 
 
 @exercise.helper
 def expect_sums_of_numbers(seen, passes):
-    """All-reduces sum single numbers, not a device's rows in each of so many passes."""
+    """Require that all-reduces sum single numbers, not a device's rows, in each of so many passes."""
     number = 8 * (1 - 1 / seen.mesh["dp"])
     rows = seen.dims["B"] // seen.mesh["dp"] * seen.dims["D"]
     expect_traffic(seen.only(kind="all_reduce"), at_most=between(number, passes * rows * number, at=64))
@@ -59,7 +59,8 @@ def expect_sums_of_numbers(seen, passes):
 
 @exercise.helper
 def expect_layers(seen):
-    """Each all-gather takes a device's part of one layer, each reduce-scatter the gradient of one layer."""
+    """Require that each all-gather takes a device's part of one layer, and each reduce-scatter the gradient of one
+    layer."""
     layer = 4 * seen.dims["D"] ** 2
     due = {"all_gather": layer // seen.mesh["dp"], "reduce_scatter": layer}
     for one in seen.collectives:
@@ -112,7 +113,7 @@ def fsdp_memory(seen):
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
     gradients, activations = L * D * D / N, (L + 1) * B * D / N
-    right = gradients + activations + 1.2 * D * D  # a layer, and what is left of another
+    right = gradients + activations + 1.2 * D * D  # a layer, and the rest of another
     wrong = L * D * D + activations  # all layers
     expect_memory(seen, at_most=between(4 * right, 4 * wrong), by="program", arguments=False)
 
@@ -125,7 +126,7 @@ def fsdp_ahead(seen):
 
 @exercise.alternative(of=fsdp_loss)
 def in_a_scan(ws, x, *, mesh):
-    """One round of a scan for each layer."""
+    """Each layer is a round of a scan."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -140,7 +141,7 @@ def in_a_scan(ws, x, *, mesh):
 
 @exercise.alternative(of=fsdp_loss)
 def backward_by_hand(ws, x, *, mesh):
-    """A custom_vjp for each layer, which keeps what came out and not what was gathered."""
+    """Each layer has a custom_vjp, which keeps the layer's output but not the gathered weights."""
     rows = x.shape[0]
 
     def forward(x, w):
@@ -167,7 +168,7 @@ def backward_by_hand(ws, x, *, mesh):
 
 @exercise.alternative(of=fsdp_loss)
 def one_layer_ahead(ws, x, *, mesh):
-    """The whole model by hand: each layer is gathered before the one in front of it is multiplied, in both passes."""
+    """The whole model by hand: each layer is gathered before the previous layer's matmul, in both passes."""
     rows, L = x.shape[0], ws.shape[0]
 
     def gather(w):
@@ -202,7 +203,8 @@ def one_layer_ahead(ws, x, *, mesh):
 
 @exercise.alternative(of=fsdp_loss)
 def forgets_by_policy(ws, x, *, mesh):
-    """A checkpoint whose policy keeps nothing, its function made once, and the mean of the devices' means."""
+    """A checkpoint whose policy keeps nothing, with one function for all layers; the loss is the mean of the devices'
+    means."""
     layer = jax.checkpoint(
         lambda x, w: jnp.tanh(jnp.einsum("bi,io->bo", x, jax.lax.all_gather(w, "dp", axis=0, tiled=True))),
         policy=jax.checkpoint_policies.nothing_saveable,
@@ -236,7 +238,7 @@ def keeps_all_but_gathers(ws, x, *, mesh):
 
 @exercise.alternative(of=fsdp_loss)
 def unchecked(ws, x, *, mesh):
-    """With check_vma=False: the loss's own gradient is summed as well, one number."""
+    """With check_vma=False the gradient of the loss, one number, is summed as well."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -329,7 +331,7 @@ def gathers_behind_the_product(ws, x, *, mesh):
 
 
 def with_backward(finish):
-    """fsdp_loss whose gradient of a layer, x.T @ g on each device, goes through ``finish``."""
+    """Return a fsdp_loss in which ``finish`` reduces a layer's gradient, x.T @ g on each device."""
 
     def loss(ws, x, *, mesh):
         rows = x.shape[0]
@@ -359,7 +361,7 @@ def with_backward(finish):
 
 
 def own_rows(dw):
-    """The rows of a whole gradient that this device keeps."""
+    """Return the rows of a whole gradient that this device keeps."""
     rows = dw.shape[0] // jax.lax.axis_size("dp")
     return jax.lax.dynamic_slice_in_dim(dw, jax.lax.axis_index("dp") * rows, rows)
 
@@ -465,7 +467,7 @@ def model_on_every_device(ws, x, *, mesh):
 
 
 def forward_times(chip, L, D, X, small, large, *, ahead=None, shared=True, ways=2):
-    """The right table where nothing is said. ahead: the time when gathers run ahead, from gather, product and L."""
+    """Return the table; by default the right one. ahead: the time with gathers ahead, from gather, matmul and L."""
     ahead = ahead or (lambda g, m, L: g + (L - 1) * max(g, m) + m)
     gather = all_gather_time(2 * D * D, X, chip) * 2 / ways
     times = {"waiting": {}, "ahead": {}}

@@ -16,7 +16,7 @@ from h5_tensor_parallel import CUT, exercise, fused_columns, gated_mlp, gated_ml
 
 @exercise.helper
 def weights(rng, shape):
-    """So large that sums of products stay about 1."""
+    """Draw weights so small that a matmul's results are about 1."""
     return rng.standard_normal(shape) / shape[0] ** 0.5
 
 
@@ -48,7 +48,7 @@ cases = exercise.cases(
 
 @exercise.helper
 def on_one_device(x, w1, w3, w2, b, dy):
-    """y and the gradients, in float64."""
+    """Return y and the gradients in float64."""
     gate, up = x @ w1, x @ w3
     part = 1 / (1 + np.exp(-gate))
     dhidden = dy @ w2.T
@@ -59,13 +59,13 @@ def on_one_device(x, w1, w3, w2, b, dy):
 
 @exercise.check(trained, points=0.5, public=True)
 def gated_forward(seen):
-    """gated_mlp: y is that of one device"""
+    """gated_mlp: y equals that of one device"""
     expect_close(seen.out[0], on_one_device(**seen.inputs)[0])
 
 
 @exercise.check(trained, points=0.75, public=True, after=gated_forward)
 def gated_weights(seen):
-    """gated_mlp: the gradients for w1, w3, w2 and b are those of one device"""
+    """gated_mlp: the gradients of w1, w3, w2 and b equal those of one device"""
     due = on_one_device(**seen.inputs)[1]
     for name in ("w1", "w3", "w2", "b"):
         expect_close(seen.out[1][name], due[name])
@@ -73,13 +73,13 @@ def gated_weights(seen):
 
 @exercise.check(trained, points=0.5, after=gated_weights)
 def gated_dx(seen):
-    """gated_mlp: the gradient for x is that of one device, whole on every device"""
+    """gated_mlp: the gradient of x equals that of one device, and is whole on every device"""
     expect_close(seen.out[1]["x"], on_one_device(**seen.inputs)[1]["x"])
 
 
 @exercise.check(trained, points=0.5, after=gated_dx)
 def gated_traffic(seen):
-    """gated_mlp: one all-reduce of [B, D] each way, or the reduce-scatter and the all-gather that it consists of"""
+    """gated_mlp: one all-reduce of [B, D] in each pass, or a reduce-scatter and an all-gather in its place"""
     n = seen.mesh["tp"]
     expect_only(seen, "all_reduce", "reduce_scatter", "all_gather")
     for half in ("reduce_scatter", "all_gather"):
@@ -92,7 +92,8 @@ def gated_traffic(seen):
 
 @exercise.check(drawn, points=0.25, public=True)
 def init_spread(seen):
-    """init: each device its part of the weights, with variance 1/D and 1/F, where D and F are whole; no communication"""
+    """init: each device draws its part of the weights, with variance 1/D and 1/F for the whole D and F; no
+    communication"""
     expect_no_collectives(seen)
     for name, shape in (("w1", (seen.D, seen.F)), ("w3", (seen.D, seen.F)), ("w2", (seen.F, seen.D))):
         if seen.out[name].shape != shape:
@@ -106,7 +107,7 @@ def init_spread(seen):
 
 @exercise.check([drawn, drawn_again], points=0.5, after=init_spread)
 def init_independent(one, other):
-    """init: no device, no weight and no seed has the numbers of another"""
+    """init: devices, weights and seeds share no numbers"""
     fan_in = {"w1": one.D, "w3": one.D, "w2": one.F}
     scaled = [seen.out[name].value.ravel() * fan_in[name] ** 0.5 for seen in (one, other) for name in fan_in]
     numbers = np.round(np.concatenate(scaled).astype(np.float64), 6)
@@ -131,7 +132,7 @@ def total(parts):
 
 
 def written(x, w1, w3, w2, b, dy, y_of=None, dx_of=None, seen_dy=lambda dy: dy, grads_of=lambda grads: grads):
-    """The solution, with what people change."""
+    """Run the solution with the given changes."""
     gate, up = x @ w1, x @ w3
     part = jax.nn.sigmoid(gate)
     hidden = gate * part * up
@@ -146,13 +147,14 @@ def written(x, w1, w3, w2, b, dy, y_of=None, dx_of=None, seen_dy=lambda dy: dy, 
 
 @exercise.misconception(of=gated_mlp, fails=gated_forward)
 def bias_inside_the_sum(x, w1, w3, w2, b, dy):
-    """You added b on every device before the sum, which adds it N times. Add it once, to what has been summed."""
+    """You added b on every device before the sum, which adds it N times. Add it once, after the sum."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: total(parts + b))
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_forward)
 def y_left_partial(x, w1, w3, w2, b, dy):
-    """Your y is only what a device's own hidden units add to it. With check_vma=False JAX does not report this. Add the parts with an all-reduce."""
+    """Your y has only the contribution of a device's own MLP units. With check_vma=False JAX does not report this. Add
+    the parts with an all-reduce."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts + b)
 
 
@@ -165,7 +167,7 @@ def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx)
 def dx_left_partial(x, w1, w3, w2, b, dy):
-    """Your dx came back through a device's own hidden units only. All units used x: sum over tp."""
+    """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
@@ -223,7 +225,7 @@ def dx_summed_side_by_side(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic)
 def hidden_units_gathered(x, w1, w3, w2, b, dy):
-    """You gathered the hidden units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
+    """You gathered the MLP units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
     whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)
     gate = jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * w1.shape[1], w1.shape[1], axis=1)
     y = total(jax.nn.silu(gate) * (x @ w3) @ w2) + b
@@ -250,7 +252,7 @@ def reduced_over_all_axes(x, w1, w3, w2, b, dy):
 
 
 def drawn_with(keys, D, F, fan_in=None):
-    """The solution with these three keys, and a variance of 1 / fan_in for w2."""
+    """Run the solution with these three keys, and a variance of 1 / fan_in for w2."""
     units = F // jax.lax.axis_size("tp")
     w1, w3 = (jax.random.normal(key, (D, units)) / D**0.5 for key in keys[:2])
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(keys[2], (units, D)) / (fan_in or F) ** 0.5}
@@ -262,7 +264,7 @@ def own_key(seed):
 
 @exercise.misconception(of=init, fails=init_independent)
 def one_key_for_all_devices(seed, *, D, F):
-    """All devices used one key, so all drew the same hidden units: N copies of a small block. Fold the device's index along tp into the key."""
+    """All devices used one key, so all drew the same MLP units: N copies of a small block. Fold the device's index along tp into the key."""
     return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
 
 
@@ -287,7 +289,7 @@ def seed_ignored(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def all_units_on_each_device(seed, *, D, F):
-    """Each device drew F hidden units, N times too many in all. A device's part has F/N of them."""
+    """Each device drew F MLP units, N times too many in all. A device's part has F/N of them."""
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
     w1, w3 = (jax.random.normal(key, (D, F)) / D**0.5 for key in (k1, k3))
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
@@ -295,7 +297,8 @@ def all_units_on_each_device(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def scaled_by_measured_variance(seed, *, D, F):
-    """You measured the variance over all devices and scaled by it. You know the variance of what you draw, so send nothing."""
+    """You measured the variance over all devices and scaled by it. You know the variance of the drawn numbers, so send
+    nothing."""
     drawn, fan_in = drawn_with(jax.random.split(own_key(seed), 3), D, F), {"w1": D, "w3": D, "w2": F}
     mean = lambda w: jax.lax.pmean(jnp.mean(w**2), "tp")  # noqa: E731
     return {name: w / jnp.sqrt(mean(w) * fan_in[name]) for name, w in drawn.items()}
@@ -303,7 +306,7 @@ def scaled_by_measured_variance(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread)
 def scaled_by_own_rows(seed, *, D, F):
-    """You scaled w2 by the rows of one device. y is a sum over all F hidden units, so its variance is N times too large."""
+    """You scaled w2 by the rows of one device. y is a sum over all F MLP units, so its variance is N times too large."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=F // jax.lax.axis_size("tp"))
 
 
@@ -343,7 +346,7 @@ def gate_and_up_by_turns(F, N):
 
 @exercise.misconception(of=fused_columns, fails=fused_order)
 def places_where_they_go(F, N):
-    """You returned where each column of w13 goes. Return which column comes to each place: the inverse."""
+    """You returned the new place of each column of w13. Return the inverse: the column for each new place."""
     order = fused_columns(F, N)
     return [order.index(place) for place in range(2 * F)]
 
@@ -363,7 +366,7 @@ def gated_mlp_bytes_forward(B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_bytes)
 def gated_mlp_bytes_of_hidden_units(B, D, F, N):
-    """You sent the hidden units, [B, F]. They stay where they are. Devices send y and dx, which are [B, D]."""
+    """You sent the units, [B, F]. They stay on their devices. Devices send y and dx, which are [B, D]."""
     return 2 * 2 * 2 * B * F * (N - 1) / N
 
 
@@ -421,7 +424,7 @@ def gated_mlp_time_products_only(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_whole_products(chip, B, D, F, N):
-    """You gave every device the whole matmuls. A device has F/N hidden units."""
+    """You gave every device the whole matmuls. A device has F/N MLP units."""
     return time_of(chip, B, D, F * N, N)
 
 
@@ -451,13 +454,13 @@ def bias_on_one_device(x, w1, w3, w2, b, dy):
 
 @exercise.alternative(of=gated_mlp)
 def a_share_of_the_bias(x, w1, w3, w2, b, dy):
-    """Every device adds an N-th of b to its part of the sum."""
+    """Every device adds 1/N of b to its part of the sum."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: total(parts + b / jax.lax.axis_size("tp")))
 
 
 @exercise.alternative(of=gated_mlp)
 def reduced_in_two_halves(x, w1, w3, w2, b, dy):
-    """Each all-reduce as a reduce-scatter and an all-gather."""
+    """Each all-reduce is a reduce-scatter and an all-gather."""
 
     def halves(parts):
         own = jax.lax.psum_scatter(parts, "tp", scatter_dimension=1, tiled=True)
@@ -469,7 +472,7 @@ def reduced_in_two_halves(x, w1, w3, w2, b, dy):
 
 @exercise.alternative(of=gated_mlp)
 def derived_by_jax(x, w1, w3, w2, b, dy):
-    """What a device adds to y is derived by JAX; the sums stand outside."""
+    """JAX differentiates a device's part of y; the sums are outside."""
     partly, back = jax.vjp(lambda x, w1, w3, w2: jax.nn.silu(x @ w1) * (x @ w3) @ w2, x, w1, w3, w2)
     dx, dw1, dw3, dw2 = back(dy)
     return total(partly) + b, {"x": total(dx), "w1": dw1, "w3": dw3, "w2": dw2, "b": dy.sum(0)}
@@ -477,7 +480,7 @@ def derived_by_jax(x, w1, w3, w2, b, dy):
 
 @exercise.alternative(of=gated_mlp)
 def fused_products(x, w1, w3, w2, b, dy):
-    """Gate and up in one product forward and one backward, with einsum."""
+    """Gate and up use one matmul in each pass, with einsum."""
     w13 = jnp.concatenate([w1, w3], axis=1)
     gate, up = jnp.split(jnp.einsum("bd,df->bf", x, w13), 2, axis=1)
     act, slope = jax.jvp(jax.nn.silu, (gate,), (jnp.ones_like(gate),))
@@ -491,7 +494,7 @@ def fused_products(x, w1, w3, w2, b, dy):
 
 @exercise.alternative(of=init)
 def whole_weights_then_own_part(seed, *, D, F):
-    """Every device draws all of each weight and keeps its own part: the same weights on any mesh."""
+    """Every device draws the whole weights and keeps its own part, so weights do not depend on the mesh."""
     k1, k3, k2 = jax.random.split(jax.random.key(seed), 3)
     whole = {"w1": (k1, (D, F), 1), "w3": (k3, (D, F), 1), "w2": (k2, (F, D), 0)}
     units = F // jax.lax.axis_size("tp")
@@ -505,14 +508,14 @@ def whole_weights_then_own_part(seed, *, D, F):
 
 @exercise.alternative(of=init)
 def a_key_for_each_device(seed, *, D, F):
-    """Every device makes all devices' keys and takes its own; older keys, numbers scaled by numpy's root."""
+    """Every device makes all keys and uses its own; keys are old-style, and numpy's sqrt scales the numbers."""
     keys = jax.random.split(jax.random.PRNGKey(seed), 3 * jax.lax.axis_size("tp")).reshape(-1, 3, 2)
     return drawn_with(keys[jax.lax.axis_index("tp")], D, F)
 
 
 @exercise.alternative(of=fused_columns)
 def by_reshaping(F, N):
-    """The places as an array [half, device, unit], turned round."""
+    """The columns as an array [half, device, unit], transposed."""
     if F % N != 0:
         raise ValueError("uneven")
     return np.arange(2 * F).reshape(2, N, F // N).swapaxes(0, 1).reshape(-1).tolist()

@@ -35,7 +35,7 @@ from h6_sequence_parallel import (
 
 @exercise.helper
 def weights(rng, shape):
-    """So large that sums of products stay about 1."""
+    """Draw weights so small that a matmul's results are about 1."""
     return rng.standard_normal(shape) / shape[0] ** 0.5
 
 
@@ -92,7 +92,7 @@ one_seed = exercise.call(
 
 @exercise.helper
 def on_one_device(x, layers, dy):
-    """y, dx and the gradients of the layers, in float64."""
+    """Return y, dx and the gradients of the layers in float64."""
     kept, grads = [], []
     for layer in layers:
         rms = np.sqrt((x**2).mean(axis=1, keepdims=True))
@@ -118,26 +118,26 @@ def on_one_device(x, layers, dy):
 
 
 def sizes_of(seen):
-    """Devices along tp, numbers of [S, D], and what a device sends to gather it, in bytes."""
+    """Return the devices along tp, the size of [S, D], and the bytes that a device sends to gather it."""
     n, whole = seen.mesh["tp"], seen.dims["S"] * seen.dims["D"]
     return n, whole, 4 * whole * (n - 1) / n
 
 
 @exercise.check(trained, points=0.5, public=True)
 def train_forward(seen):
-    """train: y is that of one device"""
+    """train: y equals that of one device"""
     expect_close(seen.out[0], on_one_device(seen.x, seen.layers, seen.dy)[0])
 
 
 @exercise.check(trained, points=0.5, public=True, after=train_forward)
 def train_dx(seen):
-    """train: the gradient for x is that of one device"""
+    """train: the gradient of x equals that of one device"""
     expect_close(seen.out[1], on_one_device(seen.x, seen.layers, seen.dy)[1])
 
 
 @exercise.check(trained, points=1, after=train_dx)
 def train_gradients(seen):
-    """train: the gradients for the layers are those of one device, on every device"""
+    """train: the gradients of the layers equal those of one device, on every device"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
 
 
@@ -153,31 +153,32 @@ def train_traffic(seen):
 
 @exercise.check(trained, points=0.25, after=train_traffic)
 def train_norms(seen):
-    """train: a device norms its own rows only; hidden units may be computed twice, other products once"""
+    """train: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once"""
     n, whole, _ = sizes_of(seen)
     products, norms = (
         14 * seen.dims["F"] * whole / n,
         45 * whole / n,
-    )  # a product of two numbers counts as part of a product
+    )  # a multiplication of two numbers counts as part of a matmul
     expect_flops(seen, at_most=LAYERS * (products + norms))
 
 
 @exercise.check(on_a_ring, points=0.5, after=[train_traffic, train_norms])
 def train_memory(seen):
-    """train: of each layer no more is kept than a device's rows and its hidden units"""
+    """train: a device keeps of each layer only its rows and its `hidden`"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
     n, whole, _ = sizes_of(seen)
     hidden, rows = seen.dims["S"] * seen.dims["F"] / n, whole / n
     weights = 2 * seen.dims["D"] * seen.dims["F"] / n + 2 * seen.dims["D"]  # of one layer
-    right = 2 * whole + LAYERS * rows + 2 * weights  # hidden units may be made again
+    right = 2 * whole + LAYERS * rows + 2 * weights  # `hidden` may be computed again
     wrong = (LAYERS + 1) * whole + LAYERS * (rows + hidden) + weights
     expect_memory(seen, at_most=between(4 * right, 4 * wrong), by="program", arguments=False)
 
 
 @exercise.check(dropped, points=0.25, public=True)
 def drop_value(seen):
-    """drop: about rate of the numbers become 0, the others x / (1 - rate), alike on copies, with every seed; no communication"""
-    for step in seen.steps:  # the second drops numbers of what the first has left, with another seed
+    """drop: for every seed a share of about `rate` becomes 0, and the others x / (1 - rate); copies stay equal; no
+    communication"""
+    for step in seen.steps:  # the second call drops numbers that the first left, with a different seed
         kept, left = step.out.value != 0, step.x != 0
         expect_close(step.out, np.where(kept, step.x / (1 - seen.rate), 0))
         share = float(kept[left].mean())
@@ -188,11 +189,11 @@ def drop_value(seen):
 
 @exercise.check(one_seed, points=0.25, public=True, after=drop_value)
 def drop_rows(seen):
-    """drop: no two rows have the same mask, and with one seed other numbers have the same mask"""
-    first, second = (step.out.value != 0 for step in seen.steps)  # the second drops from what the first has left
+    """drop: all rows have different masks, and the mask does not depend on the numbers in x"""
+    first, second = (step.out.value != 0 for step in seen.steps)  # the second call drops numbers that the first left
     if not np.array_equal(first, second):
         lost = int((first & ~second).sum())
-        raise Failure(f"with the same seed, other numbers in x have another mask: {lost} more of them are dropped")
+        raise Failure(f"with the same seed, other numbers in x get a different mask: {lost} more are dropped")
     masks = len(np.unique(first, axis=0))
     if masks < seen.dims["S"]:
         raise Failure(f"{seen.dims['S']} rows have {masks} different masks", expected=seen.dims["S"], actual=masks)
@@ -219,7 +220,7 @@ def summed(grads):
 
 
 def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, residual=True, due_of=None, dn_of=None):
-    """The solution, with what people change."""
+    """Run the solution with the given changes."""
     kept, grads = [], []
     for layer in layers:
         hidden = jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"])
@@ -296,7 +297,7 @@ def scattered_for_each_use(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_traffic)
 def gathered_for_each_use(x, layers, dy):
-    """You gathered dy twice, for the hidden units and for w2's gradient. Do it once and use the result for both."""
+    """You gathered dy twice, for the MLP units and for w2's gradient. Do it once and use the result for both."""
     return written(x, layers, dy, due_of=gather)
 
 
@@ -432,7 +433,7 @@ def kept_bytes_of_x(S, D, F, L, N):
 
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_of_hidden_rows(S, D, F, L, N):
-    """You cut hidden twice. After the gather it has all rows and F/N columns."""
+    """You cut `hidden` twice. After the gather it has all rows and F/N columns."""
     return 2 * L * (S * D / N + S * F / N**2)
 
 
@@ -454,7 +455,7 @@ exercise.scenario(
 
 @exercise.alternative(of=train)
 def by_vjp(x, layers, dy):
-    """Derived by JAX, with jax.checkpoint around each layer; the pieces of all layers are added at the end."""
+    """JAX differentiates, with jax.checkpoint around each layer; the parts of all layers are added at the end."""
 
     @jax.checkpoint
     def block(x, layer):
@@ -472,7 +473,7 @@ def by_vjp(x, layers, dy):
 
 @exercise.alternative(of=train)
 def added_one_by_one(x, layers, dy):
-    """Scale and bias each in an all-reduce of its own; what is gathered backwards is gathered at once, as einsums."""
+    """Scale and bias have separate all-reduces; the backward pass gathers its arrays together and uses einsum."""
     kept, grads = [], []
     for layer in layers:
         hidden = jnp.tanh(jnp.einsum("sd,df->sf", gather(norm(x, layer["scale"])), layer["w1"]))
@@ -494,7 +495,7 @@ def added_one_by_one(x, layers, dy):
 
 @exercise.alternative(of=train)
 def added_all_together(x, layers, dy):
-    """One all-reduce at the end, of the pieces of all layers in one array."""
+    """One all-reduce at the end sums the parts of all layers in one array."""
     y, dx, grads = written(x, layers, dy, grads_of=lambda grads: grads)
     pieces = jnp.stack([jnp.stack([grad["scale"], grad["bias"]]) for grad in grads])
     total = jax.lax.psum(pieces, "tp")
@@ -503,7 +504,7 @@ def added_all_together(x, layers, dy):
 
 @exercise.alternative(of=train)
 def scanned(x, layers, dy):
-    """The layers stacked, forward and backward a scan."""
+    """The layers are stacked, and each pass is a scan."""
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
 
     def forward(x, layer):
@@ -525,7 +526,7 @@ def scanned(x, layers, dy):
 
 @exercise.alternative(of=drop)
 def whole_mask_then_own_rows(x, seed, *, rate):
-    """Every device makes the mask of all rows and takes its own rows: the same mask on any mesh."""
+    """Every device makes the mask of all rows and uses its own rows, so the mask does not depend on the mesh."""
     rows, n = x.shape[0], jax.lax.axis_size("tp")
     kept = jax.random.bernoulli(jax.random.key(seed), 1 - rate, (n * rows, x.shape[1]))
     mine = jax.lax.dynamic_slice_in_dim(kept, jax.lax.axis_index("tp") * rows, rows)
@@ -534,6 +535,6 @@ def whole_mask_then_own_rows(x, seed, *, rate):
 
 @exercise.alternative(of=drop)
 def split_keys(x, seed, *, rate):
-    """Every device makes one key for each device and takes its own; uniform numbers against the rate."""
+    """Every device makes a key for each device and uses its own; uniform numbers are compared with the rate."""
     key = jax.random.split(jax.random.PRNGKey(seed), jax.lax.axis_size("tp"))[jax.lax.axis_index("tp")]
     return jnp.where(jax.random.uniform(key, x.shape) < rate, 0, x / (1 - rate))

@@ -12,7 +12,7 @@ from h7_fsdp_tp import exercise, layer, mlp_2d, mlp_2d_bytes, mlp_balance
 
 @exercise.helper
 def travels(seen, weights, activations, *kinds):
-    """At most so many weights over x and activations over y, by collectives of these kinds or hop by hop."""
+    """Require at most these weights over x and activations over y, by collectives of these kinds or hop by hop."""
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
     mesh = seen.mesh
     expect_only(seen, *kinds, "permute")
@@ -22,7 +22,7 @@ def travels(seen, weights, activations, *kinds):
 
 @exercise.check(layer, points=1, public=True)
 def mlp_value(seen):
-    """mlp_2d: the layer's result, in shard_map, its rows over x and its columns over y"""
+    """mlp_2d: the layer's result, in shard_map, rows cut over x and columns over y"""
     expect_close(seen.out, np.tanh(seen.a @ seen.w_in) @ seen.w_out)
     expect_spec(seen.out, P("x", "y"))
     expect_shard_map(seen)
@@ -30,7 +30,7 @@ def mlp_value(seen):
 
 @exercise.check(layer, points=1, public=True, after=mlp_value)
 def mlp_gradients(seen):
-    """mlp_2d: the gradients of all three, cut as they are"""
+    """mlp_2d: the gradients of all three arrays, in the layouts of these arrays"""
     hidden = np.tanh(seen.a @ seen.w_in)
     back = (seen.cotangent @ seen.w_out.T) * (1 - hidden**2)
     expect_close(seen.grads["a"], back @ seen.w_in.T)
@@ -56,10 +56,13 @@ def mlp_activations(seen):
 
 @exercise.check(layer, points=1, after=[mlp_weights, mlp_activations])
 def mlp_backward(seen):
-    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; at most one product is computed again"""
+    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; at most one matmul
+    is computed again"""
     travels(seen.only(backward=True), 4, 3, "all_gather", "reduce_scatter")
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
-    expect_flops(seen, at_most=15 * B * D * F / (seen.mesh["x"] * seen.mesh["y"]))  # 12, and 2 for tanh's input again
+    expect_flops(
+        seen, at_most=15 * B * D * F / (seen.mesh["x"] * seen.mesh["y"])
+    )  # 12, and 2 to compute tanh's input again
 
 
 SPECS = (P("x", "y"), P("x", "y"), P("y", "x"))
@@ -81,7 +84,7 @@ def weights_first(a, w_in, w_out, *, mesh):
 
 @exercise.alternative(of=mlp_2d)
 def activations_in_hops(a, w_in, w_out, *, mesh):
-    """Activations go round y in hops, and each part is multiplied by its rows of W_in when it is here."""
+    """Activations go round y in hops, and each part is multiplied by its rows of W_in when it arrives."""
 
     def local(a, w_in, w_out):
         n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -116,7 +119,7 @@ def by_halves_of_the_batch(a, w_in, w_out, *, mesh):
 
 
 def around(over_x=None, finish=None, specs=SPECS):
-    """mlp_2d with other gathers of weights, or another end."""
+    """Return mlp_2d with changed gathers of weights, or a changed last step."""
     gather = over_x or (lambda w, axis: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
     scatter = finish or (lambda out: jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True))
 
@@ -130,7 +133,7 @@ def around(over_x=None, finish=None, specs=SPECS):
 
 
 def own_columns(out):
-    """The columns of a whole result that this device keeps."""
+    """Return the columns of a whole result that this device keeps."""
     width = out.shape[1] // jax.lax.axis_size("y")
     return jax.lax.dynamic_slice_in_dim(out, jax.lax.axis_index("y") * width, width, axis=1)
 

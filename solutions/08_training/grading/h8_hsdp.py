@@ -31,7 +31,7 @@ def hsdp_value(seen):
 
 @exercise.check(call, points=0.5, public=True, after=hsdp_value)
 def hsdp_far(seen):
-    """hsdp_grads: over rep only what is left after the reduce-scatter is summed"""
+    """hsdp_grads: over rep only the result of the reduce-scatter is summed"""
     size, R, S = 4 * seen.w.size, seen.mesh["rep"], seen.mesh["shard"]
     number = 2 * (R - 1) / R * 4
     right = 2 * (R - 1) / R * size / S
@@ -61,7 +61,7 @@ def normed(g):
 
 
 def own_sum(w, x, y):
-    """The gradient of this device's sum of squares, over all its micro-batches."""
+    """Return the gradient of this device's sum of squares over all its micro-batches."""
     whole = jax.lax.all_gather(w, "shard", tiled=True)
     return 2 * jnp.einsum("mbd,mbk->dk", x, x @ whole - y)
 
@@ -76,7 +76,8 @@ def far_sum(g):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_through_the_gather(w, x, y, *, mesh):
-    """The loss gathers, in one product for all micro-batches; JAX's gradient of a gather is the reduce-scatter. Means, not sums."""
+    """The loss gathers, in one matmul for all micro-batches; JAX's gradient of a gather is the reduce-scatter. It uses
+    means, not sums."""
 
     def local(w, x, y):
         def loss(w):
@@ -109,7 +110,8 @@ def hsdp_in_a_scan(w, x, y, *, mesh):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_by_types(w, x, y, *, mesh):
-    """With check_vma=True: the cast to varying over rep stands before the gather, so its sum comes after the reduce-scatter."""
+    """With check_vma=True, the cast to varying over rep is before the gather, so its sum comes after the
+    reduce-scatter."""
 
     def local(w, x, y):
         def loss(w):
@@ -125,7 +127,7 @@ def hsdp_by_types(w, x, y, *, mesh):
 
 
 def hsdp(mesh, reduce, norm=normed, every=None):
-    """A step whose own sums are brought together by ``reduce``."""
+    """Return a step in which ``reduce`` combines the devices' sums."""
 
     def local(w, x, y):
         return norm(reduce(own_sum(w, x, y)) / (y.size * (every or mesh.size)))
@@ -248,7 +250,7 @@ def far_bytes_in_r_steps(M, R, kept):
 
 
 def both(chip, M, R, near=7 / 8, far=2.0, egress=1 / 8):
-    """The two times, from parts of the gradient's bytes and of the node's egress."""
+    """Return the sum of the two times, from shares of the gradient's bytes and of the node's egress."""
     row, size = GPUS[chip], 2e9 * M
     return size * near / row.egress, far * (R - 1) / R * (size / 8) / (row.node_egress * egress)
 

@@ -32,7 +32,7 @@ def batch(rng, shape):
 
 @exercise.helper
 def arguments(scheme):
-    """A and two or three layers, laid out as the scheme says."""
+    """Draw A and two or three layers, in the layouts of the scheme."""
     act, weight = SCHEMES[scheme]
     ws = array("L", "E", "E", spec=P(None, *weight), draw=layers)
     return {"a": array("B", "E", spec=act, draw=batch), "ws": ws, "static": {"scheme": scheme}}
@@ -51,7 +51,7 @@ seven = exercise.call(stack, **arguments(7), dims=DIMS, hidden_dims=HIDDEN)
 
 @exercise.helper
 def right(*schemes):
-    """Each scheme's result, laid out as its A."""
+    """Require each scheme's result in the layout of its A."""
     for seen in schemes:
         due = seen.a
         for w in seen.ws:
@@ -63,7 +63,8 @@ def right(*schemes):
 
 @exercise.helper
 def budget(seen, *kinds, x=0, y=0, parts="x"):
-    """Of these kinds, or hop by hop, so many bytes for each layer along x and y; products are shared among `parts`."""
+    """Require these bytes for each layer along x and y, by collectives of these kinds or hop by hop; `parts` devices
+    share each matmul."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
     expect_only(seen, *kinds, *(["permute"] if kinds else []))
@@ -92,7 +93,7 @@ def both_value(four, seven):
 
 @exercise.check([one, two, three], points=0.5, after=batch_value)
 def batch_budget(one, two, three):
-    """stack, schemes 1 to 3: W is all that travels, over x, and no gather waits for a product"""
+    """stack, schemes 1 to 3: only W travels, over x, and no gather waits for a matmul"""
     budget(one)
     for seen in (two, three):
         budget(seen, "all_gather", x=seen.dims["E"] ** 2)
@@ -109,7 +110,7 @@ def columns_budget(five, six):
 
 @exercise.check([four, seven], points=0.5, after=both_value)
 def both_budget(four, seven):
-    """stack, schemes 4 and 7: C over y, W over x, nothing multiplied twice, and no gather of W waits for a product"""
+    """stack, schemes 4 and 7: C over y, W over x, no matmul twice, and no gather of W waits for a matmul"""
     rows = {seen.scheme: seen.dims["B"] / seen.mesh["x"] * seen.dims["E"] for seen in (four, seven)}
     budget(four, "all_gather", y=rows[4], parts="xy")
     budget(seven, "all_gather", "reduce_scatter", x=seven.dims["E"] ** 2 / seven.mesh["y"], y=rows[7], parts="xy")
@@ -117,7 +118,7 @@ def both_budget(four, seven):
 
 
 def drawn(rng):
-    """The seven and three of their mixtures, with names of axes that the examples do not have."""
+    """Draw the seven layouts and three mixtures, with axis names that the examples do not have."""
     plain = [("d", None, None, None), ("d", None, "d", None), ("d", None, None, "d"), ("d", None, None, "t")]
     plain += [(None, "d", "d", None), (None, "d", None, "d"), ("d", "t", "t", "d")]
     plain += [("d", "t", "d", "t"), ("d", "t", "t", None), ("d", "t", None, "t")]
@@ -142,7 +143,7 @@ hidings = exercise.cases(
 
 @exercise.check(hidings, points=1, public=True)
 def hidden_places(seen):
-    """hides_behind: the collectives of a layer and what runs beside each"""
+    """hides_behind: the collectives of a layer and the matmuls that overlap each"""
     expect_outcomes(seen)
 
 
@@ -151,7 +152,7 @@ def hidden_places(seen):
 
 @exercise.alternative(of=stack)
 def by_rules(a, ws, *, mesh, scheme):
-    """From the layouts alone, for any scheme; layers in a scan, and out_specs that JAX can prove where it can."""
+    """The layouts decide, for any scheme; layers are a scan, and check_vma is on if JAX can prove out_specs."""
     act, weight = SCHEMES[scheme]
     (rows, cols), (down, across) = act, weight
 
@@ -177,7 +178,7 @@ def by_rules(a, ws, *, mesh, scheme):
 
 @exercise.alternative(of=stack)
 def activations_in_hops(a, ws, *, mesh, scheme):
-    """5 and 6 hop by hop, each hop beside a part of the product; weights gathered one layer ahead."""
+    """Schemes 5 and 6 hop by hop, each hop overlaps a part of the matmul; weights are gathered one layer ahead."""
     act, weight = SCHEMES[scheme]
 
     def gathered(w):
@@ -186,14 +187,14 @@ def activations_in_hops(a, ws, *, mesh, scheme):
     def hopping(a, w):
         n, me, width = jax.lax.axis_size("x"), jax.lax.axis_index("x"), a.shape[1]
         ring = [(d, (d + 1) % n) for d in range(n)]
-        if scheme == 6:  # what has arrived is multiplied by its rows of W
+        if scheme == 6:  # multiply the part that arrived by its rows of W
             out = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
             for hop in range(n):
                 arriving = jax.lax.ppermute(a, "x", ring) if hop < n - 1 else a
                 out += a @ jax.lax.dynamic_slice_in_dim(w, (me - hop) % n * width, width)
                 a = arriving
             return out
-        total = None  # the sum for a device comes round once, and each adds its own product
+        total = None  # a device's sum goes round once, and each device adds its own part
         for hop in range(1, n + 1):
             part = a @ jax.lax.dynamic_slice_in_dim(w, (me - hop) % n * width, width, axis=1)
             total = part if total is None else jax.lax.ppermute(total, "x", ring) + part
@@ -216,7 +217,7 @@ def activations_in_hops(a, ws, *, mesh, scheme):
 
 @exercise.alternative(of=hides_behind)
 def hides_behind_by_table(act, weight, hops):
-    """What cuts W and the batch first, then one case for each way to cut the rest."""
+    """First the axes that cut W and the batch, then one case for each way to cut the rest."""
     between = ["nothing", "own product"][hops]
     rows, cols = act
     found = [["all_gather", "W", axis, "other layers"] for axis in weight if axis and axis == rows]
@@ -240,7 +241,7 @@ def scatter(array, axis):
 
 
 def own_part(array, axis, dim):
-    """The rows or columns of an array that this device keeps."""
+    """Return the rows or columns of an array that this device keeps."""
     width = array.shape[dim] // jax.lax.axis_size(axis)
     return jax.lax.dynamic_slice_in_dim(array, jax.lax.axis_index(axis) * width, width, axis=dim)
 
@@ -257,7 +258,7 @@ RIGHT = {
 
 
 def with_layers(**changed):
-    """``stack`` with another layer for some schemes: ``with_layers(s5=lambda a, w: ...)``."""
+    """Return ``stack`` with changed layers for some schemes: ``with_layers(s5=lambda a, w: ...)``."""
 
     def other(a, ws, mesh, scheme):
         layer, (act, weight) = changed.get(f"s{scheme}", RIGHT[scheme]), SCHEMES[scheme]
@@ -327,7 +328,7 @@ def weights_gathered_whole(a, ws, *, mesh, scheme):
 
 
 def whole_product(a, w, act, weight):
-    """This device's part of C, from all of A and all of W."""
+    """Return this device's part of C, from all of A and all of W."""
     for dim in (0, 1):
         a = gather(a, act[dim], dim) if act[dim] else a
         w = gather(w, weight[dim], dim) if weight[dim] else w
@@ -413,7 +414,8 @@ def gathers_of_weights_thought_bare(act, weight, hops):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places)
 def weights_gathered_over_any_axis(act, weight, hops):
-    """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then compute the same. Gather C over it."""
+    """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then repeat the
+    computation. Gather C over it."""
     if act[1] is None and weight[1] not in (None, act[0]):
         return [("all_gather", "W", weight[1], "other layers")]
     return hides_behind(act, weight, hops)
@@ -444,7 +446,7 @@ def multiplied_everywhere(chip, scheme, B, E, X):
 
 
 def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
-    """Both batches, each from its gather, product and scatter."""
+    """Return the time of both batches, each from its gather, matmul and scatter."""
     gathered = weights * all_gather_time(2 * E * E / Y, X, chip)
     parts = [
         (matmul_time(2 * rows * E * E / (X * Y), chip), activations * all_gather_time(2 * rows * E / X, Y, chip))

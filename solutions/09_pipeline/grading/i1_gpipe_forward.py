@@ -13,7 +13,7 @@ from i1_gpipe_forward import bubble_flops, exercise, gpipe_forward, learns, pipe
 
 @exercise.helper
 def all_layers(ws, x, d=None):
-    """x after all layers, and with d, the gradient of that, the gradients of ws and x; in float64."""
+    """Return x after all layers and, if d is its gradient, the gradients of ws and x; in float64."""
     kept = []
     for w in ws:
         size = np.linalg.norm(x, axis=-1, keepdims=True)
@@ -32,7 +32,7 @@ def all_layers(ws, x, d=None):
 
 @exercise.check(there, points=1.5, public=True)
 def forward_value(seen):
-    """gpipe_forward: the last device has the outputs, the others zeros"""
+    """gpipe_forward: the last device has the outputs, the others have zeros"""
     due = np.zeros((seen.mesh["pp"], *seen.x.shape))
     due[-1] = all_layers(seen.ws, seen.x)
     expect_close(seen.out, due)
@@ -41,7 +41,7 @@ def forward_value(seen):
 
 @exercise.check(learns, points=1, public=True, after=forward_value)
 def forward_gradients(seen):
-    """gpipe_forward: the gradients of layers and inputs are those of one device"""
+    """gpipe_forward: the gradients of layers and inputs equal those of one device"""
     of_ws, of_x = all_layers(seen.ws, seen.x, seen.cotangent[-1])
     expect_close(seen.grads["ws"], of_ws)
     expect_close(seen.grads["x"], of_x)
@@ -55,11 +55,11 @@ def forward_permutes(seen):
 
 @exercise.check(there, points=1, after=forward_permutes)
 def forward_bubble(seen):
-    """gpipe_forward: M + P - 1 ticks, in each one stage and one micro-batch handed on"""
+    """gpipe_forward: M + P - 1 ticks; each computes one stage and sends one micro-batch"""
     d, stages = seen.dims, seen.mesh["pp"]
     ticks, rows = d["M"] + stages - 1, d["B"] * d["L"] * seen.mesh.get("dp", 1)
     useful = d["M"] * rows * 2 * d["D"] ** 2
-    spent = stages * ticks * rows / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths
+    spent = stages * ticks * rows / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths of rows
     expect_bubble(seen, useful=useful, at_most=1 - useful / spent)
     expect_traffic(seen, at_most=ticks * 4 * d["B"] * d["D"])
 
@@ -78,7 +78,7 @@ def _pipeline(
     hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n)),
     returned=lambda out, me, n: jnp.where(me == n - 1, out, 0),
 ):  # fmt: skip
-    """The reference with something else in one place."""
+    """Run the reference with one part changed."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def one_tick(tick, carry):
@@ -103,7 +103,7 @@ def outputs_from_tick_0(ws, x):
 
 @exercise.misconception(form_of=outputs_from_tick_0)
 def outputs_from_tick_0_after_ones(ws, x):
-    """The bubble begins with ones."""
+    """As above; the bubble begins with ones."""
     return _pipeline(
         ws,
         x,
@@ -121,7 +121,7 @@ def stopped_after_m_ticks(ws, x):
 
 @exercise.misconception(form_of=stopped_after_m_ticks)
 def stopped_after_m_ticks_without_junk(ws, x):
-    """Outputs are kept from tick P - 1 on."""
+    """As above; outputs are kept from tick P - 1 on."""
     return _pipeline(
         ws,
         x,
@@ -178,7 +178,8 @@ def zeros_in_the_bubble(ws, x):
 
 @exercise.misconception(fails=forward_permutes)
 def forward_by_sum(ws, x):
-    """You hand on by a sum over all devices, in which all but one put zeros. Only the neighbour needs the array: use ppermute."""
+    """You send by a sum over all devices, in which all devices but one put zeros. Only the neighbour needs the array:
+    use ppermute."""
 
     def hand_on(made, n):
         me = jax.lax.axis_index("pp")
@@ -219,7 +220,7 @@ def one_micro_batch_at_a_time(ws, x):
 
 @exercise.alternative(of=gpipe_forward)
 def forward_unrolled(ws, x):
-    """Ticks are written out by a Python loop, outputs stacked at the end."""
+    """A Python loop unrolls the ticks; outputs are stacked at the end."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
     held, outputs = jnp.ones_like(x[0]), []
     for tick in range(m + n - 1):
@@ -232,7 +233,7 @@ def forward_unrolled(ws, x):
 
 @exercise.alternative(of=gpipe_forward)
 def forward_in_a_scan(ws, x):
-    """A scan over inputs that are padded by junk, hand-ons that wrap around, outputs cut off at the front."""
+    """A scan over inputs that are padded with junk; permutes wrap around; the first outputs are cut off."""
     n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
 
     def one_tick(held, new):
@@ -246,7 +247,7 @@ def forward_in_a_scan(ws, x):
 
 @exercise.alternative(of=gpipe_forward)
 def forward_masked(ws, x):
-    """Zeros in the bubble, which are masked before use, and nothing is computed there."""
+    """The bubble holds zeros, which are masked before use, and nothing is computed in it."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
     held, out = jnp.zeros_like(x[0]), jnp.zeros_like(x)
     for tick in range(m + n - 1):
@@ -273,7 +274,8 @@ def time_without_hops(chip, P, M, T, D):
 
 @exercise.misconception(of=pipeline_time)
 def time_of_one_hop_more(chip, P, M, T, D):
-    """You counted a hop after the last tick. The last output stays where it is, so there is one hop fewer than ticks."""
+    """You counted a hop after the last tick. The last output stays on its device, so there is one hop fewer than
+    ticks."""
     return (M + P - 1) * (matmul_time(4 * T * D**2, chip) + 2 * T * D / CHIPS[chip].ici)
 
 
@@ -303,7 +305,7 @@ def bubble_and_work(P, M, T, D):
 
 @exercise.misconception(of=bubble_flops)
 def bubble_at_the_start(P, M, T, D):
-    """You counted devices that are idle while the pipeline fills. As many are idle while it drains."""
+    """You counted idle ticks only while the pipeline fills. Equally many are idle while it drains."""
     return P * (P - 1) / 2 * 3 * 2 * T * D**2
 
 

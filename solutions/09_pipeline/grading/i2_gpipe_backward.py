@@ -21,7 +21,7 @@ from i2_gpipe_backward import call, exercise, gpipe_stash, gpipe_step, gpipe_ste
 
 @exercise.helper
 def unsharded(ws, x, y):
-    """The loss of all micro-batches at once, and its gradient of ws, in float64."""
+    """Return the loss of all micro-batches at once, and its gradient for ws, in float64."""
     kept = []
     for w in ws:
         size = np.linalg.norm(x, axis=-1, keepdims=True)
@@ -45,7 +45,7 @@ def step_loss(seen):
 
 @exercise.check(call, points=1.5, public=True, after=step_loss)
 def step_weights(seen):
-    """gpipe_step: the layers after each of three steps are those that one device would have"""
+    """gpipe_step: the layers after each of three steps equal those of one device"""
     for step in seen.steps:
         expect_close(step.out[1], step.ws - seen.rate * unsharded(step.ws, step.x, step.y)[1])
         expect_spec(step.out[1], PartitionSpec("pp"))
@@ -60,7 +60,7 @@ def step_budget(seen):
     expect_traffic(seen, at_most=2 * ticks * 4 * d["B"] * d["D"] + 8)
     expect_flops(
         seen, at_most=ticks * layers * d["B"] * d["D"] * (4 * 2 * d["D"] + 30)
-    )  # 30: lengths and what is like them
+    )  # 30: lengths of rows and similar work
 
 
 deep = exercise.call(
@@ -79,12 +79,12 @@ deep = exercise.call(
 
 @exercise.check(deep, points=1, after=step_weights)
 def step_memory(seen):
-    """gpipe_step: no more is kept than the inputs of a device's stage, and one sum of gradients"""
+    """gpipe_step: a device keeps only the inputs of its stage, and one sum of gradients"""
     expect_close(seen.out[1], seen.ws - seen.rate * unsharded(seen.ws, seen.x, seen.y)[1])
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * layers
     stash = d["M"] * micro
-    right = stash + 2 * micro + 3 * weights  # a tick's own gradients, the sum, what comes of both
+    right = stash + 2 * micro + 3 * weights  # the tick's gradients, the sum, and the new sum
     wrong = stash + 2 * micro + (d["M"] + 2) * weights  # a gradient for each micro-batch
     expect_memory(seen, at_most=between(right, wrong), by="program", arguments=False)
 
@@ -95,7 +95,8 @@ def ring(step):
 
 
 def went_back(ws, a, due, came, last, size):
-    """The error of a stage's output, and the gradients of ws and a: from the error on the last device, from what came on the others."""
+    """Return the error of a stage's output, and the gradients of ws and a, which come from the error on the last device
+    and from the received gradient on the others."""
     out, pull = jax.vjp(stage, ws, a)
     error = out - due
     return error, *pull(jnp.where(last, 2 * error / size, came))
@@ -115,7 +116,7 @@ def _step(
     ticks=lambda m, n: m + n - 1,
     go_back=went_back,
 ):  # fmt: skip
-    """The reference with something else in one place: the loss, the weights on the way, the gradients."""
+    """Run the reference with one part changed: the loss, the weights between ticks, or the gradients."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def there(tick, carry):
@@ -152,13 +153,14 @@ def only_the_last_learned(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_weights)
 def step_adds_junk(ws, x, y, *, rate):
-    """You add gradients that come from junk. Add a gradient only in ticks in which the device has a micro-batch. Choose with jnp.where."""
+    """You add gradients of junk. Add a gradient only in ticks in which the device has a micro-batch. Choose with
+    jnp.where."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: grads + dws)
 
 
 @exercise.misconception(form_of=step_adds_junk)
 def step_adds_other_junk(ws, x, y, *, rate):
-    """Its junk is made of ones."""
+    """As above; the junk consists of ones."""
     add = lambda useful, slot, grads, dws: grads + dws  # noqa: E731
     return _stepped(ws, x, y, rate, held=lambda x: jnp.ones_like(x[0]), add=add)
 
@@ -188,7 +190,8 @@ def scaled_for_the_log(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_weights)
 def last_device_backwards(ws, x, y, *, rate):
-    """Your last device runs the backward pass from the last micro-batch on, and the others from the first, so a gradient meets the wrong input. Use one order on all devices."""
+    """Your last device begins the backward pass with the last micro-batch, but the others begin with the first, so a
+    gradient is combined with the wrong input. Use one order on all devices."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: jnp.where(me == n - 1, m - 1 - slot, slot))
 
 
@@ -200,7 +203,8 @@ def back_as_there(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_loss)
 def last_input_only(ws, x, y, *, rate):
-    """You run the backward pass of every micro-batch with the input that came last. Each needs its own input: keep M of them."""
+    """You run the backward pass of every micro-batch with the last received input. Each needs its own input: keep M of
+    them."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: slot * 0 + m - 1)
 
 
@@ -227,7 +231,8 @@ def masked_by_a_product(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_budget)
 def handed_on_by_sum(ws, x, y, *, rate):
-    """You hand on by a sum over all devices, in which all but one put zeros. Only the neighbour needs the array: use ppermute."""
+    """You send by a sum over all devices, in which all devices but one put zeros. Only the neighbour needs the array:
+    use ppermute."""
 
     def hand_on(a, step):
         n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -238,7 +243,7 @@ def handed_on_by_sum(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_budget)
 def a_tick_too_many(ws, x, y, *, rate):
-    """Your backward pass takes a tick more than M + P - 1."""
+    """Your backward pass takes M + P ticks, one too many."""
     return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
 
 
@@ -293,13 +298,13 @@ def left_to_jax(ws, x, y, *, rate):
 
 @exercise.alternative(of=gpipe_step)
 def last_first(ws, x, y, *, rate):
-    """Back from the last micro-batch to the first, on all devices."""
+    """On all devices the backward pass runs from the last micro-batch to the first."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: m - 1 - slot)
 
 
 @exercise.alternative(of=gpipe_step)
 def round_the_ring(ws, x, y, *, rate):
-    """Permutes wrap around, and junk in bubbles is NaN, which jnp.where keeps out."""
+    """Permutes wrap around, and junk in bubbles is NaN, which jnp.where excludes."""
 
     def hand_on(a, step):
         n = jax.lax.axis_size("pp")
@@ -310,7 +315,7 @@ def round_the_ring(ws, x, y, *, rate):
 
 @exercise.alternative(of=gpipe_step)
 def unrolled(ws, x, y, *, rate):
-    """Every tick is written out by Python loops, and kept by tick: what entered in the bubbles, too."""
+    """Python loops unroll every tick, and inputs are kept by tick, also those of bubbles."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
     a, kept = x[0], []
     for tick in range(m + n - 1):

@@ -9,7 +9,7 @@ from i3_schedule_1f1b import exercise, in_flight_memory, schedule_1f1b, time_of_
 
 
 def drawn(rng):
-    """Fewer micro-batches than devices, as many, and more; one device, and one micro-batch."""
+    """Draw fewer micro-batches than devices, equally many, and more; also one device, and one micro-batch."""
     for P in range(1, 8):
         for M in {1, 2, int(rng.integers(1, P + 1)), P, int(rng.integers(P, 3 * P + 3))}:
             yield {"P": P, "M": M}
@@ -24,7 +24,7 @@ sizes = exercise.cases(
 
 @exercise.helper
 def ticks_of(grid, P, M):
-    """When each thing is done, by device and name. Raises ValueError where a row is none of a schedule."""
+    """Return the tick of each cell, by device and name. Raises ValueError if a row is not valid."""
     if not isinstance(grid, list | tuple) or len(grid) != P or not all(isinstance(row, list | tuple) for row in grid):
         raise ValueError(f"it is not a list of {P} lists")
     due, when = {f"{kind}{i}" for kind in "FB" for i in range(M)}, {}
@@ -45,7 +45,7 @@ def ticks_of(grid, P, M):
 
 @exercise.helper
 def too_early(when, P):
-    """The first thing that is done before what it needs is there, in words; "" where there is none."""
+    """Describe the first cell that comes before a cell that it needs; "" if there is none."""
     for (s, cell), tick in sorted(when.items(), key=lambda found: found[1]):
         before = s - 1 if cell[0] == "F" else s + 1
         need = (before, cell) if 0 <= before < P else (s, "F" + cell[1:])
@@ -56,7 +56,7 @@ def too_early(when, P):
 
 @exercise.helper
 def each_schedule(seen):
-    """P, M, when each thing is done and how many ticks there are, of every schedule."""
+    """Yield P, M, the tick of each cell, and the number of ticks, for every schedule."""
     for args, got, _ in seen.outcomes:
         of = f"P={args['P']}, M={args['M']}" if seen.public else "some P and M that are not shown here"
         if got.error:
@@ -80,11 +80,11 @@ def schedule_complete(seen):
 
 @exercise.check(sizes, points=1, public=True, after=schedule_complete)
 def schedule_order(seen):
-    """schedule_1f1b: nothing is done before what it needs is there"""
+    """schedule_1f1b: every cell comes after the cell that it needs"""
     for P, M, when, _, of in each_schedule(seen):
         problem = too_early(when, P)
         if problem:
-            told = f"for {of}: {problem}" if seen.public else f"for {of} something comes too early"
+            told = f"for {of}: {problem}" if seen.public else f"for {of} a cell comes too early"
             raise Failure(told, staff=f"P={P}, M={M}: {problem}")
 
 
@@ -117,7 +117,7 @@ def schedule_in_flight(seen):
 
 
 def run(todo, P):
-    """Each device's list, one thing after the other, each as soon as what it needs is there."""
+    """Run each device's list in order, each cell as soon as the cell that it needs is done."""
     grid, done = [[] for _ in range(P)], set()
     for _ in range(4 * sum(map(len, todo)) + 1):
         cells = []
@@ -135,7 +135,7 @@ def run(todo, P):
 
 
 def lists(P, M, ahead):
-    """Of each device: so many forwards, then a backward and a forward in turn."""
+    """Return each device's list: the given number of forwards, then a backward and a forward in turn."""
     found = []
     for s in range(P):
         first = ahead(s)
@@ -167,13 +167,13 @@ def schedule_one_more(P, M):
 
 @exercise.misconception(fails=schedule_makespan)
 def schedule_one_less(P, M):
-    """You schedule P - 1 - s forwards first and leave out the one that follows at once. That is too few: devices wait although they could work."""
+    """You schedule P - 1 - s forwards first, which is one too few: devices wait although they could work."""
     return run(lists(P, M, lambda s: min(max(P - 1 - s, 1), M)), P)
 
 
 @exercise.misconception(fails=schedule_order)
 def schedule_same_tick(P, M):
-    """You use a result in the tick that makes it. It arrives in the next tick."""
+    """You use a result in the tick that computes it. It arrives in the next tick."""
     return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
 
 
@@ -220,7 +220,7 @@ def schedule_back_from_the_first(P, M):
 
 @exercise.alternative(of=schedule_1f1b)
 def by_closed_form(P, M):
-    """F in the ticks s + 2i, B in 2P - 1 - s + 2i; rows are dicts at first."""
+    """F is in the ticks s + 2i, and B in the ticks 2P - 1 - s + 2i; rows are dicts at first."""
     grid = [[""] * (2 * (M + P - 1)) for _ in range(P)]
     for s in range(P):
         for i in range(M):
@@ -230,7 +230,8 @@ def by_closed_form(P, M):
 
 @exercise.alternative(of=schedule_1f1b)
 def backward_first(P, M):
-    """Greedy: a backward that can be done is done, else a forward while fewer than P - s are in flight; idle is None, tuples."""
+    """Greedy: run a possible backward, else a forward while fewer than P - s are in flight; idle cells are None, rows
+    are tuples."""
     done, rows = {}, [[] for _ in range(P)]
     for tick in range(2 * (M + P - 1)):
         now = {}
@@ -254,7 +255,7 @@ def in_flight_of_gpipe(P, M, T, D):
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_everywhere(P, M, T, D):
-    """You counted P on each device. On device s it is P - s, and never more than the M that there are."""
+    """You counted P on each device. Device s holds P - s, and never more than M."""
     return P * P * 2 * T * D
 
 

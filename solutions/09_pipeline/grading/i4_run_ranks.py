@@ -7,7 +7,7 @@ from i4_run_ranks import alternating_ring_time, blocking_ring_time, exercise, ru
 
 
 def made(rng, ranks, length, kinds):
-    """Programs that come to their ends: what happens is drawn in one order, and each rank has its part of it."""
+    """Draw programs that end: events are drawn in one order, and each rank gets its part of them."""
     programs, pending = [[] for _ in range(ranks)], []
     for number in range(length):
         kind = str(rng.choice(kinds))
@@ -33,7 +33,7 @@ def made(rng, ranks, length, kinds):
 
 
 def drawn(rng, kinds, wanted, count=40):
-    """Such programs, and such in which one operation is left out, comes twice or stands one place later."""
+    """Draw such programs, and programs in which one operation is left out, repeated or moved one place later."""
     found = []
     while len(found) < count:
         programs = made(rng, int(rng.integers(3, 6)), int(rng.integers(4, 12)), kinds)
@@ -91,19 +91,20 @@ mixed_cases = exercise.cases(
 
 @exercise.helper
 def replayed(programs, order):
-    """Which ranks come to their end if operations end in this order. Raises ValueError where one cannot end yet."""
+    """Return the ranks that end their programs if operations end in this order. Raises ValueError if an operation
+    cannot end yet."""
     at, fired, received = [0] * len(programs), set(), set()
 
     def now(rank):
         return programs[rank][at[rank]] if at[rank] < len(programs[rank]) else ("finished",)
 
     def messages(source, to):
-        """What `source` has sent to `to` by now, in order: the operation it is at is begun."""
+        """Return the messages that `source` has sent to `to`, in order; its current operation has begun."""
         begun = programs[source][: at[source] + 1]
         return [(source, k) for k, (kind, *what) in enumerate(begun) if kind in ("send", "isend") and what[0] == to]
 
     def ends_now(rank):
-        """The operations that end together with the one that this rank is at; none if it has to wait."""
+        """Return the operations that end together with this rank's current operation; none if it must wait."""
         kind, *what = now(rank)
         if kind == "isend":
             return {(rank, at[rank])}
@@ -133,7 +134,7 @@ def replayed(programs, order):
     for entry in order:
         rank, k = entry
         if type(rank) is not int or not 0 <= rank < len(programs) or at[rank] != k or now(rank) == ("finished",):
-            raise ValueError(f"{entry} is not what rank {rank} is at")
+            raise ValueError(f"{entry} is not the current operation of rank {rank}")
         if (rank, k) not in fired:
             together = ends_now(rank)
             if not together:
@@ -149,7 +150,7 @@ def replayed(programs, order):
 
 @exercise.helper
 def judge_runs(seen):
-    """Every order can happen, goes as far as it can, and the ranks that are stuck are named."""
+    """Require that every order is possible and complete, and that the stuck ranks are right."""
     for args, got, _ in seen.outcomes:
         programs = args["programs"]
         of = f"for the programs {programs} " if seen.public else "for programs that are not shown here "
@@ -167,10 +168,10 @@ def judge_runs(seen):
         try:
             due = replayed(programs, order)
         except ValueError as problem:
-            told = f"in the order {order}: {problem}" if seen.public else "the order cannot happen, or stops too early"
+            told = f"in the order {order}: {problem}" if seen.public else "the order is impossible, or stops too early"
             raise Failure(of + told, staff=f"{args}: {problem}") from None
         if stuck != due:
-            told = f"ranks {due} are stuck, not {stuck}" if seen.public else "other ranks are stuck"
+            told = f"ranks {due} are stuck, not {stuck}" if seen.public else "the stuck ranks differ"
             raise Failure(of + told, staff=f"{args}: {due}, not {stuck}")
 
 
@@ -182,7 +183,7 @@ def ranks_messages(seen):
 
 @exercise.check(isend_cases, points=0.75, public=True, after=ranks_messages)
 def ranks_isend(seen):
-    """run_ranks: isend and wait, too"""
+    """run_ranks: isend and wait"""
     judge_runs(seen)
 
 
@@ -194,7 +195,7 @@ def ranks_groups(seen):
 
 @exercise.check(mixed_cases, points=0.5, after=[ranks_isend, ranks_groups])
 def ranks_mixed(seen):
-    """run_ranks: all of it together"""
+    """run_ranks: all operations together"""
     judge_runs(seen)
 
 
@@ -203,7 +204,7 @@ def _run(
     send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False, newest=False, backwards=False,
     any_group=False, rounds=10**6, phases=(("send", "isend", "recv", "wait", "all_reduce"),),
 ):  # fmt: skip
-    """The reference with something else in one place."""
+    """Run the reference with one part changed."""
     ranks = range(len(programs))
     at, order, received, last, queue, sent = [0] * len(programs), [], set(), {}, [], set()
 
@@ -260,13 +261,14 @@ def _run(
 
 @exercise.misconception(fails=ranks_messages)
 def ranks_send_on(programs):
-    """Your send ends at once. A send waits until its message is received, so two ranks that both send first wait for ever."""
+    """Your send ends at once. A send waits until its message is received, so two ranks that both send first wait
+    forever."""
     return _run(programs, send_blocks=False)
 
 
 @exercise.misconception(form_of=ranks_send_on)
 def ranks_send_on_from_the_last(programs):
-    """Visits the last rank first."""
+    """As above; the last rank is visited first."""
     return _run(programs, send_blocks=False, backwards=True)
 
 
@@ -302,7 +304,7 @@ def ranks_in_one_round(programs):
 
 @exercise.misconception(form_of=ranks_in_one_round)
 def ranks_in_one_round_from_the_last(programs):
-    """Visits the last rank first."""
+    """As above; the last rank is visited first."""
     return _run(programs, rounds=1, backwards=True)
 
 
@@ -314,7 +316,7 @@ def ranks_wait_for_nothing(programs):
 
 @exercise.misconception(form_of=ranks_wait_for_nothing)
 def ranks_wait_for_nothing_from_the_last(programs):
-    """Visits the last rank first."""
+    """As above; the last rank is visited first."""
     return _run(programs, wait_waits=False, backwards=True)
 
 
@@ -326,7 +328,7 @@ def ranks_reduce_alone(programs):
 
 @exercise.misconception(form_of=ranks_reduce_alone)
 def ranks_reduce_alone_from_the_last(programs):
-    """Visits the last rank first."""
+    """As above; the last rank is visited first."""
     return _run(programs, never=True, backwards=True)
 
 
@@ -338,7 +340,8 @@ def ranks_reduce_all(programs):
 
 @exercise.misconception(fails=ranks_groups)
 def ranks_reduce_any(programs):
-    """You match an all_reduce of one group with that of a different group. Ranks that enter two groups in opposite orders wait for ever."""
+    """You match an all_reduce of one group with that of a different group. Ranks that enter two groups in opposite
+    orders wait forever."""
     try:
         return _run(programs, any_group=True)
     except IndexError:
@@ -385,7 +388,8 @@ def ranks_stuck_by_isend(programs):
 
 @exercise.alternative(of=run_ranks)
 def by_events(programs):
-    """Messages are matched by their numbers before anything runs: what ends together is an event, and events fire from the last rank on."""
+    """Messages are matched by their numbers before the run: operations that end together are one event, and events run
+    from the last rank on."""
     nth, ops = {}, [(r, k) for r, program in enumerate(programs) for k in range(len(program))]
     for r, k in ops:
         kind, peer = programs[r][k][0], programs[r][k][1]

@@ -22,7 +22,7 @@ from i5_1f1b_program import call, exercise, grad_1f1b, lock_step_time, stage, st
 
 @exercise.helper
 def unsharded(ws, x, y):
-    """The loss of all micro-batches at once, and its gradient of ws, in float64."""
+    """Return the loss of all micro-batches at once, and its gradient for ws, in float64."""
     kept = []
     for w in ws:
         size = np.linalg.norm(x, axis=-1, keepdims=True)
@@ -39,19 +39,19 @@ def unsharded(ws, x, y):
 
 @exercise.check(call, points=2, public=True)
 def program_value(seen):
-    """grad_1f1b: the loss and the gradients are those of one device"""
+    """grad_1f1b: the loss and the gradients equal those of one device"""
     expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
     expect_spec(seen.out[1], PartitionSpec("pp"))
 
 
 @exercise.check(call, points=1, after=program_value)
 def program_budget(seen):
-    """grad_1f1b: 2 (M + P - 1) ticks with two permutes at most, and one all-reduce of a number"""
+    """grad_1f1b: 2 (M + P - 1) ticks with at most two permutes each, and one all-reduce of a number"""
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     ticks, micro = 2 * (d["M"] + seen.mesh["pp"] - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
     expect_traffic(seen, at_most=2 * ticks * 4 * micro + 8)
-    expect_flops(seen, at_most=ticks * layers * micro * (4 * 2 * d["D"] + 30))  # 30: lengths and what is like them
+    expect_flops(seen, at_most=ticks * layers * micro * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
     if seen.mesh["pp"] == 4:
         both = d["M"] + 2 * (seen.mesh["pp"] - 1)  # ticks with F and B in each
         right, wrong = (both + 4.1) * HOP_TIME, (2 * ticks + 4.3) * HOP_TIME  # 4: of the all-reduce
@@ -77,7 +77,7 @@ def program_memory(seen):
     expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
     d, stages = seen.dims, seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * d["L"] // stages
-    tick = 5.6 * micro + 2 * weights  # what a tick needs beside the stash
+    tick = 5.6 * micro + 2 * weights  # the arrays of a tick, besides the stash
     budget = between(right=stages * micro + tick, wrong=d["M"] * micro + tick)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 
@@ -88,7 +88,8 @@ def ring(step):
 
 
 def went_back(ws, a, due, came, last, size):
-    """The error of a stage's output, and the gradients of ws and a: from the error on the last device, from what came on the others."""
+    """Return the error of a stage's output, and the gradients of ws and a, which come from the error on the last device
+    and from the received gradient on the others."""
     out, pull = jax.vjp(stage, ws, a)
     error = out - due
     return error, *pull(jnp.where(last, 2 * error / size, came))
@@ -108,7 +109,7 @@ def _grads(
     choose=jax.lax.cond,
     go_back=went_back,
 ):  # fmt: skip
-    """The reference with two permutes in every tick, and something else in one place."""
+    """Run the reference with two permutes in every tick, and one part changed."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def there(tick, on, off, stash, loss, grads):
@@ -144,10 +145,10 @@ def stash_of_all(ws, x, y):
 
 
 def _both_in_a_tick(ws, x, y, *, slots=0, put=lambda stash, slot, a, useful: stash.at[slot].set(a)):
-    """F and B in every tick, with a stash of 2P - 1 inputs or of ``slots``.
+    """Run F and B in every tick, with a stash of 2P - 1 inputs or of ``slots``.
 
     Args:
-        put: what writes an input into a slot of the stash; ``useful``: the input is of a micro-batch.
+        put: writes an input into a slot of the stash; ``useful``: the input belongs to a micro-batch.
     """
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
     slots = slots or 2 * n - 1
@@ -173,7 +174,7 @@ def _both_in_a_tick(ws, x, y, *, slots=0, put=lambda stash, slot, a, useful: sta
 
 @exercise.alternative(of=grad_1f1b)
 def both_in_a_tick(ws, x, y):
-    """F and B in every tick: fewer ticks, and 2P - 1 inputs are kept."""
+    """F and B in every tick: fewer ticks, and a stash of 2P - 1 inputs."""
     return _both_in_a_tick(ws, x, y)
 
 
@@ -185,13 +186,13 @@ def both_with_a_masked_stash(ws, x, y):
 
 @exercise.alternative(of=grad_1f1b)
 def two_permutes(ws, x, y):
-    """Both neighbours get what is made in every tick, and each takes what it needs."""
+    """In every tick a device sends its result to both neighbours, and each uses the result that it needs."""
     return _grads(ws, x, y)
 
 
 @exercise.alternative(of=grad_1f1b)
 def computes_both(ws, x, y):
-    """No cond: each tick computes there and back, and keeps one of them."""
+    """No cond: each tick computes both F and B, and keeps one result."""
     return _grads(ws, x, y, choose=_both)
 
 
@@ -203,7 +204,8 @@ def program_overwrites(ws, x, y):
 
 @exercise.misconception(fails=program_value)
 def program_adds_junk(ws, x, y):
-    """You add gradients that come from junk. Add only if the micro-batch exists, 0 ≤ i < M. Choose with jnp.where, because 0 · NaN is NaN."""
+    """You add gradients of junk. Add only if the micro-batch exists, 0 ≤ i < M. Choose with jnp.where, because 0 · NaN
+    is NaN."""
     return _grads(ws, x, y, add=lambda useful, grads, dws: grads + useful * dws)
 
 
@@ -249,7 +251,8 @@ def program_gathers(ws, x, y):
 
 @exercise.misconception(fails=program_budget)
 def program_hands_on_by_sum(ws, x, y):
-    """You hand on by a sum over all devices, to which each device adds its array in its own place. A permute sends an array to the neighbour alone."""
+    """You send by a sum over all devices, to which each device adds its array in its own slot. A permute sends an array
+    to the neighbour alone."""
 
     def hand_on(made):
         n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")

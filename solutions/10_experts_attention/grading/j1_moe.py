@@ -1,4 +1,4 @@
-"""How J1 is checked, what goes wrong in it, and what else is right."""
+"""J1: calls, checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,13 @@ from j1_moe import EXPERTS, TOKENS, exercise, moe, moe_bytes, moe_hides_from
 
 @exercise.helper
 def uneven(rng, shape):
-    """Tokens choose by themselves, and some experts are chosen more often than others."""
+    """Scores that differ from token to token and favour some experts."""
     return 1.5 * rng.standard_normal(shape) + rng.standard_normal(shape[1])
 
 
 @exercise.helper
 def small(rng, shape):
-    """Weights that leave tanh some slope."""
+    """Weights so small that tanh is not saturated."""
     return rng.standard_normal(shape) / np.sqrt(shape[1])
 
 
@@ -37,7 +37,7 @@ call = exercise.call(
 
 @exercise.helper
 def kept(seen):
-    """Which of the choices are served, [S, E]."""
+    """An array [S, E]: 1 for each choice that is served, else 0."""
     devices = seen.mesh["dp"] * seen.mesh["ep"]
     order = np.argsort(-seen.route.astype(np.float64), axis=1, kind="stable")[:, : seen.k]
     served = np.zeros(seen.route.shape)
@@ -53,7 +53,7 @@ def kept(seen):
 
 @exercise.helper
 def due(seen):
-    """The result and the gradients, of whole arrays in float64."""
+    """The result and the gradients for whole arrays, in float64."""
     x, route, w, ct = (a.astype(np.float64) for a in (seen.x, seen.route, seen.w, seen.cotangent))
     gates = np.exp(route - route.max(1, keepdims=True))
     gates /= gates.sum(1, keepdims=True)
@@ -70,7 +70,7 @@ def due(seen):
 
 @exercise.check(call, points=2, public=True)
 def moe_value(seen):
-    """moe: the sum over each token's experts, without those that had no room"""
+    """moe: the sum over each token's experts, without choices that had no slot"""
     expect_close(seen.out, due(seen)[0])
 
 
@@ -89,7 +89,7 @@ def moe_router(seen):
 
 @exercise.check(call, points=1, public=True, after=moe_value)
 def moe_traffic(seen):
-    """moe: all-to-alls only, of E · cap rows there and back, forward and backward"""
+    """moe: all-to-alls only, of E · cap rows to the experts and back, in each pass"""
     n = seen.mesh["ep"]
     forward, backward = seen.only(backward=False), seen.only(backward=True)
     expect_traffic(forward, at_most=0, axis="dp")
@@ -104,7 +104,7 @@ def moe_traffic(seen):
 
 
 def there(slots):
-    """[E, cap, ...] of a device's own tokens -> [E/N, N cap, ...] of its own experts."""
+    """Send [E, cap, ...] of a device's own tokens; return [E/N, N cap, ...] of its own experts."""
     return jax.lax.all_to_all(slots, "ep", split_axis=0, concat_axis=1, tiled=True)
 
 
@@ -114,37 +114,37 @@ def back(made):
 
 
 def chosen(route, k):
-    """(gate, expert) of all choices, first ones first, flat."""
+    """Gates and experts of all choices as flat arrays, all first choices first."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
     return gates.T.ravel(), experts.T.ravel()
 
 
 def slots_of(expert, E):
-    """How many choices of the same expert stand before each."""
+    """For each choice, the number of earlier choices of its expert."""
     ones = jax.nn.one_hot(expert, E, dtype=int)
     return (jnp.cumsum(ones, axis=0) * ones).sum(-1) - 1
 
 
 def placed(x, expert, slot, E, cap):
-    """Rows of x, once for each choice, at (expert, slot)."""
+    """An array with the rows of x, once for each choice, at (expert, slot)."""
     rows = jnp.tile(x, (len(expert) // len(x), 1))
     return jnp.zeros((E, cap, x.shape[1]), x.dtype).at[expert, slot].set(rows, mode="drop")
 
 
 def through(here, w):
-    """Rows of each expert multiplied by its weights."""
+    """Multiply each expert's rows by its weights."""
     return jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w))
 
 
 def joined(home, gate, expert, slot, tokens):
-    """The sum over the choices of each token; those beyond the slots add nothing."""
+    """Sum each token's choices; a choice without a slot adds nothing."""
     results = home.at[expert, slot].get(mode="fill", fill_value=0)
     return (gate[:, None] * results).reshape(-1, tokens, home.shape[-1]).sum(0)
 
 
 @exercise.alternative()
 def one_hot_products(x, route, w, *, k, cap):
-    """A dense mask [tokens, E, cap]; products with it dispatch and combine."""
+    """A dense mask [tokens, E, cap]; matmuls with it dispatch and combine."""
     E, left = route.shape[1], jax.nn.softmax(route)
     used, mask, weight = jnp.zeros(E), 0, 0
     for _ in range(k):
@@ -160,7 +160,7 @@ def one_hot_products(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def sorted_by_expert(x, route, w, *, k, cap):
-    """A stable sort by expert; a choice's slot is how far it stands behind the first of its expert."""
+    """A stable sort by expert; a choice's slot is its distance from the first choice of its expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     order = jnp.argsort(expert, stable=True)
     ranked = expert[order]
@@ -175,7 +175,7 @@ def sorted_by_expert(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def choice_by_choice(x, route, w, *, k, cap):
-    """A loop over the choices, that counts how much room is used; results are added one choice after the other."""
+    """A loop over the choices that counts used slots; it adds results one choice after the other."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
     E, used = route.shape[1], jnp.zeros(route.shape[1], int)
     slots, places = jnp.zeros((E, cap + 1, x.shape[1])), []
@@ -194,7 +194,7 @@ def choice_by_choice(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def chunks_of_devices(x, route, w, *, k, cap):
-    """all_to_all without tiled=True on [N, E/N, cap, D]; experts in a loop; in two halves of the slots."""
+    """all_to_all without tiled=True on [N, E/N, cap, D], for two halves of the slots; a loop over experts."""
     (gate, expert), n = chosen(route, k), jax.lax.axis_size("ep")
     E, slot = route.shape[1], slots_of(expert, route.shape[1])
     slots = placed(x, expert, slot, E, cap).reshape(n, E // n, cap, -1)
@@ -208,7 +208,7 @@ def chunks_of_devices(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def weighted_where_the_experts_are(x, route, w, *, k, cap):
-    """Gates travel with the tokens as one number more, and results come back weighted."""
+    """Gates travel with the tokens as one more number, and results come back weighted."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     rows = jnp.concatenate([jnp.tile(x, (k, 1)), gate[:, None]], 1)
@@ -222,7 +222,7 @@ def weighted_where_the_experts_are(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def second_choice_overwrites(x, route, w, *, k, cap):
-    """You wrote each choice's result over the one before. A token's result is the sum of all its choices."""
+    """You overwrote each choice's result with the next one. A token's result is the sum over all its choices."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))
@@ -232,7 +232,7 @@ def second_choice_overwrites(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def first_choice_only(x, route, w, *, k, cap):
-    """You sent each token to one expert. It chooses k."""
+    """You sent each token to one expert. Each token chooses k experts."""
     (gate, expert), E = chosen(route, 1), route.shape[1]
     slot = slots_of(expert, E)
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
@@ -258,7 +258,8 @@ def gates_of_the_chosen(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def gates_renormalised_after_drops(x, route, w, *, k, cap):
-    """You scaled a token's gates so that those of its served choices sum to one. A choice without room adds nothing, and the other gates stay as they are."""
+    """You scaled a token's gates so that those of its served choices sum to one. A choice without a slot adds nothing,
+    and the other gates do not change."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     served = jnp.where(slot < cap, gate, 0).reshape(k, len(x))
@@ -279,7 +280,8 @@ def token_by_token(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def room_for_each_rank(x, route, w, *, k, cap):
-    """You gave second choices room of their own, so each rank started at slot 0. Put them after the first choices in the same slots."""
+    """You started the second choices at slot 0 again, as if they had their own slots. Put them after the first choices
+    of their expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
@@ -287,7 +289,7 @@ def room_for_each_rank(x, route, w, *, k, cap):
 
 @exercise.misconception(form_of=room_for_each_rank)
 def room_for_each_rank_added(x, route, w, *, k, cap):
-    """Rows that meet in a slot are added."""
+    """As above, but rows that share a slot are added."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
     slots = jnp.zeros((E, cap, x.shape[1])).at[expert, slot].add(jnp.tile(x, (k, 1)), mode="drop")
@@ -296,7 +298,8 @@ def room_for_each_rank_added(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def late_ones_in_the_last_slot(x, route, w, *, k, cap):
-    """You put choices without room into the last slot, over the choice that was there. Drop them, and read nothing for them."""
+    """You put choices without a slot into the last slot, and overwrote the choice that was there. Drop them, and read
+    nothing for them."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.minimum(slots_of(expert, E), cap - 1)
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
@@ -313,7 +316,8 @@ def late_ones_read_the_last_slot(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def sent_on_instead_of_back(x, route, w, *, k, cap):
-    """You repeated the first all-to-all instead of undoing it. The sizes fit, but the rows do not return to their places. Split the dimension that you joined, and join the one that you split."""
+    """You repeated the first all-to-all instead of undoing it. The sizes fit, but the rows do not return to their
+    places. Split the dimension that you joined, and join the dimension that you split."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
     slot = slots_of(expert, E)
     made = through(there(placed(x, expert, slot, E, cap)), w).reshape(E, cap, -1)
@@ -333,7 +337,7 @@ def expert_of_the_whole_numbering(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def experts_dealt_out(x, route, w, *, k, cap):
-    """You sent expert e to device e mod N. Here device i has the E/N experts from i · E/N on."""
+    """You sent expert e to device e mod N. Here device i has the E/N experts that start at i · E/N."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
     slot, place = slots_of(expert, E), expert % n * (E // n) + expert // n
     return joined(back(through(there(placed(x, place, slot, E, cap)), w)), gate, place, slot, len(x))
@@ -350,7 +354,7 @@ def slots_of_the_receiver(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value)
 def gate_on_the_way_in(x, route, w, *, k, cap):
-    """You multiplied the tokens by their gates. Experts are not linear: multiply their results instead."""
+    """You multiplied the tokens by their gates. Experts are not linear, so multiply their results instead."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     rows = gate[:, None] * jnp.tile(x, (k, 1))
@@ -368,7 +372,8 @@ def gates_taken_as_given(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_router)
 def gate_gradient_twice(x, route, w, *, k, cap):
-    """Your router's gradient has something added that does not change the value: a gate divided by its own stopped copy. Weigh once."""
+    """You multiplied by a gate divided by its own stopped copy. This factor is 1, but it changes the router's gradient.
+    Multiply by the gate once."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))
@@ -377,7 +382,8 @@ def gate_gradient_twice(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_gradients)
 def tokens_taken_as_given(x, route, w, *, k, cap):
-    """You stopped the gradient of the sent tokens. Earlier layers learn through the tokens: let their gradients travel back."""
+    """You stopped the gradient of the sent tokens. Earlier layers learn through the tokens, so let the gradients of the
+    tokens travel back."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     slots = jax.lax.stop_gradient(placed(x, expert, slot, E, cap))
@@ -398,7 +404,7 @@ def gathered_tokens(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_traffic)
 def tokens_sent_over_dp(x, route, w, *, k, cap):
-    """You sent tokens over dp. Its devices have the same experts, so tokens find all experts along ep."""
+    """You sent tokens over dp. Devices along dp have copies of the experts, so tokens find all experts along ep."""
     results = []
     for rows, scores in zip(*jax.lax.all_gather((x, route), "dp"), strict=True):
         (gate, expert), E = chosen(scores, k), scores.shape[1]
@@ -410,7 +416,8 @@ def tokens_sent_over_dp(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_traffic)
 def sent_again_in_the_backward_pass(x, route, w, *, k, cap):
-    """You put one checkpoint around everything, so the backward pass runs the forward all-to-alls again. Leave the all-to-alls outside of the checkpoint."""
+    """You put one checkpoint around everything, so the backward pass runs the forward all-to-alls again. Keep the
+    all-to-alls outside the checkpoint."""
 
     @jax.checkpoint
     def all_of_it(x, route, w):
@@ -432,7 +439,7 @@ def gathered_experts(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_traffic)
 def room_for_all_tokens(x, route, w, *, k, cap):
-    """You sent room for every token to every expert, and most of it was empty. Send `cap` rows for each expert."""
+    """You sent a row for every token to every expert, and most rows were empty. Send `cap` rows for each expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     slot = jnp.where(slot < cap, slot, k * len(x))
@@ -448,7 +455,7 @@ def bytes_one_way(S, D, k, room, N):
 
 @exercise.misconception(of=moe_bytes)
 def bytes_of_one_choice(S, D, k, room, N):
-    """You sent each token once. It goes to k experts."""
+    """You sent each token once. Each token goes to k experts."""
     return moe_bytes(S=S, D=D, k=k, room=room, N=N) / k
 
 
@@ -460,19 +467,20 @@ def bytes_without_room(S, D, k, room, N):
 
 @exercise.misconception(of=moe_bytes)
 def bytes_of_all_slots(S, D, k, room, N):
-    """You counted what a device keeps for its own experts: of N pieces it sends N − 1."""
+    """You counted the part that a device keeps for its own experts. It sends N − 1 of its N parts."""
     return moe_bytes(S=S, D=D, k=k, room=room, N=N) * N / (N - 1)
 
 
 @exercise.misconception(of=moe_bytes)
 def bytes_of_a_gather(S, D, k, room, N):
-    """You counted an all-gather of the slots. Of its slots a device sends each other one only that one's part, 1/N."""
+    """You counted an all-gather of the slots. A device sends each other device only that device's part, 1/N of the
+    slots."""
     return moe_bytes(S=S, D=D, k=k, room=room, N=N) * N
 
 
 @exercise.misconception(of=moe_hides_from)
 def hides_a_gather(chip, N, matrices):
-    """You took V / W, an all-gather. An all-to-all on a ring takes a quarter of it."""
+    """You took V / W, the time of an all-gather. An all-to-all on a ring takes a quarter of that."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) * 4
 
 
@@ -484,13 +492,13 @@ def hides_one_of_the_two(chip, N, matrices):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_a_devices_part(chip, N, matrices):
-    """You took V for what one device sends. V counts all devices of the ring."""
+    """You took V for the bytes of one device. V counts all devices of the ring."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) / N
 
 
 @exercise.misconception(of=moe_hides_from)
 def hides_behind_one_matrix(chip, N, matrices):
-    """You counted one matrix. A row is multiplied by each matrix of an expert."""
+    """You counted one matrix. An expert multiplies each row by all its matrices."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) * matrices
 
 

@@ -1,4 +1,4 @@
-"""How J2 is checked, what goes wrong in it, and what else is right."""
+"""J2: calls, checks, misconceptions and alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -12,20 +12,20 @@ from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_hides_from
 
 @exercise.helper
 def spread(rng, shape):
-    """Queries whose scores differ by some units for one head, and by hundreds for the next."""
+    """Queries whose scores differ by a few units for every other head, and by hundreds for the heads between."""
     return rng.standard_normal(shape) * np.where(np.arange(shape[1]) % 2, 20, 3)[:, None]
 
 
 @exercise.helper
 def in_order(seen):
-    """Where row t of the arrays stands in the text."""
+    """The position in the text of each row of the arrays."""
     n, T = seen.mesh["cp"], seen.dims["T"]
     return np.arange(T).reshape(-1, n).T.ravel() if seen.striped else np.arange(T)
 
 
 @exercise.helper
 def attention_of(seen):
-    """Weights [H, T, T] and the result, of whole arrays in float64."""
+    """Weights [H, T, T] and the result for whole arrays, in float64."""
     q, k, v = (a.astype(np.float64) for a in (seen.q, seen.k, seen.v))
     scores = np.einsum("thd,shd->hts", q, k)
     if seen.causal:
@@ -37,7 +37,7 @@ def attention_of(seen):
 
 @exercise.helper
 def gradients_of(seen):
-    """Those of the sum of the result times the cotangent, in float64."""
+    """Gradients of the sum of result times cotangent, in float64."""
     q, k, v, ct = (a.astype(np.float64) for a in (seen.q, seen.k, seen.v, seen.cotangent))
     weights, _ = attention_of(seen)
     back = np.einsum("thd,shd->hts", ct, v)
@@ -51,13 +51,13 @@ def gradients_of(seen):
 
 @exercise.helper
 def expect_near(got, due):
-    """Equal within rounding: a score of hundreds is rounded by hundreds of eps, and its weight with it."""
+    """Compare within rounding: a score in the hundreds has an error of hundreds of eps, and so has its weight."""
     expect_close(got, due, terms=1 << 18)
 
 
 @exercise.helper
 def arrays(draw=spread):
-    """q, k and v; the scores of every other head are in the hundreds."""
+    """The arguments q, k and v; the scores of every other head are in the hundreds."""
     rest = {name: normal("T", "H", "d", spec=ROWS) for name in ("k", "v")}
     return {"q": array("T", "H", "d", draw=draw, spec=ROWS), **rest}
 
@@ -112,14 +112,14 @@ def ring_stripes(seen):
 
 @exercise.helper
 def block_of(seen):
-    """Numbers of a device's block of q, and of its scores with one block of keys."""
+    """The size of a device's block of q, and of its scores with one block of keys."""
     rows, heads = seen.dims["T"] // seen.mesh["cp"], seen.dims["H"] // seen.mesh["tp"]
     return rows * heads * seen.dims["d"], rows * rows * heads, rows
 
 
 @exercise.helper
 def expect_sent(seen, arrays):
-    """So many blocks with a number more for each row, over cp."""
+    """Require at most this many blocks over cp, with one more number for each row."""
     block, _, rows = block_of(seen)
     expect_traffic(seen, at_most=4 * arrays * (block + rows), axis="cp")
 
@@ -132,7 +132,7 @@ def ring_sent(seen):
 
 @exercise.check(whole, points=0.5, after=ring_whole)
 def ring_held(seen):
-    """ring_attn forward: a device holds what one round needs"""
+    """ring_attn forward: a device holds no more than one round needs"""
     block, scores, rows = block_of(seen)
     round_needs = 3 * block + 3 * scores + 12 * rows * seen.dims["H"]
     everything = 2 * seen.mesh["cp"] * block  # K and V of all devices
@@ -142,7 +142,7 @@ def ring_held(seen):
 
 @exercise.check(blocks, points=0.25, after=ring_gradients)
 def ring_back(seen):
-    """ring_attn and its gradients: no more than K, V and gradients N times backward"""
+    """ring_attn and its gradients: the backward pass sends K, V and their gradients at most N times"""
     n = seen.mesh["cp"]
     expect_sent(seen, 2 * (n - 1) + 4 * n)
     expect_traffic(seen, at_most=0, axis="tp")
@@ -150,7 +150,7 @@ def ring_back(seen):
 
 @exercise.check(long, points=0.25, after=[ring_gradients, ring_held])
 def ring_kept(seen):
-    """ring_attn and its gradients: the scores of no round are kept"""
+    """ring_attn and its gradients: no scores of a finished round are kept"""
     for name, due in gradients_of(seen).items():
         expect_near(seen.grads[name], due)
     block, scores, _ = block_of(seen)
@@ -163,13 +163,13 @@ def ring_kept(seen):
 
 
 def start(q):
-    """Largest score, mass and sum of no keys."""
+    """The state without any keys: largest score, mass and sum."""
     T, H, d = q.shape
     return jnp.full((H, T), -jnp.inf), jnp.zeros((H, T)), jnp.zeros((H, T, d))
 
 
 def fold(state, scores, v):
-    """State with one more block of keys."""
+    """Add one block of keys to the state."""
     top, mass, total = state
     largest = jnp.maximum(top, scores.max(-1))
     weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
@@ -183,7 +183,7 @@ def mean_of(state):
 
 
 def around(q, k, v, how, step=None, score=None, checkpoint=None):
-    """All rounds, unrolled; JAX differentiates them, and each is computed again in the backward pass."""
+    """All rounds, unrolled; JAX differentiates them, and the backward pass computes each round again."""
     step, score, checkpoint = step or fold, score or scored, checkpoint or jax.checkpoint
     n, state = jax.lax.axis_size("cp"), start(q)
     for hop in range(n):
@@ -193,7 +193,7 @@ def around(q, k, v, how, step=None, score=None, checkpoint=None):
 
 
 def by_hand(q, k, v, how, backward):
-    """The forward pass as it is right, and a backward pass of one's own."""
+    """A right forward pass with the given backward pass."""
 
     def forward(q, k, v):
         out, lse = attend(q, k, v, **how)
@@ -205,7 +205,7 @@ def by_hand(q, k, v, how, backward):
 
 
 def back_through(kept, d_out, k, v, hop, how):
-    """What one round adds to the gradients of q, k and v."""
+    """The share of one round in the gradients of q, k and v."""
     q, _, _, out, lse = kept
     weights = jnp.exp(scored(q, k, hop, **how) - lse[..., None])
     mean = jnp.einsum("thd,thd->ht", d_out, out)[..., None]
@@ -216,13 +216,13 @@ def back_through(kept, d_out, k, v, hop, how):
 
 @exercise.alternative()
 def rounds_that_jax_differentiates(q, k, v, *, causal, striped):
-    """No backward pass of its own: autodiff, with a checkpoint around each round."""
+    """Gradients by autodiff, with a checkpoint around each round."""
     return around(q, k, v, {"causal": causal, "striped": striped})
 
 
 @exercise.alternative()
 def scan_with_packed_keys(q, k, v, *, causal, striped):
-    """A scan over N - 1 rounds and one after it; K and V travel as one array; its round is checkpointed."""
+    """A scan over N - 1 rounds and a last round after it; K and V travel as one array; each round has a checkpoint."""
     n = jax.lax.axis_size("cp")
 
     @jax.checkpoint
@@ -240,7 +240,8 @@ def scan_with_packed_keys(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def other_way_round(q, k, v, *, causal, striped):
-    """The ring the other way round: the block of hop h set out h devices behind. The mask as a boolean after the exponential."""
+    """The other direction round the ring, so the block of hop h comes from h devices ahead. The mask is applied after
+    the exponential."""
     n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), q.shape[0]
     back = [(i, (i - 1) % n) for i in range(n)]
 
@@ -271,7 +272,7 @@ def other_way_round(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def result_and_log_sum_exp(q, k, v, *, causal, striped):
-    """Each round has a softmax of its own, with a finite mask, and results are merged by their log-sum-exp."""
+    """Each round has its own softmax, with a finite mask; results are merged by their log-sum-exp."""
     n = jax.lax.axis_size("cp")
 
     @jax.checkpoint
@@ -309,7 +310,7 @@ def unseen_blocks_skipped(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def positions_travel_with_keys(q, k, v, *, causal, striped):
-    """The place of each key goes round beside it."""
+    """Each key's position goes round with it."""
     n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), q.shape[0]
     mine = jnp.arange(rows) * n + me if striped else jnp.arange(rows) + me * rows
 
@@ -328,7 +329,7 @@ def positions_travel_with_keys(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def back_the_way_it_came(q, k, v, *, causal, striped):
-    """A backward pass that takes the rounds in reverse, from the last block: N - 1 hops for the gradients, too."""
+    """A backward pass that takes the rounds in reverse, from the last block, with N - 1 hops for the gradients."""
     how = {"causal": causal, "striped": striped}
     n = jax.lax.axis_size("cp")
     back = [(i, (i - 1) % n) for i in range(n)]
@@ -371,7 +372,7 @@ def never_rescaled(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def mass_not_rescaled(q, k, v, *, causal, striped):
-    """You rescaled the sum of v and not the mass. Both were made with the old maximum."""
+    """You rescaled the sum of v but not the mass. Both used the old maximum."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -384,7 +385,7 @@ def mass_not_rescaled(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def sum_not_rescaled(q, k, v, *, causal, striped):
-    """You rescaled the mass and not the sum of v. Both were made with the old maximum."""
+    """You rescaled the mass but not the sum of v. Both used the old maximum."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -397,19 +398,19 @@ def sum_not_rescaled(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def scaled_by_the_root_of_d(q, k, v, *, causal, striped):
-    """You divided the scores by the square root of d. Here q comes scaled: the score is q · k."""
+    """You divided the scores by the square root of d. Here the score is q · k, not scaled."""
     return around(q / q.shape[-1] ** 0.5, k, v, {"causal": causal, "striped": striped})
 
 
 @exercise.misconception(fails=ring_value)
 def scaled_twice(q, k, v, *, causal, striped):
-    """You divided the scores by d: that is the square root of d, twice. Here q comes scaled: the score is q · k."""
+    """You divided the scores by d, which is the square root of d twice. Here the score is q · k, not scaled."""
     return around(q / q.shape[-1], k, v, {"causal": causal, "striped": striped})
 
 
 @exercise.misconception(fails=ring_value)
 def diagonal_masked(q, k, v, *, causal, striped):
-    """You masked a query's own position. It sees positions up to its own: s <= t."""
+    """You masked a query's own position. A query sees positions up to its own: s <= t."""
 
     def masked(q, k, hop, causal, striped):
         n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
@@ -422,7 +423,7 @@ def diagonal_masked(q, k, v, *, causal, striped):
 
 @exercise.misconception(form_of=diagonal_masked)
 def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
-    """The first query, which then sees nothing, is NaN."""
+    """As above; the first query sees no key and its result is NaN."""
 
     def masked(q, k, hop, causal, striped):
         n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
@@ -446,7 +447,8 @@ def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def no_maximum(q, k, v, *, causal, striped):
-    """You took e^s as it is. Of a score of 100 it is larger than any float32: subtract the largest score so far."""
+    """You computed e^s directly. For a score of 100 it exceeds every float32 number: subtract the largest score so
+    far."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -458,7 +460,7 @@ def no_maximum(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def mean_of_rounds(q, k, v, *, causal, striped):
-    """You averaged the rounds' softmaxes. A block whose keys fit better has more of the mass."""
+    """You averaged the rounds' softmaxes. Weight each block by its mass: a block with larger scores has more of it."""
 
     def step(state, scores, v):
         top, mass, total = state
@@ -471,7 +473,8 @@ def mean_of_rounds(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def masked_by_local_index(q, k, v, *, causal, striped):
-    """You compared rows of blocks. A row's position in the text is what counts: add where its block starts."""
+    """You compared row numbers within blocks. Compare positions in the text: add the position where the block
+    starts."""
 
     def masked(q, k, hop, causal, striped):
         scores = jnp.einsum("thd,shd->hts", q, k)
@@ -482,7 +485,8 @@ def masked_by_local_index(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def mask_of_the_next_device(q, k, v, *, causal, striped):
-    """You treated the block of hop h as that of device me + h. Each hop sends it one device on, so it comes from h devices before you."""
+    """You treated the block of hop h as the block of device me + h. Each hop sends a block one device on, so it comes
+    from device me - h."""
 
     def masked(q, k, hop, causal, striped):
         return scored(q, k, -hop, causal, striped)
@@ -514,7 +518,8 @@ def foreign_block_first(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def softmax_of_nothing(q, k, v, *, causal, striped):
-    """If a query sees no key in a round, that round's softmax is NaN, and 0 times NaN is NaN. Guard such rounds."""
+    """If a query sees no key in a round, that round's softmax is NaN, and 0 times NaN is NaN. Handle such rounds
+    separately."""
 
     def step(state, scores, v):
         lse, _, total = state
@@ -527,7 +532,8 @@ def softmax_of_nothing(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def values_stay(q, k, v, *, causal, striped):
-    """You sent the keys round and kept the values on their device. The weights of a block belong to the values of that block: send both."""
+    """You sent the keys round but kept the values on their device. A block's weights belong to the values of that
+    block, so send both."""
     n, state = jax.lax.axis_size("cp"), start(q)
     for hop in range(n):
         state = fold(state, scored(q, k, hop, causal, striped), v)
@@ -537,19 +543,19 @@ def values_stay(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_value)
 def added_over_heads(q, k, v, *, causal, striped):
-    """You summed over tp. Its devices have other heads, and no head needs another."""
+    """You summed over tp. Devices along tp have different heads, and no head needs another head."""
     return jax.lax.psum(around(q, k, v, {"causal": causal, "striped": striped}), "tp")
 
 
 @exercise.misconception(fails=ring_whole)
 def always_causal(q, k, v, *, causal, striped):
-    """You masked without being asked to: with causal=False every query sees all keys."""
+    """You applied the causal mask with causal=False. Then every query sees all keys."""
     return around(q, k, v, {"causal": True, "striped": striped})
 
 
 @exercise.misconception(fails=ring_stripes)
 def stripes_as_blocks(q, k, v, *, causal, striped):
-    """You masked stripes as if they were blocks. Row r of device i stands at r · N + i in the text: positions move with the rows."""
+    """You masked stripes as if they were blocks. Row r of device i is position r · N + i of the text."""
     return around(q, k, v, {"causal": causal, "striped": False})
 
 
@@ -558,7 +564,8 @@ BACK = [ring_gradients, ring_stripes]
 
 @exercise.misconception(fails=BACK)
 def home_keys_in_the_backward_pass(q, k, v, *, causal, striped):
-    """Your backward pass used your own keys and values in all rounds. The weights came from the blocks that passed: send these round again."""
+    """Your backward pass used your own keys and values in all rounds. The weights came from the blocks that passed, so
+    send these blocks round again."""
     how = {"causal": causal, "striped": striped}
 
     def backward(kept, d_out):
@@ -574,7 +581,7 @@ def home_keys_in_the_backward_pass(q, k, v, *, causal, striped):
 
 
 def back_around(kept, d_out, how, hops):
-    """The backward pass; sums of gradients are sent on in `hops` of the rounds."""
+    """A backward pass that sends the sums of gradients on in `hops` of the rounds."""
     _, k, v, _, _ = kept
     n, d_q, d_k, d_v = jax.lax.axis_size("cp"), 0, 0, 0
     for hop in range(n):
@@ -587,21 +594,23 @@ def back_around(kept, d_out, how, hops):
 
 @exercise.misconception(fails=BACK)
 def gradients_one_hop_short(q, k, v, *, causal, striped):
-    """Your sums of dK and dV stopped one device before home. They need N hops to come back to where they set out."""
+    """Your sums of dK and dV stopped one device too early. They need N hops to return to the device that owns their
+    block."""
     how = {"causal": causal, "striped": striped}
     return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: n - 1))
 
 
 @exercise.misconception(fails=BACK)
 def gradients_stay(q, k, v, *, causal, striped):
-    """You added up dK and dV on each device, while the keys moved on. Each device's sum then mixes all blocks: send it with its keys."""
+    """You kept the sums of dK and dV on each device while the keys moved on, so each sum mixes all blocks. Send the
+    sums along with their keys."""
     how = {"causal": causal, "striped": striped}
     return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: 0))
 
 
 @exercise.misconception(fails=BACK)
 def weights_taken_as_given(q, k, v, *, causal, striped):
-    """You left out that weights sum to one: dscores is w times (dw minus the mean of dw, weighted by w)."""
+    """You ignored that weights sum to one: dscores = w · (dw − the mean of dw weighted by w)."""
     how = {"causal": causal, "striped": striped}
 
     def backward(kept, d_out):
@@ -626,7 +635,8 @@ def one_hop_too_many(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=[ring_sent, ring_back])
 def each_round_from_home(q, k, v, *, causal, striped):
-    """In round h you send your own block h hops, so blocks travel the same links again and again. Send on the block that you received: one hop a round."""
+    """In round h you send your own block h hops, so a block crosses the links again and again. In each round, send the
+    block that you received one hop on."""
     state = start(q)
     for hop in range(jax.lax.axis_size("cp")):
 
@@ -642,7 +652,8 @@ def each_round_from_home(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_held)
 def gathered_keys_and_values(q, k, v, *, causal, striped):
-    """You gathered keys and values, so every device holds those of the whole text. Work on each block as it passes."""
+    """You gathered keys and values, so every device holds those of the whole text. Use each block when it arrives, then
+    send it on."""
     n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
     every = jax.lax.all_gather((k, v), "cp")
     state = start(q)
@@ -680,19 +691,19 @@ def one_checkpoint_around_all(q, k, v, *, causal, striped):
 
 @exercise.misconception(of=ring_hides_from)
 def hides_with_both_ways(chip, N, Q):
-    """You used both directions of a link. A ring that goes one way uses one of them."""
+    """You used both directions of a link. A ring in one direction uses W1."""
     return ring_hides_from(chip=chip, N=N, Q=Q) / 2
 
 
 @exercise.misconception(of=ring_hides_from)
 def hides_on_one_chip(chip, N, Q):
-    """You stopped at the rows of one chip. The text has N times as many."""
+    """You gave the positions of one chip. The whole text has N times as many."""
     return ring_hides_from(chip=chip, N=N, Q=Q) / N
 
 
 @exercise.misconception(of=ring_hides_from)
 def hides_with_equal_heads(chip, N, Q):
-    """You sent as many key heads as there are query heads. 8 are sent, and each of them serves several query heads."""
+    """You sent as many key heads as there are query heads. Only 8 are sent, and each serves several query heads."""
     return ring_hides_from(chip=chip, N=N, Q=Q) * Q / 8
 
 
@@ -711,7 +722,7 @@ def saved_with_a_full_first_round(chip, T, N, H):
 
 @exercise.misconception(of=stripes_save)
 def saved_against_no_mask_at_all(chip, T, N, H):
-    """You gave the rounds of stripes after the first no work. Each stripe sees half of every other one."""
+    """You gave stripes no work after round 0. Each stripe sees half of every other stripe."""
     rows = T // N
     return matmul_time(4 * 128 * H * (N - 1) * rows**2, chip)
 
@@ -730,7 +741,7 @@ def saved_one_head(chip, T, N, H):
 
 @exercise.misconception(of=stripes_save)
 def saved_by_all(chip, T, N, H):
-    """You added up all devices. They work at the same time: a round takes as long as the busiest."""
+    """You added up all devices. They work at the same time, so a round takes as long as its busiest device."""
     return stripes_save(chip=chip, T=T, N=N, H=H) * N
 
 

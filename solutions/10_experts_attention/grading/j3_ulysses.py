@@ -10,17 +10,17 @@ from j3_ulysses import exercise, rotate, ulysses_bytes, ulysses_time, ulysses_tr
 
 
 def to_heads(a):
-    """All heads of some positions -> all positions of some heads."""
+    """Exchange all heads of some positions for all positions of some heads."""
     return jax.lax.all_to_all(a, "x", split_axis=2, concat_axis=1, tiled=True)
 
 
 def to_rows(a):
-    """All positions of some heads -> all heads of some positions."""
+    """Exchange all positions of some heads for all heads of some positions."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=2, tiled=True)
 
 
 def attention(q, k, v):
-    """Causal attention of rotated q and k; key head h // groups for query head h."""
+    """Causal attention of rotated q and k; query head h uses key head h // groups."""
     groups, T = q.shape[2] // k.shape[2], q.shape[1]
     scores = jnp.einsum("bthd,bshd->bhts", q, jnp.repeat(k, groups, axis=2))
     weights = jax.nn.softmax(jnp.where(jnp.tri(T, dtype=bool), scores, -jnp.inf))
@@ -28,14 +28,14 @@ def attention(q, k, v):
 
 
 def rotated(q, k):
-    """Both, by their position in the text."""
+    """Rotate q and k by their position in the text."""
     position = jnp.arange(q.shape[1])
     return rotate(q, position), rotate(k, position)
 
 
 @exercise.alternative()
 def rotated_before_sending(q, k, v):
-    """Each device turns its own rows, by where they stand in the text."""
+    """Each device rotates its own rows before the all-to-all, by their position in the text."""
     position = jax.lax.axis_index("x") * q.shape[1] + jnp.arange(q.shape[1])
     q, k = rotate(q, position), rotate(k, position)
     return to_rows(attention(to_heads(q), to_heads(k), to_heads(v)))
@@ -43,7 +43,7 @@ def rotated_before_sending(q, k, v):
 
 @exercise.alternative()
 def sent_in_one_piece(q, k, v):
-    """One all-to-all for q, k and v: what goes to a device stands together."""
+    """One all-to-all for q, k and v, joined so that each device's part is contiguous."""
     n, heads = jax.lax.axis_size("x"), [a.shape[2] for a in (q, k, v)]
     parts = [a.reshape(*a.shape[:2], n, -1, a.shape[3]) for a in (q, k, v)]
     packed = to_heads(jnp.concatenate(parts, 3).reshape(*q.shape[:2], sum(heads), q.shape[3]))
@@ -53,7 +53,7 @@ def sent_in_one_piece(q, k, v):
 
 @exercise.alternative()
 def untiled(q, k, v):
-    """The all-to-all without tiled=True, with the chunks as a dimension of their own."""
+    """The all-to-all without tiled=True, with a separate dimension for the chunks."""
     n = jax.lax.axis_size("x")
 
     def there(a):
@@ -71,7 +71,7 @@ def untiled(q, k, v):
 
 @exercise.alternative()
 def grouped_without_copies(q, k, v):
-    """Query heads as (key head, member): nothing is repeated. A loop over the texts."""
+    """Query heads as (key head, member), so no key is repeated. A loop over the texts."""
 
     def one(q, k, v):
         T = q.shape[0]
@@ -87,14 +87,16 @@ def grouped_without_copies(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def rotated_by_the_block(q, k, v):
-    """You turned by the row of the block. Every block but the first starts later in the text: axis_index('x') times its rows."""
+    """You rotated by row numbers within the block. A block starts at position axis_index('x') times its number of
+    rows."""
     q, k = rotated(q, k)
     return to_rows(attention(to_heads(q), to_heads(k), to_heads(v)))
 
 
 @exercise.misconception(fails=ulysses_value)
 def out_again_on_the_way_back(q, k, v):
-    """You sent the result by the first all-to-all again, reshaped. The sizes fit, but the order is wrong. Split the rows and join the heads."""
+    """You used the first all-to-all for the result too, and reshaped. The sizes fit, but the order is wrong. Split the
+    rows and join the heads."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     out = attention(*rotated(q, k), v)
     n, (b, t, h, d) = jax.lax.axis_size("x"), out.shape
@@ -103,7 +105,8 @@ def out_again_on_the_way_back(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def joined_before_the_texts(q, k, v):
-    """You reshaped what arrived as if the devices came before the texts. With one text it looks right: move the axis next to the rows first."""
+    """You reshaped the received array with the devices before the texts. This is right for one text only: first move
+    the axis of devices next to the rows."""
     n = jax.lax.axis_size("x")
 
     def there(a):
@@ -116,7 +119,8 @@ def joined_before_the_texts(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def local_attention(q, k, v):
-    """You attended within each block. A query needs the keys of all earlier blocks: bring whole heads together first."""
+    """You computed attention within each block. A query needs the keys of all earlier blocks, so bring whole heads
+    together first."""
     start = jax.lax.axis_index("x") * q.shape[1]
     position = start + jnp.arange(q.shape[1])
     return attention(rotate(q, position), rotate(k, position), v)
@@ -124,7 +128,7 @@ def local_attention(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def not_causal(q, k, v):
-    """Your queries see later positions. Mask where the key's position is larger than the query's."""
+    """Your queries see later positions. Mask keys whose position is larger than the query's."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     q, k = rotated(q, k)
     groups = q.shape[2] // k.shape[2]
@@ -134,7 +138,8 @@ def not_causal(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def key_heads_in_turns(q, k, v):
-    """You gave query head h the key head h % K. Neighbouring query heads share one: h // (Q / K), so repeat each in place."""
+    """You gave query head h the key head h % K. Neighbouring query heads share key head h // (Q / K), so repeat each
+    key head in place."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     q, k = rotated(q, k)
     groups = q.shape[2] // k.shape[2]
@@ -143,14 +148,15 @@ def key_heads_in_turns(q, k, v):
 
 @exercise.misconception(fails=ulysses_value)
 def rotated_only_queries(q, k, v):
-    """You turned the queries alone. The angle between query and key encodes their distance: turn the keys too."""
+    """You rotated only the queries. The angle between query and key encodes their distance, so rotate the keys too."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     return to_rows(attention(rotated(q, k)[0], k, v))
 
 
 @exercise.misconception(fails=ulysses_value)
 def rows_left_where_heads_are(q, k, v):
-    """You returned your heads' rows without sending them back: the first T/N of the positions, of the wrong heads' shape."""
+    """You returned the first T/N positions of your own heads. Send the result back, so that each device has all heads
+    of its own positions."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     out = attention(*rotated(q, k), v)
     n = jax.lax.axis_size("x")
@@ -159,7 +165,8 @@ def rows_left_where_heads_are(q, k, v):
 
 @exercise.misconception(fails=ulysses_traffic)
 def gathered_the_text(q, k, v):
-    """You gathered whole texts. Each device needs all positions of its own heads only: that is an all-to-all, with 1/N of the bytes."""
+    """You gathered whole texts. Each device needs all positions only of its own heads: an all-to-all sends 1/N of the
+    bytes."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     q, k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (q, k, v))
 
@@ -171,7 +178,8 @@ def gathered_the_text(q, k, v):
 
 @exercise.misconception(fails=ulysses_traffic)
 def repeated_before_sending(q, k, v):
-    """You repeated keys and values before they were sent: Q/K times the bytes. Repeat what has arrived."""
+    """You repeated keys and values before you sent them, which sends Q/K times the bytes. Repeat them after the
+    all-to-all."""
     groups = q.shape[2] // k.shape[2]
     q, k, v = to_heads(q), to_heads(jnp.repeat(k, groups, axis=2)), to_heads(jnp.repeat(v, groups, axis=2))
     return to_rows(attention(*rotated(q, k), v))
@@ -188,7 +196,7 @@ def gathered_on_the_way_back(q, k, v):
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_all_of_it(B, T, N):
-    """You counted the piece that a device keeps. It sends N − 1 of its N pieces."""
+    """You counted the part that a device keeps. It sends N − 1 of its N parts."""
     return 2 * B * T * 128 * 128 / N
 
 
@@ -200,19 +208,20 @@ def sent_one_way_only(B, T, N):
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_as_a_gather(B, T, N):
-    """You counted an all-gather, in which every device receives everything. Here each pair exchanges a piece of 1/N²."""
+    """You counted an all-gather, in which every device receives everything. Here each pair of devices exchanges 1/N² of
+    the array."""
     return 2 * B * T * 128 * 128 * (N - 1) / N
 
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_all_heads_alike(B, T, N):
-    """You gave keys and values 48 heads. They have 16."""
+    """You gave keys and values 48 heads. They have 16 heads."""
     return 2 * B * T * 128 * 192 / N * (N - 1) / N
 
 
 @exercise.misconception(of=ulysses_time)
 def time_as_a_gather(chip, B, T, N):
-    """You took V / W, an all-gather. An all-to-all on a ring takes a quarter of it."""
+    """You took V / W, the time of an all-gather. An all-to-all on a ring takes a quarter of that."""
     return all_gather_time(2 * B * T * 128 * 128, N, chip)
 
 
@@ -230,7 +239,7 @@ def time_of_a_block(chip, B, T, N):
 
 @exercise.misconception(of=ulysses_time)
 def time_of_all_heads_alike(chip, B, T, N):
-    """You gave keys and values 48 heads. They have 16."""
+    """You gave keys and values 48 heads. They have 16 heads."""
     return all_to_all_time(2 * B * T * 128 * 192, N, chip)
 
 

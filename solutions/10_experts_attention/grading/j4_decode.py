@@ -10,7 +10,7 @@ from j4_decode import cache_read_time, decode_traffic, decode_value, exercise, m
 
 
 def scored(q, k, length, empty=-jnp.inf):
-    """Scores of a device's own part, as they are right, and `empty` where nothing is filled."""
+    """The right scores of a device's own part, with `empty` at positions that are not filled."""
     rows = k.shape[1]
     position = jax.lax.axis_index("x") * rows + jnp.arange(rows)
     return jnp.where(position < length[:, None, None], jnp.einsum("bkh,bskh->bks", q, k), empty)
@@ -18,9 +18,9 @@ def scored(q, k, length, empty=-jnp.inf):
 
 @exercise.alternative()
 def merged_by_log_sum_exp(q, k, v, length):
-    """Every device finishes its own softmax; results are gathered with their log-sum-exp, and weighed by it."""
+    """Each device finishes its own softmax; results are gathered with their log-sum-exp and weighted by it."""
     scores = scored(q, k, length)
-    top = jnp.maximum(scores.max(-1), -1e30)  # of a device without a filled position
+    top = jnp.maximum(scores.max(-1), -1e30)  # a device without a filled position
     weights = jnp.exp(scores - top[..., None])
     mass = weights.sum(-1)
     own = jnp.einsum("bks,bskh->bkh", weights, v) / jnp.maximum(mass, 1e-30)[..., None]
@@ -30,9 +30,9 @@ def merged_by_log_sum_exp(q, k, v, length):
 
 @exercise.alternative()
 def merged_from_maximum_mass_and_sum(q, k, v, length):
-    """Each device gathers the maximum, mass and sum of all devices, and rescales before it adds."""
+    """Each device gathers the maximum, mass and sum of all devices, rescales them and adds them."""
     scores = scored(q, k, length)
-    mine = jnp.maximum(scores.max(-1), -1e30)  # of a device without a filled position
+    mine = jnp.maximum(scores.max(-1), -1e30)  # a device without a filled position
     weights = jnp.exp(scores - mine[..., None])
     sums = jnp.einsum("bks,bskh->bkh", weights, v)
     tops, mass, sums = jax.lax.all_gather((mine, weights.sum(-1), sums), "x")
@@ -42,7 +42,7 @@ def merged_from_maximum_mass_and_sum(q, k, v, length):
 
 @exercise.alternative()
 def packed_into_one_sum(q, k, v, length):
-    """Masses travel as one more column of the sums."""
+    """The mass is one more column of the sums, so one psum adds both."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     ones = jnp.ones((*v.shape[:-1], 1), v.dtype)
@@ -52,7 +52,7 @@ def packed_into_one_sum(q, k, v, length):
 
 @exercise.alternative()
 def rescaled_after_the_maximum(q, k, v, length):
-    """Local maxima first, for the local sums; they are rescaled when the largest is known. A finite mask."""
+    """Local sums use local maxima and are rescaled when the largest is known. The mask is finite."""
     scores = scored(q, k, length, -1e9)
     mine = scores.max(-1)
     weights = jnp.exp(scores - mine[..., None]) * (scores > -1e8)
@@ -78,7 +78,8 @@ def head_by_head(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def mean_of_softmaxes(q, k, v, length):
-    """You averaged the devices' softmaxes. A device whose keys fit better has more of the mass: weigh its result by that."""
+    """You averaged the devices' softmaxes. Weight each device's result by its mass: a device with larger scores has
+    more of it."""
     scores = scored(q, k, length, -1e9)
     own = jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
     return jax.lax.pmean(own, "x")
@@ -86,7 +87,7 @@ def mean_of_softmaxes(q, k, v, length):
 
 @exercise.misconception(form_of=mean_of_softmaxes)
 def mean_of_softmaxes_and_zeros(q, k, v, length):
-    """A device without keys adds zero."""
+    """As above; a device without keys adds zero."""
     scores = scored(q, k, length)
     top = jnp.maximum(scores.max(-1, keepdims=True), -1e9)
     weights = jnp.exp(scores - top)
@@ -96,13 +97,13 @@ def mean_of_softmaxes_and_zeros(q, k, v, length):
 
 @exercise.misconception(form_of=mean_of_softmaxes)
 def mean_of_softmaxes_and_nan(q, k, v, length):
-    """A device without keys makes NaN."""
+    """As above; a device without keys makes the result NaN."""
     return jax.lax.pmean(jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scored(q, k, length)), v), "x")
 
 
 @exercise.misconception(fails=decode_value)
 def scaled_by_the_root_of_h(q, k, v, length):
-    """You divided the scores by the square root of H. Here q comes scaled: the score is q · k."""
+    """You divided the scores by the square root of H. Here q is already scaled: the score is q · k."""
     scores = scored(q / q.shape[-1] ** 0.5, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -111,7 +112,7 @@ def scaled_by_the_root_of_h(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def mean_over_devices_with_keys(q, k, v, length):
-    """You averaged the softmaxes of the devices that have keys. Weigh each device's result by its mass."""
+    """You averaged the softmaxes of the devices that have keys. Weight each device's result by its mass."""
     scores = scored(q, k, length, -1e9)
     own = jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
     has = (scores.max(-1) > -1e8).astype(own.dtype)[..., None]
@@ -120,7 +121,7 @@ def mean_over_devices_with_keys(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def each_by_its_own_maximum(q, k, v, length):
-    """You added sums that were scaled by each device's own maximum. Bring them to one scale first: a pmax."""
+    """You added sums that were scaled by each device's own maximum. First bring them to one scale with a pmax."""
     scores = scored(q, k, length, -1e9)
     weights = jnp.exp(scores - scores.max(-1, keepdims=True)) * (scores > -1e8)
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -129,7 +130,7 @@ def each_by_its_own_maximum(q, k, v, length):
 
 @exercise.misconception(form_of=each_by_its_own_maximum)
 def each_by_its_own_maximum_or_nan(q, k, v, length):
-    """A device without keys has the maximum -inf, and makes NaN."""
+    """As above; a device without keys has the maximum -inf, and the result is NaN."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - scores.max(-1, keepdims=True))
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -138,7 +139,8 @@ def each_by_its_own_maximum_or_nan(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def no_maximum(q, k, v, length):
-    """You took e^s as it is. Of a score of 100 it is larger than any float32: subtract the largest score first."""
+    """You computed e^s directly. For a score of 100 it exceeds every float32 number: subtract the largest score
+    first."""
     weights = jnp.exp(scored(q, k, length))
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
     return sums / mass[..., None]
@@ -166,7 +168,8 @@ def masked_by_zero(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def masked_by_local_position(q, k, v, length):
-    """You compared length with the row of the block. A block of x starts at axis_index('x') times its rows."""
+    """You compared `length` with row numbers within the block. A block starts at position axis_index('x') times its
+    number of rows."""
     scores = jnp.where(jnp.arange(k.shape[1]) < length[:, None, None], jnp.einsum("bkh,bskh->bks", q, k), -jnp.inf)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -184,7 +187,7 @@ def nothing_masked(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def added_over_heads(q, k, v, length):
-    """You summed over y as well. Its devices have other heads: only the positions are cut, over x."""
+    """You summed over y as well. Devices along y have other heads. Sum over x only, which cuts the positions."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
@@ -193,7 +196,7 @@ def added_over_heads(q, k, v, length):
 
 @exercise.misconception(form_of=added_over_heads)
 def added_over_heads_with_their_maximum(q, k, v, length):
-    """The maximum is taken over y, too."""
+    """As above; the maximum is taken over y, too."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), ("x", "y"))[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
@@ -202,7 +205,7 @@ def added_over_heads_with_their_maximum(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def added_over_sequences(q, k, v, length):
-    """You summed over z as well. Its devices have other sequences: only the positions are cut, over x."""
+    """You summed over z as well. Devices along z have other sequences. Sum over x only, which cuts the positions."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "z"))
@@ -211,7 +214,7 @@ def added_over_sequences(q, k, v, length):
 
 @exercise.misconception(fails=decode_value)
 def two_bases(q, k, v, length):
-    """You mixed logarithms: log gives base e, and exp2 takes base 2. Keep to one."""
+    """You mixed two bases: log has base e, and exp2 has base 2. Use one of them."""
     scores = scored(q, k, length, -1e9)
     top = scores.max(-1)
     mass = jnp.exp(scores - top[..., None]).sum(-1)
@@ -232,14 +235,16 @@ def gathered_the_cache(q, k, v, length):
 
 @exercise.misconception(fails=decode_traffic)
 def gathered_the_values(q, k, v, length):
-    """You gathered scores and values for one softmax. The values are half of the cache: add up on the device that holds them."""
+    """You gathered scores and values for one softmax. The values are half of the cache: sum them on the device that
+    holds them."""
     scores = jax.lax.all_gather(scored(q, k, length), "x", axis=2, tiled=True)
     return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), jax.lax.all_gather(v, "x", axis=1, tiled=True))
 
 
 @exercise.misconception(fails=decode_value)
 def maximum_over_all(q, k, v, length):
-    """You subtracted the largest score of all sequences and heads. Beside a score of 100 the weights of others become 0: each has its own maximum."""
+    """You subtracted the largest score of all sequences and heads. Beside a score of 100 the weights of other heads
+    become 0. Give each sequence and head its own maximum."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(), ("x", "y", "z")))
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
@@ -248,31 +253,32 @@ def maximum_over_all(q, k, v, length):
 
 @exercise.misconception(of=cache_read_time)
 def read_keys_only(chip, B, S, X):
-    """You read the keys and not the values, or the other way round: there are two arrays."""
+    """You read only one of the two arrays, keys and values."""
     return hbm_time(2 * B / 4 * S / X * 8 / 4 * 128, chip)
 
 
 @exercise.misconception(of=cache_read_time)
 def read_by_positions_only(chip, B, S, X):
-    """You divided by x only. y cuts the heads and z the sequences."""
+    """You divided only by the size of x. y cuts the heads and z cuts the sequences."""
     return hbm_time(2 * 2 * B * S / X * 8 * 128, chip)
 
 
 @exercise.misconception(of=cache_read_time)
 def read_uncut(chip, B, S, X):
-    """You left out x: each chip has its part of the positions."""
+    """You left out x. Each chip has only its part of the positions."""
     return hbm_time(2 * 2 * B / 4 * S * 8 / 4 * 128, chip)
 
 
 @exercise.misconception(of=merge_time)
 def merged_one_way(chip, B, X):
-    """You used one direction of the links. W counts both."""
+    """You used one direction of the links. W counts both directions."""
     return 2 * all_reduce_time(4 * B * 64 * 33, X, chip)
 
 
 @exercise.misconception(of=merge_time)
 def merged_once(chip, B, X):
-    """That is half: either you counted one pass, and an all-reduce is two (a reduce-scatter and an all-gather), or 2 bytes a number."""
+    """Your answer is half of the right one. An all-reduce has two passes (a reduce-scatter and an all-gather), and a
+    float32 number has 4 bytes."""
     return all_gather_time(4 * B * 64 * 33, X, chip)
 
 
@@ -284,13 +290,13 @@ def merged_without_heads(chip, B, X):
 
 @exercise.misconception(of=merge_time)
 def merged_without_masses(chip, B, X):
-    """You left out the masses. Each head adds its mass, one number beside the sum of v."""
+    """You left out the masses. Each head also adds its mass, one more number than the sum of v."""
     return all_reduce_time(4 * B * 64 * 32, X, chip)
 
 
 @exercise.misconception(of=merge_time)
 def merged_part(chip, B, X):
-    """You divided by the devices. Each of them has a sum for every sequence and head."""
+    """You divided by the number of devices. Each device has a sum for every sequence and head."""
     return all_reduce_time(4 * B * 64 * 33, X, chip) / X
 
 

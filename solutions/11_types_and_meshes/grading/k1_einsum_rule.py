@@ -12,7 +12,7 @@ from k1_einsum_rule import einsum_rule, elementwise_rule, exercise, pending_byte
 
 @exercise.helper
 def parts(rng, whole, place, devices):
-    """What each device holds of an array of whole numbers, some of them negative."""
+    """Return each device's part of an integer array; summands are random and of both signs."""
     if place == "R":
         return [whole] * devices
     if place == "P":
@@ -23,7 +23,7 @@ def parts(rng, whole, place, devices):
 
 @exercise.helper
 def placement_of(held, due):
-    """The placement by which these parts mean the array that is due; None if there is none."""
+    """Return the placement for which these parts represent the expected array; None if there is none."""
     for place in ["R", *(f"S({d})" for d in range(due.ndim)), "P"]:
         if place == "R":
             meant = held[0] if all(np.array_equal(part, held[0]) for part in held) else None
@@ -36,7 +36,8 @@ def placement_of(held, due):
 
 @exercise.helper
 def tried(rng, fn, shapes, placements, devices):
-    """The placement of ``fn`` by trial: draw arrays, cut them, let each device compute, see what it is that comes out."""
+    """Find the placement of the result of ``fn`` by trial: draw arrays, cut them, compute on each device, and
+    compare."""
     wholes = [rng.integers(-50, 50, size=shape) for shape in shapes]
     held = zip(
         *(parts(rng, whole, place, devices) for whole, place in zip(wholes, placements, strict=True)), strict=True
@@ -48,7 +49,7 @@ def tried(rng, fn, shapes, placements, devices):
 
 @exercise.helper
 def by_einsum(equation, placements, devices=3):
-    """The result of an einsum of parts, by trial."""
+    """Find the placement of an einsum's result by trial."""
     lists = equation.partition("->")[0].split(",")
     sizes = {letter: devices * (2 + i % 3) for i, letter in enumerate(sorted({*"".join(lists)}))}
     shapes = [[sizes[letter] for letter in letters] for letters in lists]
@@ -57,7 +58,7 @@ def by_einsum(equation, placements, devices=3):
 
 @exercise.helper
 def by_element(op, placements, devices=3):
-    """The result of an elementwise function of parts, by trial."""
+    """Find the placement of an elementwise function's result by trial."""
     ops = {"triple": lambda x: 3 * x, "add": np.add, "relu": lambda x: np.maximum(x, 0), "add_one": lambda x: x + 1}
     shapes = [[2 * devices, devices, 4 * devices]] * len(placements)
     return tried(np.random.default_rng(7), ops[op], shapes, placements, devices)
@@ -82,7 +83,7 @@ def every_placement(terms):
 
 
 def drawn(equations, admit, most=30):
-    """Cases by what comes of them when they are tried: as many of each result as there can be, ``most`` at most."""
+    """Draw at most ``most`` cases, evenly over the placements that a trial gives."""
 
     def draw(rng):
         found = {}
@@ -145,10 +146,10 @@ of_a_sum = exercise.cases(
 
 @exercise.helper
 def expect_as_tried(seen, trial):
-    """What the rule says is what comes out when arrays are cut and computed part by part."""
+    """Compare the rule with a trial, which cuts arrays and computes part by part."""
     for args, got, _ in seen.outcomes:
         if got.value != (due := trial(**args)) and seen.public and isinstance(got.value, str):
-            meant = f"the parts are of placement {due}" if due else "no placement gives the result that is due"
+            meant = f"the parts have placement {due}" if due else "no placement gives the right result"
             call = ", ".join(f"{name}={value!r}" for name, value in args.items())
             raise Failure(f"for {call} it returned {got.value!r}; computed on three devices, {meant}")
     expect_outcomes(seen)
@@ -156,7 +157,7 @@ def expect_as_tried(seen, trial):
 
 @exercise.check(placed, points=0.5, public=True)
 def of_shards(seen):
-    """einsum_rule: of whole and cut operands, tried on NumPy parts"""
+    """einsum_rule: whole and cut operands, compared with NumPy parts"""
     expect_as_tried(seen, by_einsum)
 
 
@@ -168,7 +169,7 @@ def of_graphs(seen):
 
 @exercise.check(sums, points=0.5, public=True, after=of_shards)
 def of_sums(seen):
-    """einsum_rule: of a partial sum"""
+    """einsum_rule: operands that are partial sums"""
     expect_as_tried(seen, by_einsum)
 
 
@@ -186,13 +187,13 @@ def no_sum(seen):
 
 @exercise.check(exact, points=0.25, public=True)
 def elementwise_exact(seen):
-    """elementwise_rule: of whole and cut operands"""
+    """elementwise_rule: whole and cut operands"""
     expect_as_tried(seen, by_element)
 
 
 @exercise.check(of_a_sum, points=0.25, public=True)
 def elementwise_sums(seen):
-    """elementwise_rule: of partial sums of mixed signs"""
+    """elementwise_rule: partial sums of mixed signs"""
     expect_as_tried(seen, by_element)
 
 
@@ -201,7 +202,8 @@ def elementwise_sums(seen):
 
 @exercise.misconception(of=einsum_rule, fails=of_sums)
 def partial_dropped(equation, placements):
-    """You forgot that an operand is a partial sum, still to be added up: an einsum, linear in it, passes that on."""
+    """You forgot that an operand is a partial sum. An einsum is linear in one operand, so its result is a partial sum
+    too."""
     if placements.count("P") == 1 and placements.count("R") == len(placements) - 1:
         return "R"
     return einsum_rule(equation, placements)
@@ -209,7 +211,8 @@ def partial_dropped(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=no_sum)
 def sums_are_multiplied(equation, placements):
-    """Two sums that are multiplied device by device lose all mixed terms: an einsum is linear in one operand at a time."""
+    """You multiplied two partial sums device by device, which loses all mixed terms. An einsum is linear in only one
+    operand at a time."""
     if placements.count("P") > 1:
         return "P"
     return einsum_rule(equation, placements)
@@ -217,7 +220,8 @@ def sums_are_multiplied(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=no_sum)
 def a_sum_beside_a_cut(equation, placements):
-    """You let a partial sum meet a cut operand. Each device has its own summand and its own part: no summand meets all parts."""
+    """You combined a partial sum with a cut operand. Each device multiplies its own summand only by its own part, so
+    products of other pairs are missing."""
     if placements.count("P") == 1:
         return "P"
     return einsum_rule(equation, placements)
@@ -225,14 +229,16 @@ def a_sum_beside_a_cut(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs])
 def contraction_is_whole(equation, placements):
-    """You took a contraction of cut operands as whole. Each device has summed its own terms; those sums are still to be added up."""
+    """You treated a contraction of cut operands as whole. Each device has summed only its own terms, so the result is a
+    partial sum."""
     found = einsum_rule(equation, placements)
     return "R" if found == "P" and "P" not in placements else found
 
 
 @exercise.misconception(of=einsum_rule, fails=no_fit)
 def one_cut_is_enough(equation, placements):
-    """You looked at one operand's cut. Another that has the letter must be cut along it, too, or the parts do not fit."""
+    """You looked at the cut of one operand. Every other operand with that letter must be cut along it too, or the parts
+    do not fit."""
     if "P" in placements:
         return einsum_rule(equation, placements)
     operands, out = equation.split("->")
@@ -244,7 +250,8 @@ def one_cut_is_enough(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=no_fit)
 def two_letters_on_one_axis(equation, placements):
-    """You let one mesh axis cut two letters, one in each operand. A device then meets only blocks of its own index: a diagonal."""
+    """You let one mesh axis cut two letters, one in each operand. Each device then computes only the block of its own
+    index, so only the diagonal blocks exist."""
     operands, out = equation.split("->")
     terms = operands.split(",")
     try:
@@ -258,14 +265,14 @@ def two_letters_on_one_axis(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs])
 def position_kept(equation, placements):
-    """You kept the number of the dimension. Look the letter up: in the output it may stand elsewhere."""
+    """You kept the number of the dimension. Look the letter up in the output, where it may have another position."""
     found = einsum_rule(equation, placements)
     return next(place for place in placements if place[0] == "S") if found[0] == "S" else found
 
 
 @exercise.misconception(of=einsum_rule, fails=of_graphs)
 def only_the_first_is_batch(equation, placements):
-    """You took only dimension 0 of a large array for a batch. Every letter that goes through to the output may be cut: b, n and e alike."""
+    """You allowed a cut only along dimension 0. Every letter of the output may be cut: b, n and e."""
     terms = equation.split("->")[0].split(",")
     if any(len(term) > 3 and place in ("S(1)", "S(2)") for term, place in zip(terms, placements, strict=True)):
         raise ValueError("only the batch can be cut")
@@ -274,15 +281,17 @@ def only_the_first_is_batch(equation, placements):
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
 def every_op_keeps_a_sum(op, placements):
-    """You let relu and + 1 through. On positive sums relu seems to be linear; try 5 and -3. And each device would add 1."""
+    """You accepted partial sums for relu and + 1. relu is linear only on positive numbers: try 5 and -3. With + 1 each
+    device adds 1."""
     if len(set(placements)) > 1:
-        raise ValueError("the operands lie differently")
+        raise ValueError("the operands have different placements")
     return placements[0]
 
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
 def one_is_added_once(op, placements):
-    """You let + 1 through. Every device adds it to its summand, so the sum gets N. A bias belongs behind the reduction."""
+    """You accepted partial sums for + 1. Every device adds 1 to its summand, so the sum grows by N. Add a bias after
+    the reduction."""
     if op == "add_one":
         return placements[0]
     return elementwise_rule(op, placements)
@@ -290,7 +299,8 @@ def one_is_added_once(op, placements):
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
 def a_sum_goes_nowhere(op, placements):
-    """You refused all partial sums. What is linear, 3·x or the sum of two partial sums, may be done before the reduction."""
+    """You refused all partial sums. Linear operations (3·x, the sum of two partial sums) may come before the
+    reduction."""
     if "P" in placements:
         raise ValueError("reduce first")
     return elementwise_rule(op, placements)
@@ -298,7 +308,7 @@ def a_sum_goes_nowhere(op, placements):
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
 def whole_added_to_a_sum(op, placements):
-    """You added a whole array to a partial sum. Every device adds all of it, so the sum gets it N times."""
+    """You added a whole array to a partial sum. Every device adds the whole array, so the sum contains it N times."""
     if sorted(placements) == ["P", "R"]:
         return "P"
     return elementwise_rule(op, placements)
@@ -306,7 +316,7 @@ def whole_added_to_a_sum(op, placements):
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_exact)
 def cut_beats_whole(op, placements):
-    """You added a whole array to a part. The shapes differ: slice the whole array first."""
+    """You added a whole array to a cut array. The shapes differ, so slice the whole array first."""
     cuts = {place for place in placements if place != "R"}
     if "R" in placements and len(cuts) == 1 and "P" not in cuts:
         return cuts.pop()
@@ -315,43 +325,46 @@ def cut_beats_whole(op, placements):
 
 @exercise.misconception(of=pending_bytes)
 def pending_once(**drawn):
-    """You went round once. A ring all-reduce is a reduce-scatter and an all-gather: 2·(N - 1) hops."""
+    """You counted one round. A ring all-reduce is a reduce-scatter and an all-gather: 2·(N - 1) hops."""
     return pending_bytes(**drawn) / 2
 
 
 @exercise.misconception(of=pending_bytes)
 def pending_all_chunks(X, **rest):
-    """You counted N hops for each half. The last chunk is where it belongs after N - 1."""
+    """You counted N hops for each half. Each half needs N - 1 hops."""
     return pending_bytes(X=X, **rest) * X / (X - 1)
 
 
 @exercise.misconception(of=pending_bytes)
 def pending_shard(X, **rest):
-    """You reduced 1/N of the result. The cut letter is summed: what each device holds is of full shape."""
+    """You reduced 1/N of the result. The cut letter is summed, so each device holds an array of full shape."""
     return pending_bytes(X=X, **rest) / X
 
 
 @exercise.misconception(of=pending_bytes)
 def pending_input(F, H, **rest):
-    """You reduced x. What is pending is the result, which has h in the place of f."""
+    """You reduced x. The partial sum is the result, which has h in place of f."""
     return pending_bytes(F=F, H=H, **rest) * F / H
 
 
 @exercise.misconception(of=pieces_that_meet)
 def all_pieces_meet(X, Y):
-    """You took the two orders for one. ("x", "y") counts i·Y + j, ("y", "x") counts j·X + i: most devices hold other rows than columns."""
+    """You treated the two orders as equal. ("x", "y") numbers parts i·Y + j, ("y", "x") numbers them j·X + i. On most
+    devices these differ."""
     return X * Y
 
 
 @exercise.misconception(of=pieces_that_meet)
 def diagonal_meets(X, Y):
-    """You took the devices with i = j. The pieces are i·Y + j and j·X + i; with X and Y unequal i = j does not make them equal."""
+    """You counted the devices with i = j. The parts are i·Y + j and j·X + i. If X and Y differ, i = j does not make
+    them equal."""
     return min(X, Y)
 
 
 @exercise.misconception(of=pieces_that_meet)
 def corners_meet(X, Y):
-    """You found the first device and the last. Others may be between: i·(Y - 1) = j·(X - 1) has more solutions when X - 1 and Y - 1 share a factor."""
+    """You counted only the first and the last device. i·(Y - 1) = j·(X - 1) has more solutions if X - 1 and Y - 1 share
+    a factor."""
     return 2
 
 
@@ -374,7 +387,7 @@ exercise.scenario(
 
 @exercise.alternative(of=einsum_rule)
 def by_letter(equation, placements):
-    """Goes through the letters of the output and of the sums, and looks at each one's cuts."""
+    """A loop over the letters of the output and of the sums, which looks at the cuts of each."""
     inputs, out = equation.split("->")
     inputs = inputs.split(",")
     if "P" in placements:
@@ -400,7 +413,7 @@ def by_letter(equation, placements):
 
 @exercise.alternative(of=einsum_rule)
 def by_trial(equation, placements):
-    """Cuts random arrays, computes on two devices and sees what comes out."""
+    """A trial: cut random arrays, compute on two devices and compare."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -434,7 +447,7 @@ def by_trial(equation, placements):
 
 @exercise.alternative(of=elementwise_rule)
 def by_linearity(op, placements):
-    """Asks first whether the function is linear."""
+    """First test whether the function is linear."""
     first, *rest = placements
     linear = op in ("triple", "add")
     if any(place != first for place in rest) or (first == "P" and not linear):

@@ -8,7 +8,7 @@ from k2_einsum_bwd import columns_to_hide, einsum_bwd, exercise, gradient_bytes,
 
 
 def einsum_rule(equation, placements):
-    """The placement of the output, as in K1; None if there is none."""
+    """Return the placement of the output, as in K1; None if there is none."""
     inputs, out = equation.split("->")
     inputs, others = inputs.split(","), [place for place in placements if place != "R"]
     if "P" in others:
@@ -26,7 +26,7 @@ SIZES = dict(zip("abcdefghijklmnopqrs", itertools.cycle([12, 24, 36, 60, 84]), s
 
 
 def every_case():
-    """Every equation with all placements of its operands that fit, the gradients', and the output's."""
+    """List every equation with all fitting placements of its operands, of the gradients, and of the output."""
     for equation in EQUATIONS:
         terms = equation.split("->")[0].split(",")
         for places in itertools.product(*(["R", "P", *(f"S({d})" for d in range(len(term)))] for term in terms)):
@@ -36,7 +36,7 @@ def every_case():
 
 
 def drawn(admit, most=40):
-    """Cases that ``admit(placements, those of the gradients, that of the output)`` lets through."""
+    """Draw cases that ``admit`` accepts; it gets the placements of operands, of gradients, and of the output."""
 
     def draw(rng):
         cases = [case for case, found, out in every_case() if admit(case["placements"], found, out)]
@@ -46,7 +46,7 @@ def drawn(admit, most=40):
 
 
 def sized(rng):
-    """Einsums of arrays with sizes, on 2 to 12 devices; half of them with a gradient that is pending."""
+    """Draw einsums with sizes, on 2 to 12 devices; half of them have a pending gradient."""
     for admit in (lambda places, found, out: "P" in found, lambda places, found, out: "P" not in found):
         for case in drawn(admit, most=25)(rng):
             sizes = dict(zip(SIZES, (12 * rng.integers(1, 9, len(SIZES))).tolist(), strict=True))
@@ -89,7 +89,7 @@ volumes = exercise.cases(
 
 @exercise.helper
 def expect_gradients(seen, part):
-    """Of every gradient its equation (``part`` 0) or its placement (1)."""
+    """Compare the equation (``part`` 0) or the placement (``part`` 1) of every gradient."""
     for args, got, want in seen.outcomes:
         due = [gradient[part] for gradient in want.value]
         try:
@@ -105,7 +105,7 @@ def expect_gradients(seen, part):
         if found != due:
             raised = f"raised {got.error}" if got.error else f"gives the gradients {found}"
             told = f"{call} it {raised}, expected: {due}"
-            raise Failure(told if seen.public else "some gradient of a hidden case is wrong", staff=told)
+            raise Failure(told if seen.public else "a gradient of a hidden case is wrong", staff=told)
 
 
 @exercise.check(turned, points=0.75, public=True)
@@ -116,13 +116,13 @@ def bwd_equations(seen):
 
 @exercise.check(settled, points=0.5, public=True)
 def bwd_settled(seen):
-    """einsum_bwd: gradients that lie as their operands do"""
+    """einsum_bwd: gradients with their operand's placement"""
     expect_gradients(seen, 1)
 
 
 @exercise.check(pending, points=0.75, public=True)
 def bwd_pending(seen):
-    """einsum_bwd: gradients of whole operands that have met parts"""
+    """einsum_bwd: pending gradients of whole operands"""
     expect_gradients(seen, 1)
 
 
@@ -134,7 +134,7 @@ def bwd_of_sums(seen):
 
 @exercise.check(volumes, points=0.5, public=True)
 def bytes_pending(seen):
-    """gradient_bytes: what the all-reduces of the pending gradients send"""
+    """gradient_bytes: bytes of the all-reduces of pending gradients"""
     expect_outcomes(seen, rtol=1e-9)
 
 
@@ -143,13 +143,15 @@ def bytes_pending(seen):
 
 @exercise.misconception(of=einsum_bwd, fails=bwd_equations)
 def letters_not_swapped(equation, placements):
-    """You kept the equation. Swap the letters: the gradient carries those of its operand, and is made of the output's gradient."""
+    """You kept the equation. A gradient is computed from the output's gradient and has the letters of its operand: swap
+    the two."""
     return [(equation, place) for _, place in einsum_bwd(equation, placements)]
 
 
 @exercise.misconception(of=einsum_bwd, fails=bwd_equations)
 def output_goes_first(equation, placements):
-    """You put the output's gradient first. It takes the place of the operand, so that each array stays where it was."""
+    """You put the output's gradient first. Put it in the operand's place, so that the other operands keep their
+    order."""
     operands, out = equation.split("->")
     terms = operands.split(",")
     moved = [",".join([out, *terms[:i], *terms[i + 1 :]]) + "->" + term for i, term in enumerate(terms)]
@@ -158,13 +160,15 @@ def output_goes_first(equation, placements):
 
 @exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums])
 def pending_missed(equation, placements):
-    """You took every gradient as finished. Who else used this operand? Each device has summed over its own part only: "P"."""
+    """You treated every gradient as complete. If all devices used a whole operand, each has summed only over its own
+    part: "P"."""
     return [(eq, "R" if place == "P" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
 @exercise.misconception(of=einsum_bwd, fails=bwd_pending)
 def only_the_batch_watched(equation, placements):
-    """You watched the batch only. Any letter that is cut and that the operand lacks makes its gradient pending: a sequence, too, or columns."""
+    """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also a
+    sequence or columns."""
     terms = equation.split("->")[0].split(",")
     cut = {term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place[0] == "S"}
     pending = "P" in [*placements, einsum_rule(equation, placements)] or "b" in cut
@@ -173,7 +177,8 @@ def only_the_batch_watched(equation, placements):
 
 @exercise.misconception(of=einsum_bwd, fails=bwd_of_sums)
 def cotangent_of_a_sum_pending(equation, placements):
-    """You took the gradient of a partial sum as a partial sum and reduce it: N times too much. A sum hands its gradient on whole."""
+    """You treated the gradient of a partial sum as a partial sum. A sum passes its gradient unchanged to each summand,
+    so it is "R". To reduce it makes it N times too large."""
     if einsum_rule(equation, placements) != "P":
         return einsum_bwd(equation, placements)
     return [(eq, "P") for eq, _ in einsum_bwd(equation, placements)]
@@ -181,19 +186,20 @@ def cotangent_of_a_sum_pending(equation, placements):
 
 @exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums])
 def whole_reduced(equation, placements):
-    """You reduce gradients that each device has whole already: that counts them N times. Only where an operand met parts is a sum missing."""
+    """You reduced gradients that each device already has complete, which counts them N times. Reduce a gradient only if
+    the devices multiplied its operand by different parts."""
     return [(eq, "P" if place == "R" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
 @exercise.misconception(of=gradient_bytes, fails=bytes_pending)
 def all_gradients_counted(gradients, sizes, devices):
-    """You counted every gradient. Only those that are pending have to be reduced."""
+    """You counted every gradient. Only pending gradients are reduced."""
     return gradient_bytes([(eq, "P") for eq, _ in gradients], sizes, devices)
 
 
 @exercise.misconception(of=gradient_bytes, fails=bytes_pending)
 def one_way_round(gradients, sizes, devices):
-    """You counted half an all-reduce: it is a reduce-scatter and an all-gather, each of N - 1 hops."""
+    """You counted half of an all-reduce. It is a reduce-scatter and an all-gather, each of N - 1 hops."""
     return gradient_bytes(gradients, sizes, devices) // 2
 
 
@@ -205,44 +211,49 @@ def whole_gradient_each_hop(gradients, sizes, devices):
 
 @exercise.misconception(of=gradient_bytes, fails=bytes_pending)
 def bytes_of_the_terms(gradients, sizes, devices):
-    """You multiplied the sizes of all letters in the equation: those are its products. What is sent has the letters behind the arrow."""
+    """You multiplied the sizes of all letters in the equation, which counts multiplications. The array that is sent has
+    only the letters after the arrow."""
     every = [("->" + "".join(sorted(set(eq) - set(",->"))), place) for eq, place in gradients]
     return gradient_bytes(every, sizes, devices)
 
 
 @exercise.misconception(of=columns_to_hide)
 def hidden_one_pass(**drawn):
-    """You are a factor of two too low: an all-reduce is two passes of V / W, and both V and the product count a factor 2."""
+    """Your answer is too low by a factor of two. An all-reduce is two passes of V / W. V has 2 bytes per number, and a
+    matmul has 2 FLOPs per multiplication."""
     return columns_to_hide(**drawn) / 2
 
 
 @exercise.misconception(of=columns_to_hide)
 def hidden_one_way(**drawn):
-    """You are a factor of two too high: one direction of the link for both, float32 for bfloat16, or a product without its factor 2."""
+    """Your answer is too high by a factor of two. Use both directions of the link, 2 bytes per number, and 2 FLOPs per
+    multiplication."""
     return columns_to_hide(**drawn) * 2
 
 
 @exercise.misconception(of=columns_to_hide)
 def hidden_per_chip(X, **rest):
-    """You found the features of one chip. Each chip multiplies o / X columns: all chips together have X times as many."""
+    """You gave the columns of one chip. Each chip multiplies o / X columns, so the whole dimension is X times as
+    large."""
     return columns_to_hide(X=X, **rest) / X
 
 
 @exercise.misconception(of=scale_gradients)
 def scales_once(**drawn):
-    """You are a factor of two too low: two norms in each layer, and an all-reduce goes round twice."""
+    """Your answer is too low by a factor of two. Each layer has two norms, and an all-reduce has two passes."""
     return scale_gradients(**drawn) / 2
 
 
 @exercise.misconception(of=scale_gradients)
 def scales_all_chunks(X, **rest):
-    """You let each device send all N chunks twice. Each half of an all-reduce has N - 1 hops."""
+    """You let each device send all N chunks twice. Each half of an all-reduce has N - 1 hops of one chunk."""
     return scale_gradients(X=X, **rest) * X / (X - 1)
 
 
 @exercise.misconception(of=scale_gradients)
 def scales_cut(X, **rest):
-    """You divided the gradient by the devices once more. The scale is whole: each device holds a partial sum of all of it."""
+    """You divided the gradient by the number of devices once too often. The scale is whole, so each device holds a
+    partial sum of full shape."""
     return scale_gradients(X=X, **rest) / X
 
 
@@ -259,7 +270,7 @@ exercise.scenario(scale_gradients, lambda L, H, X: Scenario(mesh={"x": X}, array
 
 @exercise.alternative(of=einsum_bwd)
 def by_the_rule_of_k1(equation, placements):
-    """Asks the forward rule again, of the turned equation with the output's gradient in the operand's place."""
+    """The forward rule, applied to the equation with the output's gradient in the operand's place."""
 
     def rule(equation, placements):
         inputs, out = equation.split("->")
@@ -285,7 +296,7 @@ def by_the_rule_of_k1(equation, placements):
 
 @exercise.alternative(of=gradient_bytes)
 def chunk_by_chunk(gradients, sizes, devices):
-    """Counts chunks and hops, in floats."""
+    """Count chunks and hops, in floats."""
     total = 0.0
     for gradient in gradients:
         if "P" in gradient[1]:

@@ -15,13 +15,14 @@ from k3_dtensor import (
     to_spec,
 )
 
-AXES = ["tp", "dp", "fsdp", "cp"]  # drawn in any order, so that the alphabet is not the mesh's
+AXES = ["tp", "dp", "fsdp", "cp"]  # drawn in any order, so that the mesh's order differs from the alphabet's
 
 
 def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
-    """Specs whose first dimension is cut by ``cut`` axes, others perhaps by one more, with ``pending`` unreduced.
+    """Draw specs: ``cut`` axes cut the first dimension, perhaps one axis cuts another, ``pending`` axes are unreduced.
 
-    Args: one: an axis that cuts has size 1. turned: the axes of the tuple are out of order. spare: the first dimension is uneven.
+    Args: one: a cutting axis has size 1. turned: the tuple is not in the mesh's order. spare: the first dimension has
+    unequal parts.
     """
     for _ in range(count):
         names = [AXES[i] for i in rng.permutation(len(AXES))]
@@ -36,7 +37,7 @@ def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
         entries = [None, tuple(first), *second]
         parts = [math.prod(mesh[axis] for axis in axes_of(entry)) for entry in entries]
         shape = [part * int(rng.integers(1, 7)) for part in parts]
-        if spare:  # the first axis cuts it evenly, all of them do not
+        if spare:  # the first axis makes equal parts, all axes together do not
             shape[1] = mesh[first[0]] * (parts[1] // mesh[first[0]] + 1)
         yield {
             "spec": P(*entries, unreduced=set(chosen[len(chosen) - pending :]) if pending else set()),
@@ -46,12 +47,12 @@ def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
 
 
 def as_placements(cases):
-    """The same layouts, said by placements."""
+    """Draw such layouts as lists of placements."""
     return [{**{k: v for k, v in case.items() if k != "spec"}, "placements": to_dtensor(**case)} for case in cases]
 
 
 def several(*kinds, back=False):
-    """Cases of each of these kinds."""
+    """Draw cases of each of these kinds."""
 
     def draw(rng):
         cases = [case for kind in kinds for case in drawn(rng, 60 // len(kinds), **kind)]
@@ -65,7 +66,7 @@ HERE = {"shape": (24, 8), "mesh": MESH}
 
 
 def impossible(rng):
-    """Uneven dimensions, and what no array or mesh has."""
+    """Draw specs with unequal parts, and with dimensions or axes that do not exist."""
     yield from drawn(rng, 40, cut=2, spare=True)
     yield from drawn(rng, 20, cut=3, spare=True)
     yield {**HERE, "spec": P("cp")}
@@ -76,7 +77,7 @@ def impossible(rng):
 
 
 def unspoken(rng):
-    """Placements that no spec says."""
+    """Draw placements that no spec can express."""
     for case in as_placements([*drawn(rng, 20, cut=1), *drawn(rng, 20, cut=2)]):
         places, shape = case["placements"], case["shape"]
         at = next(i for i, place in enumerate(places) if place != "R")
@@ -144,25 +145,25 @@ def dtensor_cuts(seen):
 
 @exercise.check(pending, points=0.5, public=True)
 def dtensor_pending(seen):
-    """to_dtensor: axes that are unreduced"""
+    """to_dtensor: unreduced axes"""
     expect_outcomes(seen)
 
 
 @exercise.check(ones, points=0.25, public=True)
 def dtensor_ones(seen):
-    """to_dtensor: an axis of size 1 is an axis like the others"""
+    """to_dtensor: axes of size 1"""
     expect_outcomes(seen)
 
 
 @exercise.check(order, points=0.5, public=True, after=dtensor_cuts)
 def dtensor_order(seen):
-    """to_dtensor: ValueError where the order of a tuple would be lost"""
+    """to_dtensor: ValueError for a tuple that is not in the mesh's order"""
     expect_outcomes(seen)
 
 
 @exercise.check(uneven, points=0.25, public=True, after=dtensor_cuts)
 def dtensor_refused(seen):
-    """to_dtensor: ValueError for unequal parts and for what array or mesh have not"""
+    """to_dtensor: ValueError for unequal parts, missing dimensions and missing axes"""
     expect_outcomes(seen)
 
 
@@ -180,7 +181,7 @@ def spec_pending(seen):
 
 @exercise.check(back_refused, points=0.25, public=True, after=spec_cuts)
 def spec_refused(seen):
-    """to_spec: ValueError for what no spec says"""
+    """to_spec: ValueError for placements that no spec can express"""
     expect_outcomes(seen)
 
 
@@ -189,14 +190,15 @@ def spec_refused(seen):
 
 @exercise.misconception(of=to_dtensor, fails=dtensor_order)
 def silently_reordered(spec, shape, mesh):
-    """You put the axes of a tuple into the mesh's order. This changes the layout: the shapes agree, but devices hold each other's parts. Keep the tuple's order."""
+    """You put the axes of a tuple into the mesh's order. This changes the layout: the shapes agree, but devices hold
+    each other's parts. Raise ValueError instead."""
     entries = [tuple(sorted(axes_of(entry), key=list(mesh).index)) or None for entry in spec.partitions]
     return to_dtensor(P(*entries, unreduced=set(spec.unreduced)), shape, mesh)
 
 
 @exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones])
 def alphabet_for_mesh(spec, shape, mesh):
-    """You took the order of the names for the order of the mesh. The mesh's order is that of its axes, as it lists them."""
+    """You used the alphabetical order of the names. The mesh's order is the order in which it lists its axes."""
     by_name = dict(sorted(mesh.items()))
     found = dict(zip(by_name, to_dtensor(spec, shape, by_name), strict=True))
     return [found[axis] for axis in mesh]
@@ -204,33 +206,35 @@ def alphabet_for_mesh(spec, shape, mesh):
 
 @exercise.misconception(of=to_dtensor, fails=dtensor_pending)
 def debt_dropped(spec, shape, mesh):
-    """You wrote "R" for an unreduced axis. There each device holds a summand: who reads one as the value is off by all the others."""
+    """You wrote "R" for an unreduced axis. Along this axis each device holds a summand, not the value: write "P"."""
     return ["R" if place == "P" else place for place in to_dtensor(spec, shape, mesh)]
 
 
 @exercise.misconception(of=to_dtensor, fails=dtensor_ones)
 def axis_of_one_dropped(spec, shape, mesh):
-    """You dropped an axis of size 1. It cuts nothing today, but its name belongs to the layout: on the next mesh it has 8 devices."""
+    """You dropped an axis of size 1. It cuts nothing on this mesh, but it belongs to the layout: on another mesh its
+    size may be 8."""
     found = to_dtensor(spec, shape, mesh)
     return ["R" if size == 1 and place != "P" else place for place, size in zip(found, mesh.values(), strict=True)]
 
 
 @exercise.misconception(of=to_dtensor, fails=dtensor_ones)
 def axis_of_one_left_out(spec, shape, mesh):
-    """You left an axis of size 1 out of the list. There is a placement for every axis of the mesh."""
+    """You left an axis of size 1 out of the list. The list has a placement for every axis of the mesh."""
     found = to_dtensor(spec, shape, mesh)
     return [place for place, size in zip(found, mesh.values(), strict=True) if size > 1]
 
 
 @exercise.misconception(of=to_dtensor, fails=dtensor_refused)
 def uneven_accepted(spec, shape, mesh):
-    """You let unequal parts through. JAX's arrays have equal ones; what DTensor pads or leaves shorter has no PartitionSpec."""
+    """You accepted unequal parts. JAX's arrays have equal parts. Raise ValueError for layouts with shorter or padded
+    parts."""
     return to_dtensor(spec, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
 
 
 @exercise.misconception(of=to_dtensor, fails=dtensor_refused)
 def each_axis_divides(spec, shape, mesh):
-    """You looked at each axis alone. Together the axes of a tuple make as many parts as the product of their sizes."""
+    """You tested each axis alone. Test the product of the sizes: the axes of a tuple together make that many parts."""
     for size, entry in zip(shape, spec.partitions, strict=False):
         if any(axis not in mesh or size % mesh[axis] for axis in axes_of(entry)):
             raise ValueError("uneven")
@@ -240,20 +244,21 @@ def each_axis_divides(spec, shape, mesh):
 
 @exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones])
 def one_for_each_dimension(spec, shape, mesh):
-    """You went by dimensions. A list of placements has an entry for each axis of the mesh, not for each dimension of the array."""
+    """You made an entry for each dimension of the array. A list of placements has an entry for each axis of the
+    mesh."""
     to_dtensor(spec, shape, mesh)
     return [f"S({dim})" if entry else "R" for dim, entry in enumerate(spec.partitions)]
 
 
 @exercise.misconception(of=to_spec, fails=spec_pending)
 def sum_forgotten(placements, shape, mesh):
-    """You dropped the partial sum: what was a summand passes for the value. Name its axis in unreduced."""
+    """You dropped the partial sum, so the spec treats a summand as the value. Name its axis in unreduced."""
     return to_spec(["R" if place == "P" else place for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_cuts)
 def last_axis_wins(placements, shape, mesh):
-    """You kept one axis for each dimension. Several may cut it; they stand in a tuple, in the mesh's order."""
+    """You kept one axis for each dimension. If several axes cut it, write a tuple in the mesh's order."""
     entries = [None] * len(shape)
     spec = to_spec(placements, shape, mesh)
     for dim, entry in enumerate(spec.partitions):
@@ -263,71 +268,77 @@ def last_axis_wins(placements, shape, mesh):
 
 @exercise.misconception(of=to_spec, fails=spec_cuts)
 def innermost_first(placements, shape, mesh):
-    """You listed the axes from the innermost out. Placements are carried out from left to right, so the leftmost makes the largest blocks: it comes first."""
+    """You listed the innermost axis first. Placements apply from left to right, so the leftmost axis makes the largest
+    blocks and comes first in the tuple."""
     spec = to_spec(placements, shape, mesh)
     return P(*[axes_of(entry)[::-1] or None for entry in spec.partitions], unreduced=set(spec.unreduced))
 
 
 @exercise.misconception(of=to_spec, fails=spec_cuts)
 def names_of_one_lost(placements, shape, mesh):
-    """You dropped an axis of size 1 from the spec. Its name stays."""
+    """You dropped an axis of size 1 from the spec. Keep its name."""
     names = [place if size > 1 else "R" for place, size in zip(placements, mesh.values(), strict=True)]
     return to_spec(names, shape, mesh) if "P" not in placements else to_spec(placements, shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused)
 def every_partial_a_sum(placements, shape, mesh):
-    """You took a partial maximum, or mean, for a partial sum. `unreduced` means a sum: anything else has no spec."""
+    """You treated a partial maximum or mean as a partial sum. `unreduced` means a sum, so no spec expresses the
+    others."""
     return to_spec(["P" if place.startswith("P(") else place for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused)
 def strides_ignored(placements, shape, mesh):
-    """You took a strided shard for a plain one. It cuts the dimension in another order, which the list's order does not tell."""
+    """You treated a strided shard as a plain shard. It cuts the dimension in a different order."""
     return to_spec([f"S({place[3]})" if place[:2] == "SS" else place for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused)
 def counted_from_the_end(placements, shape, mesh):
-    """You took "S(-1)" for the last dimension, as Python's lists do. Dimensions are counted from 0: the array has no dimension -1."""
+    """You read "S(-1)" as the last dimension, as in a Python list. Dimensions are counted from 0: the array has no
+    dimension -1."""
     from_the_front = {f"S({dim - len(shape)})": f"S({dim})" for dim in range(len(shape))}
     return to_spec([from_the_front.get(place, place) for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused)
 def uneven_spelt(placements, shape, mesh):
-    """You let unequal parts through. DTensor may have them; an array of JAX has not."""
+    """You accepted unequal parts. DTensor allows them, JAX's arrays do not."""
     return to_spec(placements, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused)
 def length_not_asked(placements, shape, mesh):
-    """You took a list that is not as long as the mesh. There is one placement for each axis, no more and no fewer."""
+    """You accepted a list that is not as long as the mesh. It needs exactly one placement for each axis."""
     padded = [*placements, *["R"] * len(mesh)][: len(mesh)]
     return to_spec(padded, shape, mesh)
 
 
 @exercise.misconception(of=specs_without_a_list)
 def all_specs(r, k):
-    """You counted all specs. Those whose tuples stand in the mesh's order have a list: one of r + 2 words for each axis."""
+    """You counted all specs. A spec whose tuples are in the mesh's order has a list: one of r + 2 placements for each
+    axis."""
     return specs_without_a_list(r=r, k=k) + (r + 2) ** k
 
 
 @exercise.misconception(of=specs_without_a_list)
 def nothing_pending(r, k):
-    """You left out the unreduced axes. An axis that cuts nothing leaves copies, or is unreduced: two words for each."""
+    """You left out the unreduced axes. An axis that cuts no dimension either makes copies or is unreduced: two
+    choices."""
     return sum(math.perm(k, j) * math.comb(j + r - 1, j) for j in range(k + 1)) - (r + 1) ** k
 
 
 @exercise.misconception(of=specs_without_a_list)
 def all_axes_cut(r, k):
-    """You counted the specs in which all axes cut. Two axes in one tuple are enough to be out of order."""
+    """You counted only the specs in which all axes cut. Two axes in one tuple can already be out of order."""
     return math.factorial(k) * math.comb(k + r - 1, k) - r**k
 
 
 @exercise.misconception(of=scattered_gradient)
 def in_mesh_order(rows, dim):
-    """You wrote the tuple in the order of the mesh. Each device has scattered the part that it held: the other axis cut first, dp last."""
+    """You wrote the tuple in the order of the mesh. Each device scatters the part that it holds, so the other axis cut
+    first and dp cut last."""
     entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
     entries[dim] = ("dp", entries[dim])
     return P(*entries)
@@ -335,13 +346,13 @@ def in_mesh_order(rows, dim):
 
 @exercise.misconception(of=scattered_gradient)
 def still_whole_along_dp(rows, dim):
-    """You reduced without scattering. After psum_scatter each device along dp keeps its own half of what it had."""
+    """You reduced without scattering. After psum_scatter each device along dp keeps only half of its part."""
     return P(rows, "tp" if rows == "fsdp" else "fsdp")
 
 
 @exercise.misconception(of=scattered_gradient)
 def dp_alone(rows, dim):
-    """You let dp take the place of the axis that had cut this dimension. Both cut it now."""
+    """You replaced the axis that had cut this dimension by dp. Now both axes cut it."""
     entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
     entries[dim] = "dp"
     return P(*entries)
@@ -359,7 +370,8 @@ exercise.scenario(
 
 @exercise.alternative(of=to_dtensor)
 def axis_by_axis(spec, shape, mesh):
-    """Asks every axis of the mesh where it stands, then compares with the spec made of the answers."""
+    """A loop over the mesh's axes that finds each axis in the spec, then compares the spec of this list with the given
+    one."""
     entries = [axes_of(entry) for entry in spec.partitions]
     named = [axis for axes in entries for axis in axes] + list(spec.unreduced)
     if len(entries) > len(shape) or len(set(named)) < len(named) or any(axis not in mesh for axis in named):
@@ -383,7 +395,7 @@ def axis_by_axis(spec, shape, mesh):
 
 @exercise.alternative(of=to_spec)
 def dimension_by_dimension(placements, shape, mesh):
-    """Goes by dimensions, and gives a single axis without a tuple."""
+    """A loop over dimensions; a single axis is not in a tuple."""
     words = ["R", "P"] + [f"S({d})" for d in range(len(shape))]
     if len(placements) != len(mesh) or not all(place in words for place in placements):
         raise ValueError(str(placements))

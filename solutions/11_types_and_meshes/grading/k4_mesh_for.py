@@ -13,10 +13,10 @@ AXES = ["pp", "dp_replicate", "dp_shard", "cp", "tp"]
 
 
 def drawn(rng, count, needed, *, rest=None, near=False, one=False):
-    """Strategies that have these axes and perhaps others, in any order.
+    """Draw strategies that have these axes and perhaps others, in any order.
 
-    Args: rest: one size is -1, or none is; either, unless it is said. near: tp and cp do not fit in a node together.
-        one: the first of the axes has size 1.
+    Args: rest: whether one size is -1; drawn if not given. near: tp and cp do not fit in a node together. one: the
+    first axis has size 1.
     """
     while count:
         names = [axis for axis in AXES if axis in needed or rng.integers(2)]
@@ -35,7 +35,7 @@ def drawn(rng, count, needed, *, rest=None, near=False, one=False):
 
 
 def no_mesh(rng):
-    """Sizes that do not multiply to the devices, and groups of tp that do not lie in a node."""
+    """Draw sizes that do not multiply to the number of devices, and groups of tp that do not fit in a node."""
     for case in drawn(rng, 40, ["tp", "dp_shard"]):
         for more in (8, case["devices"]):
             wrong = {**case, "devices": case["devices"] + more}
@@ -53,14 +53,14 @@ def no_mesh(rng):
 
 
 def meshes(rng, count):
-    """Meshes with their axes in any order, unequal sizes."""
+    """Draw meshes with axes in any order and unequal sizes."""
     for _ in range(count):
         names = [AXES[i] for i in rng.permutation(len(AXES))][: int(rng.integers(3, 6))]
         yield list(zip(names, rng.choice([2, 3, 4, 5], len(names)).tolist(), strict=True))
 
 
 def fibres(rng):
-    """Meshes, with one axis or several in any order."""
+    """Draw meshes, each with one axis or several in any order."""
     for mesh in meshes(rng, 40):
         names = [axis for axis, _ in mesh]
         chosen = [names[i] for i in rng.permutation(len(names))][: int(rng.integers(1, 4))]
@@ -69,7 +69,7 @@ def fibres(rng):
 
 @exercise.helper
 def nodes_touched(mesh, axis, node):
-    """How many nodes a group over this axis touches, at most; and the distance of its ranks."""
+    """Return the most nodes that a group over this axis touches, and the distance of its ranks."""
     names, shape = zip(*mesh, strict=True)
     ranks = np.arange(math.prod(shape)).reshape(shape)
     rows = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, dict(mesh)[axis])
@@ -78,19 +78,17 @@ def nodes_touched(mesh, axis, node):
 
 @exercise.helper
 def expect_mesh(seen, told):
-    """Each mesh has the axes and sizes that are due; ``told(mesh, due, args)`` says what else is wrong with it, if anything."""
+    """Compare each mesh's axes and sizes; ``told(mesh, due, args)`` returns a further fault, if any."""
     for args, got, want in seen.outcomes:
         call = f"for {args['strategies']} on {args['devices']} devices, nodes of {args['node']}, it "
         try:
             mesh = [(str(axis), int(size)) for axis, size in got.value]
-            wrong = (
-                "" if sorted(mesh) == sorted(want.value) else f"returned {got.value}: other axes or sizes than are due"
-            )
+            wrong = "" if sorted(mesh) == sorted(want.value) else f"returned {got.value}: wrong axes or sizes"
         except (TypeError, ValueError):
             wrong = f"raised {got.error}" if got.error else f"returned {got.value!r}, no list of (axis, size)"
         wrong = wrong or told(mesh, want.value, args)
         if wrong:
-            raise Failure(call + wrong if seen.public else "a hidden mesh is not as it should be", staff=call + wrong)
+            raise Failure(call + wrong if seen.public else "a mesh of a hidden case is wrong", staff=call + wrong)
 
 
 SMALL = {"strategies": {"tp": 4, "cp": 2, "dp_shard": -1}, "devices": 32, "node": 8}
@@ -143,14 +141,14 @@ def mesh_sizes(seen):
 
 @exercise.check(near, points=0.5, public=True, after=mesh_sizes)
 def mesh_near(seen):
-    """mesh_for: groups of tp in one node, groups of cp in as few as can be"""
+    """mesh_for: each group of tp in one node, each group of cp in as few nodes as possible"""
 
     def told(mesh, due, args):
         for axis in ("tp", "cp"):
             if axis in dict(mesh):
                 count, least = (nodes_touched(one, axis, args["node"])[0] for one in (mesh, due))
                 if count > least:
-                    return f"returned {mesh}: a group of {axis} touches {count} nodes, and could do with {least}"
+                    return f"returned {mesh}: a group of {axis} touches {count} nodes; {least} are enough"
         return ""
 
     expect_mesh(seen, told)
@@ -169,7 +167,7 @@ def mesh_inner(seen):
 
 @exercise.check(refused, points=0.25, public=True, after=mesh_sizes)
 def mesh_refused(seen):
-    """mesh_for: ValueError where there is no such mesh"""
+    """mesh_for: ValueError if there is no such mesh"""
     expect_outcomes(seen)
 
 
@@ -184,12 +182,12 @@ def rank_groups(seen):
         if found != sorted(sorted(group) for group in want.value):
             it = f"raised {got.error}" if got.error else f"returned {got.value}"
             told = f"for the mesh {args['mesh']} and {args['axes']} it {it}, expected: {want.value}"
-            raise Failure(told if seen.public else "the groups of a hidden mesh are wrong", staff=told)
+            raise Failure(told if seen.public else "the groups of a hidden case are wrong", staff=told)
 
 
 @exercise.check(named, points=0.25, public=True)
 def axes_by_name(seen):
-    """axes_for: the axes of batch, loss and weights, by their names"""
+    """axes_for: the axes of batch, loss and weights"""
     expect_outcomes(seen)
 
 
@@ -198,48 +196,52 @@ def axes_by_name(seen):
 
 @exercise.misconception(of=mesh_for, fails=mesh_near)
 def tp_outermost(strategies, devices, node):
-    """You put tp outermost. Its ranks talk most and are now farthest apart, each in another node: chatty axes live close, so they come last."""
+    """You put tp outermost. Its ranks communicate most, but now each is in a different node. Put the axis that
+    communicates most last."""
     mesh = mesh_for(strategies, devices, node)
     return [axis for axis in mesh if axis[0] == "tp"] + [axis for axis in mesh if axis[0] != "tp"]
 
 
 @exercise.misconception(of=mesh_for, fails=[mesh_near, mesh_inner])
 def in_the_order_given(strategies, devices, node):
-    """You kept the order in which the strategies came. It says nothing; who talks how much decides."""
+    """You kept the order of the strategies, which is arbitrary. Order the axes by how much they communicate."""
     sizes = dict(mesh_for(strategies, devices, node))
     return [(axis, sizes[axis]) for axis in strategies]
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_near)
 def cp_far_out(strategies, devices, node):
-    """You put cp outside the data axes. It talks in each attention, so it comes right after tp."""
+    """You put cp outside the data axes. It communicates in each attention layer, so put it next to tp."""
     mesh = mesh_for(strategies, devices, node)
     return [axis for axis in mesh if axis[0] == "cp"] + [axis for axis in mesh if axis[0] != "cp"]
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_near)
 def pp_innermost(strategies, devices, node):
-    """You put pp innermost, so that it takes the places inside a node. Stages talk least of all: pp belongs outside tp and cp."""
+    """You put pp innermost, so its groups use the links inside a node. Stages communicate least: put pp outside tp and
+    cp."""
     mesh = mesh_for(strategies, devices, node)
     return [axis for axis in mesh if axis[0] != "pp"] + [axis for axis in mesh if axis[0] == "pp"]
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_inner)
 def replicas_inside(strategies, devices, node):
-    """You put dp_replicate inside dp_shard. Weights are gathered in every layer and gradients reduced once: the shards live closer."""
+    """You put dp_replicate inside dp_shard. FSDP gathers weights in every layer but reduces gradients once a step: put
+    dp_shard inside."""
     order = ["pp", "dp_shard", "dp_replicate", "cp", "tp"]
     return sorted(mesh_for(strategies, devices, node), key=lambda axis: order.index(axis[0]))
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_refused)
 def tp_over_nodes(strategies, devices, node):
-    """You let tp reach over nodes. Its groups must lie in one: tp has to divide a node."""
+    """You let a group of tp span several nodes. It must fit in one, so tp must divide the node's size."""
     return mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values()))
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_refused)
 def tp_only_smaller(strategies, devices, node):
-    """You asked whether tp is smaller than a node. It must divide it: with tp=3 and nodes of 8 the third group lies in two nodes."""
+    """You tested whether tp is smaller than a node. It must divide the node's size: with tp=3 and nodes of 8 the third
+    group is in two nodes."""
     sizes = dict(mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values())))
     if sizes.get("tp", 1) > node:
         raise ValueError("tp is larger than a node")
@@ -248,7 +250,8 @@ def tp_only_smaller(strategies, devices, node):
 
 @exercise.misconception(of=mesh_for, fails=mesh_refused)
 def product_not_asked(strategies, devices, node):
-    """You did not ask whether the sizes multiply to the devices: some would have no place in the mesh, or several."""
+    """You did not test whether the sizes multiply to the number of devices. Some devices would have no place in the
+    mesh, or several places."""
     known = math.prod(size for size in strategies.values() if size != -1)
     return mesh_for({a: devices // known if s == -1 else s for a, s in strategies.items()},
                     known * (devices // known if -1 in strategies.values() else 1), node)  # fmt: skip
@@ -256,19 +259,21 @@ def product_not_asked(strategies, devices, node):
 
 @exercise.misconception(of=mesh_for, fails=mesh_sizes)
 def axis_left_negative(strategies, devices, node):
-    """You left -1 in the mesh. It stands for what the others leave: devices divided by their product."""
+    """You left -1 in the mesh. Replace it by the number of devices divided by the product of the other sizes."""
     return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_sizes)
 def axis_of_one_dropped(strategies, devices, node):
-    """You dropped an axis of size 1. Each strategy has an axis: code that reduces over it asks for it by its name, whatever its size."""
+    """You dropped an axis of size 1. Each strategy has an axis of any size, because code that reduces over it uses its
+    name."""
     return [(axis, size) for axis, size in mesh_for(strategies, devices, node) if size > 1]
 
 
 @exercise.misconception(of=groups, fails=rank_groups)
 def neighbours_in_rank(mesh, axes):
-    """You took consecutive ranks. Only along the last axis are neighbours consecutive; list one group by hand: its ranks differ along one axis only."""
+    """You took consecutive ranks. Ranks are consecutive only along the last axis. List one group by hand: its ranks
+    differ only along the given axes."""
     sizes = dict(mesh)
     size = math.prod(sizes[axis] for axis in axes)
     return np.arange(math.prod(sizes.values())).reshape(-1, size).tolist()
@@ -276,7 +281,8 @@ def neighbours_in_rank(mesh, axes):
 
 @exercise.misconception(of=groups, fails=rank_groups)
 def reshaped_not_moved(mesh, axes):
-    """You reshaped without moving the axes: that groups ranks by number, in strides. Move the group's axes to the end, then make rows."""
+    """You reshaped without moving the axes, so each group has ranks at equal distances. Move the group's axes
+    to the end, then reshape into rows."""
     sizes = dict(mesh)
     size = math.prod(sizes[axis] for axis in axes)
     return np.arange(math.prod(sizes.values())).reshape(size, -1).T.tolist()
@@ -284,97 +290,104 @@ def reshaped_not_moved(mesh, axes):
 
 @exercise.misconception(of=groups, fails=rank_groups)
 def first_axis_fastest(mesh, axes):
-    """You numbered the ranks with the first axis fastest. The last one is: the ranks of the last axis are consecutive."""
+    """You numbered the ranks with the first axis fastest. The last axis varies fastest: its ranks are consecutive."""
     return groups(mesh[::-1], axes)
 
 
 @exercise.misconception(of=groups, fails=rank_groups)
 def the_other_axes(mesh, axes):
-    """You grouped the ranks that agree along these axes. In a group they differ there, and agree along all others."""
+    """You grouped the ranks that agree along these axes. The ranks of a group differ along these axes and agree along
+    all others."""
     return groups(mesh, tuple(axis for axis, _ in mesh if axis not in axes))
 
 
 @exercise.misconception(of=groups, fails=rank_groups)
 def one_axis_of_several(mesh, axes):
-    """You took one axis of several. A collective over two axes joins all ranks that differ along either."""
+    """You used one of several axes. A collective over two axes joins all ranks that differ along one of them or
+    both."""
     return groups(mesh, axes[:1])
 
 
 @exercise.misconception(of=axes_for, fails=axes_by_name)
 def cp_forgotten(what, mesh):
-    """You left cp out. It cuts sequences, so each rank has a part of the loss; and its ranks hold the same weights, which FSDP cuts over them too."""
+    """You left out cp. It cuts sequences, so each rank has a share of the loss. FSDP also cuts weights over cp, because
+    its ranks would hold copies."""
     return tuple(axis for axis in axes_for(what, mesh) if axis != "cp")
 
 
 @exercise.misconception(of=axes_for, fails=axes_by_name)
 def cp_reads_other_sequences(what, mesh):
-    """You let each rank of cp read sequences of its own. They share one sequence, cut in parts: the batch is not larger for it."""
+    """You let each rank of cp read different sequences. The ranks of cp share one sequence, cut in parts, so cp does
+    not enlarge the batch."""
     return axes_for("loss" if what == "batch" else what, mesh)
 
 
 @exercise.misconception(of=axes_for, fails=axes_by_name)
 def first_axis_is_data(what, mesh):
-    """You took axis 0 for the data. Go by the names: here the mesh may begin with pp, or with anything."""
+    """You assumed that axis 0 is the data axis. Use the names: a mesh may begin with pp or any other axis."""
     return tuple(axis for i, (axis, _) in enumerate(mesh) if i == 0 or (what != "batch" and axis == "cp"))
 
 
 @exercise.misconception(of=axes_for, fails=axes_by_name)
 def replicas_cut_weights(what, mesh):
-    """You cut weights over dp_replicate. Along it they are copies: that is what its name says."""
+    """You cut weights over dp_replicate. Ranks along dp_replicate hold copies of the weights."""
     return axes_for("loss" if what == "weights" else what, mesh)
 
 
 @exercise.misconception(of=tp_outermost_time)
 def inside_the_node(**drawn):
-    """You used the 450 GB/s inside a node. With tp outermost every hop leaves it."""
+    """You used the 450 GB/s inside a node. With tp outermost every hop leaves the node."""
     return tp_outermost_time(**drawn) * 400 / 450 / 8
 
 
 @exercise.misconception(of=tp_outermost_time)
 def node_for_one(**drawn):
-    """You gave all 400 GB/s of a node to one GPU. Its 8 GPUs are in 8 groups, which talk at the same time: 50 GB/s each."""
+    """You gave all 400 GB/s of a node to one GPU. Its 8 GPUs are in 8 groups, which communicate at the same time: 50
+    GB/s each."""
     return tp_outermost_time(**drawn) / 8
 
 
 @exercise.misconception(of=tp_outermost_time)
 def one_pass(**drawn):
-    """You are a factor of two too fast: a bfloat16 has 2 bytes, and an all-reduce is a reduce-scatter and an all-gather."""
+    """Your time is too short by a factor of two. A bfloat16 number has 2 bytes, and an all-reduce is a reduce-scatter
+    and an all-gather."""
     return tp_outermost_time(**drawn) / 2
 
 
 @exercise.misconception(of=tp_outermost_time)
 def own_part_too(T, **rest):
-    """You let each GPU send its own part, too: (n - 1)/n of the array leaves it in each pass."""
+    """You let each GPU send the whole array in each pass. A GPU sends (n - 1)/n of the array."""
     return tp_outermost_time(T=T, **rest) * T / (T - 1)
 
 
 @exercise.misconception(of=tp_outermost_time)
 def of_one_layer(L, **rest):
-    """You timed one layer."""
+    """You gave the time of one layer. Multiply by the number of layers."""
     return tp_outermost_time(L=L, **rest) / L
 
 
 @exercise.misconception(of=nodes_of_a_weight)
 def without_cp(C, **rest):
-    """You left cp out of the FSDP group: its ranks hold the same weights, so they are cut over it as well."""
+    """You left cp out of the FSDP group. Its ranks would hold copies of the weights, so FSDP cuts weights over cp as
+    well."""
     return nodes_of_a_weight(C=C, **rest) / C
 
 
 @exercise.misconception(of=nodes_of_a_weight)
 def packed(T, **rest):
-    """You packed the group's ranks 8 to a node. tp lies between them: a node has only 8 / tp ranks of one group."""
+    """You put 8 ranks of the group in each node. tp is the inner axis, so a node has only 8 / tp ranks of one group."""
     return nodes_of_a_weight(T=T, **rest) / T
 
 
 @exercise.misconception(of=nodes_of_a_weight)
 def replicas_too(R, **rest):
-    """You counted the replicas. Along dp_replicate each group has its own copy of the weight."""
+    """You included dp_replicate. Each replica gathers its own copy of the weight."""
     return nodes_of_a_weight(R=R, **rest) * R
 
 
 @exercise.misconception(of=nodes_of_a_weight)
 def a_node_for_each(S, C, **rest):
-    """You gave each rank a node of its own. 8 / tp ranks of the group are in each."""
+    """You put each rank in a different node. Each node has 8 / tp ranks of the group."""
     return S * C
 
 
@@ -390,7 +403,7 @@ exercise.scenario(
 
 @exercise.alternative(of=mesh_for)
 def data_outermost(strategies, devices, node):
-    """The data axes outermost and pp inside them; axes of the mesh as lists."""
+    """The data axes are outermost, and pp is inside them; each axis of the mesh is a list."""
     sizes = dict(strategies)
     for axis in sizes:
         if sizes[axis] == -1:
@@ -411,7 +424,7 @@ def data_outermost(strategies, devices, node):
 
 @exercise.alternative(of=mesh_for)
 def cp_innermost(strategies, devices, node):
-    """cp innermost wherever tp and cp fit in a node together; pp second."""
+    """cp is innermost if tp and cp fit in a node together; pp is second."""
     sizes = dict(strategies)
     left = devices
     for size in sizes.values():
@@ -432,7 +445,7 @@ def cp_innermost(strategies, devices, node):
 
 @exercise.alternative(of=groups)
 def by_coordinates(mesh, axes):
-    """Sorts the ranks by their coordinates along the other axes, without arrays."""
+    """Sort the ranks by their coordinates along the other axes, without arrays."""
     found = {}
     for rank in range(math.prod(size for _, size in mesh)):
         left, key = rank, []
@@ -445,7 +458,7 @@ def by_coordinates(mesh, axes):
 
 @exercise.alternative(of=axes_for)
 def by_if(what, mesh):
-    """Goes through the mesh with conditions."""
+    """A loop over the mesh with conditions."""
     found = []
     for axis, _ in mesh:
         if axis == "dp_shard" or (axis == "cp" and what != "batch") or (axis == "dp_replicate" and what != "weights"):

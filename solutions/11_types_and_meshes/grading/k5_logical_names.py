@@ -12,7 +12,8 @@ ENTRIES = ["dp", "fsdp", "tp", "tp", "cp", ("dp", "fsdp"), ("fsdp", "tp"), ("tp"
 
 
 def entries_by_rules(names, rules, mesh, *, once=True, by_rule=True, present=True, none=True, first=True, whole=True):
-    """The entries that rules give, with or without each of their clauses; every name in order, without an error for any."""
+    """Return the entry of each name by the rules, with single clauses of the rules switched off; no error for missing
+    names."""
     served, taken = {}, set()
     turns = rules if by_rule else sorted(rules, key=lambda rule: names.index(rule[0]) if rule[0] in names else 99)
     for name, entry in turns if first else turns[::-1]:
@@ -29,13 +30,13 @@ CLAUSES = ["once", "by_rule", "present", "none", "first", "whole"]
 
 
 def matters(case):
-    """The clauses without which this case would come out otherwise."""
+    """Return the clauses that matter in this case: without them its result differs."""
     due = entries_by_rules(**case)
     return {clause for clause in CLAUSES if entries_by_rules(**case, **{clause: False}) != due}
 
 
 def any_case(rng):
-    """An array with names, rules for all of them and some others, and a mesh."""
+    """Draw an array's names, rules for these names and others, and a mesh."""
     names = [NAMES[i] for i in rng.permutation(len(NAMES))][: int(rng.integers(2, 5))]
     rules = [
         (name, ENTRIES[rng.integers(len(ENTRIES))]) for name in [*NAMES, *names[int(rng.integers(len(names) + 1)) :]]
@@ -49,7 +50,7 @@ def any_case(rng):
 
 
 def drawn(*wanted, count=16):
-    """Cases in which exactly these clauses matter; as many of each set."""
+    """Draw cases in which exactly these clauses matter, equally many for each set of clauses."""
 
     def draw(rng):
         found = {frozenset(clauses): [] for clauses in wanted}
@@ -64,7 +65,7 @@ def drawn(*wanted, count=16):
 
 
 def strange(rng):
-    """Arrays with a name that no rule has."""
+    """Draw arrays with a name that no rule has."""
     for _ in range(30):
         case = any_case(rng)
         lost = case["names"][0]
@@ -116,7 +117,7 @@ def by_name(seen):
 
 @exercise.check(once, points=0.5, public=True)
 def each_axis_once(seen):
-    """spec_of: an axis that is taken, and rules that are skipped for it"""
+    """spec_of: rules are skipped if one of their axes is taken"""
     expect_outcomes(seen)
 
 
@@ -128,13 +129,13 @@ def rules_in_order(seen):
 
 @exercise.check(absent, points=0.25, public=True)
 def axes_of_the_mesh(seen):
-    """spec_of: a rule with an axis that the mesh has not is skipped"""
+    """spec_of: a rule with an axis that the mesh lacks is skipped"""
     expect_outcomes(seen)
 
 
 @exercise.check(left_whole, points=0.25, public=True)
 def none_serves(seen):
-    """spec_of: a rule with None leaves the dimension whole, whatever comes later"""
+    """spec_of: a rule with None leaves the dimension whole, whatever rules follow"""
     expect_outcomes(seen)
 
 
@@ -154,112 +155,121 @@ def known(names, rules):
 
 @exercise.misconception(fails=[each_axis_once, rules_in_order])
 def axis_used_twice(names, rules, mesh):
-    """You used an axis for two dimensions. JAX refuses such a spec: an axis cuts one dimension of an array at most, so keep track of who took it."""
+    """You used an axis for two dimensions. JAX refuses such a spec: an axis cuts at most one dimension of an array.
+    Keep a set of taken axes."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, once=False))
 
 
 @exercise.misconception(fails=rules_in_order)
 def dimensions_first(names, rules, mesh):
-    """You went through the dimensions and looked up rules for each. Where two want one axis, the earlier rule gets it, not the earlier dimension."""
+    """You went through the dimensions and looked up rules for each. If two dimensions want one axis, the dimension of
+    the earlier rule gets it."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, by_rule=False))
 
 
 @exercise.misconception(fails=axes_of_the_mesh)
 def mesh_not_asked(names, rules, mesh):
-    """You did not look at the mesh. A rule with an axis that it has not is skipped, so that one list serves several meshes."""
+    """You ignored the mesh. Skip a rule with an axis that the mesh lacks, so that one list of rules works for several
+    meshes."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, present=False))
 
 
 @exercise.misconception(fails=none_serves)
 def none_is_no_rule(names, rules, mesh):
-    """You skipped a rule with None. It serves: it says that this dimension stays whole, and later rules for it do not count."""
+    """You skipped a rule with None. It applies: the dimension stays whole, and later rules for its name do not
+    count."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, none=False))
 
 
 @exercise.misconception(fails=[each_axis_once, rules_in_order, none_serves])
 def last_rule_wins(names, rules, mesh):
-    """You let a later rule for the same name replace an earlier one, as dict(rules) does. The first that can serve does."""
+    """You let a later rule for the same name replace an earlier one, as dict(rules) does. The first rule that is not
+    skipped applies."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, first=False))
 
 
 @exercise.misconception(fails=[each_axis_once, axes_of_the_mesh])
 def part_of_a_rule(names, rules, mesh):
-    """You used the remaining axes of a tuple. Use a rule as a whole, or skip it: half a tuple is not the layout that its author meant."""
+    """You used the remaining axes of a tuple. Apply a rule completely, or skip it."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, whole=False))
 
 
 @exercise.misconception(fails=no_rule)
 def unknown_is_whole(names, rules, mesh):
-    """You left a dimension whole whose name has no rule. That is how a misspelt name costs all of a model's memory: raise ValueError."""
+    """You left a dimension whole although its name has no rule. Raise ValueError: a misspelt name would otherwise waste
+    memory unnoticed."""
     return P(*entries_by_rules(names, rules, mesh))
 
 
 @exercise.misconception(fails=[by_name, each_axis_once, rules_in_order, axes_of_the_mesh, none_serves])
 def by_position(names, rules, mesh):
-    """You took the first rule for the first dimension, and so on. A rule belongs to the dimension of its name."""
+    """You applied the first rule to the first dimension, and so on. A rule belongs to the dimension that has its
+    name."""
     return P(*[entry for _, entry in rules[: len(names)]])
 
 
 @exercise.misconception(fails=[each_axis_once, rules_in_order])
 def nothing_left_is_an_error(names, rules, mesh):
-    """You raised an error where no rule could serve. The name has rules, so it is no error: its dimension stays whole."""
+    """You raised an error if all rules of a name are skipped. In this case the dimension stays whole."""
     spec = spec_of(names, rules, mesh)
     for name, entry in zip(names, spec, strict=True):
         entries = [rule for other, rule in rules if other == name]
         if name and entry is None and None not in entries and all(set(axes_of(rule)) <= set(mesh) for rule in entries):
-            raise ValueError("no rule serves")
+            raise ValueError("no rule applies")
     return spec
 
 
 @exercise.misconception(of=bytes_by_rules)
 def fsdp_used_twice(B, S, E, F, mesh):
-    """You cut x's embed by fsdp, too. Its batch has taken fsdp: an axis cuts one dimension of an array."""
+    """You also cut the embed dimension of x by fsdp. Its batch dimension has taken fsdp, and an axis cuts one dimension
+    of an array."""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp * fsdp * tp) + 2 * E * F / (fsdp * tp)
 
 
 @exercise.misconception(of=bytes_by_rules)
 def axes_taken_for_good(B, S, E, F, mesh):
-    """You let the axes that x has taken be taken for w as well. Each array begins anew."""
+    """You treated the axes of x as taken for w. Each array starts with no axis taken."""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp * tp) + 2 * E * F
 
 
 @exercise.misconception(of=bytes_by_rules)
 def seq_left_whole(B, S, E, F, mesh):
-    """You left seq whole, because the rule of mlp comes first. x has no mlp, so no other dimension of x takes tp before seq."""
+    """You left seq whole because the rule for mlp comes first. x has no mlp dimension, so seq gets tp."""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp) + 2 * E * F / (fsdp * tp)
 
 
 @exercise.misconception(of=bytes_by_rules)
 def everything_by_everything(B, S, E, F, mesh):
-    """You divided w by dp. None of its names has a rule with dp: along it, w has copies."""
+    """You divided w by dp. None of its names has a rule with dp, so devices along dp hold copies of w."""
     dp, fsdp, tp = mesh
     return (2 * B * S * E + 2 * E * F) / (dp * fsdp * tp)
 
 
 @exercise.misconception(of=spec_by_rules)
 def later_rule_takes_it(first, weight, mesh):
-    """You gave tp to the dimension of the later rule. Rules are tried from first to last, and what is taken stays taken."""
+    """You gave tp to the dimension of the later rule. Rules are tried from first to last, so the earlier rule takes
+    tp."""
     return spec_by_rules(first="seq" if first == "heads" else "heads", weight=weight, mesh=mesh)
 
 
 @exercise.misconception(of=spec_by_rules)
 def nobody_takes_it(first, weight, mesh):
-    """You gave tp to no dimension, because two rules want it. Give it to the first rule, and skip the other."""
+    """You gave tp to no dimension because two rules want it. The first rule takes it, and the second is skipped."""
     return P(None, ("dp", "fsdp") if "fsdp" in mesh else "dp")
 
 
 @exercise.misconception(of=spec_by_rules)
 def batch_goes_without(first, weight, mesh):
-    """You left the batch whole. It has two rules: the second may serve where the first is skipped."""
+    """You left the batch whole. It has two rules: if the first is skipped, the second may apply."""
     last = "fsdp" if "fsdp" in mesh else "dp"
     return P("tp" if first == "seq" else None, None, "tp" if first == "heads" else None, last)
 
@@ -285,7 +295,7 @@ exercise.scenario(
 
 @exercise.alternative()
 def again_and_again(names, rules, mesh):
-    """Keeps the entries in a list by dimension, and the free axes instead of those that are taken."""
+    """A list of entries by dimension, and a set of free axes instead of taken axes."""
     entries, done = [None] * len(names), [name is None for name in names]
     free = set(mesh)
     for name in names:
@@ -309,7 +319,7 @@ def again_and_again(names, rules, mesh):
 
 @exercise.alternative()
 def recursive(names, rules, mesh):
-    """Applies the first rule and leaves the rest of rules and mesh to itself."""
+    """A recursion: apply the first rule, then solve the rest with the remaining rules and axes."""
     if any(name and name not in dict(rules) for name in names):
         raise ValueError("no rule")
 

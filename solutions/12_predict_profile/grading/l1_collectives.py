@@ -31,19 +31,19 @@ def renamed(hlo, rng):
 
 
 def moved(hlo, rng):
-    """Devices numbered otherwise, where they are listed."""
+    """Renumber the devices in groups and pairs that are listed."""
     number = rng.permutation(8)
     places = r"(?<=replica_groups=)\{\{.*?\}\}|(?<=source_target_pairs=)\{\{.*?\}\}"
     return re.sub(places, lambda found: re.sub(r"\d", lambda n: str(number[int(n[0])]), found[0]), hlo)
 
 
 def retyped(hlo, rng):
-    """f32 for bf16, or f16 for f32."""
+    """Replace a type: f32 for bf16, or f16 for f32."""
     return hlo.replace("bf16[", "f32[") if rng.integers(2) else hlo.replace("f32[", "f16[")
 
 
 def retimed(hlo, rng):
-    """Loops of other numbers of rounds."""
+    """Change the numbers of rounds of the loops."""
     for loop in re.findall(r"^.* while\(.*$", hlo, re.MULTILINE):
         condition = re.search(r"condition=%([^\s,]+)", loop)[1]
         rounds = str(rng.integers(3, 40))
@@ -54,16 +54,16 @@ def retimed(hlo, rng):
 
 
 def doubled(hlo, rng):
-    """A collective that is sent twice, by two lines."""
+    """Repeat the line of one collective."""
     lines = re.findall(rf"^  (%\S+) = (.* (?:{'|'.join(KINDS)})\(.*)$", hlo, re.MULTILINE)
     name, rest = lines[rng.integers(len(lines))]
     return hlo.replace(f"  {name} = {rest}\n", f"  {name}.again = {rest}\n  {name} = {rest}\n")
 
 
 def hidden(*names, twice=False):
-    """Draws: each text as it is, and twice changed.
+    """Draw texts: each unchanged once and changed twice.
 
-    Args: twice: one of the changed texts has two lines that send alike.
+    Args: twice: one of the changed texts repeats a collective.
     """
 
     def drawn(rng):
@@ -115,31 +115,31 @@ wrapped = exercise.cases(
 
 @exercise.check(spelled, points=0.5, public=True)
 def groups_read(seen):
-    """device_groups: lists, and grids transposed and cut"""
+    """device_groups: lists, and grids that are transposed and cut"""
     expect_outcomes(seen, ints=True)
 
 
 @exercise.check(straight, points=0.5, public=True, after=groups_read)
 def straight_programs(seen):
-    """collectives: programs of CPU without loops, several arrays sent at once"""
+    """collectives: CPU programs without loops; one collective may send several arrays"""
     expect_outcomes(seen, ints=True)
 
 
 @exercise.check(looped, points=0.5, public=True, after=straight_programs)
 def loops(seen):
-    """collectives: loops in loops, of CPU and of TPU"""
+    """collectives: loops in loops, on CPU and TPU"""
     expect_outcomes(seen, ints=True)
 
 
 @exercise.check(paired, points=0.5, public=True, after=loops)
 def starts_and_dones(seen):
-    """collectives: transfers that are started here and done there"""
+    """collectives: transfers that one line starts and another completes"""
     expect_outcomes(seen, ints=True)
 
 
 @exercise.check(wrapped, points=1, public=True, after=straight_programs)
 def wrappers(seen):
-    """collectives: what stands in computations that fusions call"""
+    """collectives: collectives in computations that fusions call"""
     expect_outcomes(seen, ints=True)
 
 
@@ -147,7 +147,7 @@ def wrappers(seen):
 
 
 def read(hlo, rounds="all", bytes_of="operands", follow=True, pieces=False, dones=False, by_name=False):
-    """The reader, with one mistake that the arguments choose."""
+    """Read the collectives, with one mistake that the arguments choose."""
     parts, entry = computations(hlo)
     found = []
 
@@ -180,12 +180,12 @@ def read(hlo, rounds="all", bytes_of="operands", follow=True, pieces=False, done
 
 
 def loop_of(condition):
-    """The number of rounds that a loop's condition allows."""
+    """Return the number of rounds that a loop's condition allows."""
     return next(int(line[3][0]) for line in condition if line[2] == "constant")
 
 
 def grid(text, cut, transposed):
-    """Groups by ``transposed(ids, dims, order, shape)``, where the text is a grid."""
+    """Return the groups; ``transposed(ids, dims, order, shape)`` reads a grid."""
     if text.startswith("{"):
         return [[int(n) for n in group.split(",")] for group in text[2:-2].split("},{")]
     shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
@@ -195,25 +195,25 @@ def grid(text, cut, transposed):
 
 @exercise.misconception(of=device_groups, fails=groups_read)
 def groups_not_transposed(text):
-    """You cut the devices in their order. T(1,0) transposes the grid first: the groups are its columns."""
+    """You cut the devices in their order. T(1,0) transposes the grid first, so the groups are its columns."""
     return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(shape))
 
 
 @exercise.misconception(of=device_groups, fails=groups_read)
 def groups_shape_as_list(text):
-    """You read [4,2] as a group of the devices 4 and 2. It says how many groups there are, and how large each is."""
+    """You read [4,2] as a group of the devices 4 and 2. It means 4 groups of 2 devices."""
     return device_groups(text) if text.startswith("{") else [[int(n) for n in re.findall(r"\d+", text.split("<=")[0])]]
 
 
 @exercise.misconception(of=device_groups, fails=groups_read)
 def groups_of_the_wrong_size(text):
-    """You took [4,2] for groups of 4. There are 4 groups, each of 2 devices."""
+    """You read [4,2] as groups of 4. It means 4 groups of 2 devices."""
     return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(order).reshape(-1, shape[0]))
 
 
 @exercise.misconception(of=device_groups, fails=groups_read)
 def groups_transposed_afterwards(text):
-    """You cut first and transposed then. The grid on the right is transposed, and cut into groups afterwards."""
+    """You cut first and transposed afterwards. First transpose the grid on the right, then cut it into groups."""
     return grid(
         text,
         prod,
@@ -223,7 +223,8 @@ def groups_transposed_afterwards(text):
 
 @exercise.misconception(of=device_groups, fails=groups_read)
 def groups_order_inverted(text):
-    """You transposed the other way. T(1,2,0) takes dimension 1 of the grid first, as `np.transpose` does; with two dimensions both ways are one."""
+    """You used the inverse permutation. T(1,2,0) puts dimension 1 of the grid first, as `np.transpose` does. With two
+    dimensions a permutation and its inverse are equal."""
     return grid(
         text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(np.argsort(order)).reshape(shape)
     )
@@ -231,7 +232,7 @@ def groups_order_inverted(text):
 
 @exercise.misconception(of=collectives, fails=loops)
 def loop_counted_once(hlo):
-    """You counted a loop's body once. What is in it runs in every round."""
+    """You counted a loop's body once. The body runs in every round."""
     return read(hlo, rounds="one")
 
 
@@ -243,7 +244,7 @@ def inner_loop_only(hlo):
 
 @exercise.misconception(of=collectives, fails=loops)
 def loops_added(hlo):
-    """You added the rounds of a loop and of those around it. They multiply."""
+    """You added the rounds of nested loops. Multiply them."""
     return read(hlo, rounds="added")
 
 
@@ -255,43 +256,47 @@ def printed_rounds_only(hlo):
 
 @exercise.misconception(of=collectives, fails=[starts_and_dones, wrappers])
 def started_and_done(hlo):
-    """You counted the start and the done. They are one transfer: it begins here and is waited for there."""
+    """You counted both the start and the done. They are one transfer: one line starts it, and the other waits for
+    it."""
     return read(hlo, dones=True)
 
 
 @exercise.misconception(of=collectives, fails=straight_programs)
 def results_counted(hlo):
-    """You counted results. A gather's result is N times its operand, and a start's result holds operand, result and more."""
+    """You counted results. Count operands: a gather's result is N times its operand, and a start's result is a tuple
+    with the operand, the result and more."""
     return read(hlo, bytes_of="result")
 
 
 @exercise.misconception(of=collectives, fails=straight_programs)
 def first_of_a_tuple(hlo):
-    """You counted the first operand. The compiler joins collectives: add up all operands."""
+    """You counted only the first operand. The compiler joins collectives, so add up all operands."""
     return read(hlo, bytes_of="first")
 
 
 @exercise.misconception(of=collectives, fails=straight_programs)
 def alike_listed_once(hlo):
-    """You listed alike transfers once. Two lines that send as many bytes in the same groups are two transfers: list both."""
+    """You listed equal transfers once. Two equal lines are two transfers: list both."""
     return sorted({repr(one): one for one in collectives(hlo)}.values())
 
 
 @exercise.misconception(of=collectives, fails=wrappers)
 def calls_not_followed(hlo):
-    """You did not look into the computations that fusions call. A collective may stand in one of them: follow `calls=`."""
+    """You did not look into the computations that fusions call. They may contain a collective: follow `calls=`."""
     return read(hlo, follow=False)
 
 
 @exercise.misconception(of=collectives, fails=wrappers)
 def every_piece_counted(hlo):
-    """You counted a gather in every fusion that carries it on. One `chain_id` is one gather; it begins beside `AsyncCollectiveStart`."""
+    """You counted a gather in every fusion of its chain. Each `chain_id` is one gather: count it in the fusion with
+    `AsyncCollectiveStart`."""
     return read(hlo, pieces=True)
 
 
 @exercise.misconception(of=collectives, fails=straight_programs)
 def kinds_by_name(hlo):
-    """You read the kind from the instruction's name. Names come from the source, or from nowhere: the opcode stands before the parenthesis."""
+    """You read the kind from the instruction's name. Names mean nothing. Read the opcode, which comes before the
+    parenthesis."""
     return read(hlo, by_name=True)
 
 
@@ -300,7 +305,7 @@ def kinds_by_name(hlo):
 
 @exercise.alternative(of=device_groups)
 def groups_by_counting(text):
-    """Without arrays: every index of the transposed grid in order, and the device that it stands for."""
+    """Without arrays: for every index of the transposed grid in order, compute its device."""
     if "<=" not in text:
         return [[int(n) for n in group.split(",")] for group in text[2:-2].split("},{")]
     cut, _, made = text.partition("<=")
@@ -318,7 +323,8 @@ def groups_by_counting(text):
 
 @exercise.alternative(of=collectives)
 def collectives_from_callers(hlo):
-    """First how often each computation runs, from the last to the first, as callees are printed before their callers; then one flat pass."""
+    """First compute how often each computation runs, from the last to the first, because callees are printed before
+    their callers. Then one flat pass."""
     parts, entry = computations(hlo)
     runs = dict.fromkeys(parts, 0) | {entry: 1}
     for name in reversed(list(parts)):
@@ -347,7 +353,8 @@ def collectives_from_callers(hlo):
 
 @exercise.alternative(of=collectives)
 def collectives_from_results(hlo):
-    """Bytes from results instead of operands: a gather's divided by its group, a scatter's times it; of a start the second part."""
+    """Compute bytes from results instead of operands: divide a gather's by the group's size, multiply a scatter's by
+    it, and use the second part of a start's."""
     parts, entry = computations(hlo)
     found = []
     todo = [(entry, 1)]
@@ -377,7 +384,7 @@ def collectives_from_results(hlo):
 
 @exercise.misconception(of=sent_by_loops)
 def sent_in_one_round(M, L, **line):
-    """You counted one run. It runs in every round of both loops."""
+    """You counted one run. The line runs in every round of both loops."""
     return sent_by_loops(M=1, L=1, **line)
 
 
@@ -395,13 +402,14 @@ def sent_twice(**params):
 
 @exercise.misconception(of=sent_by_loops)
 def sent_in_wrong_groups(G, N, **rest):
-    """You took the first number of the pair for the size of a group. It says how many groups there are; the second is their size."""
+    """You used the first number of the pair as the size of a group. The first is the number of groups, and the second
+    is their size."""
     return sent_by_loops(G=N, N=G, **rest)
 
 
 @exercise.misconception(of=sent_by_loops)
 def sent_own_chunk_once(N, **rest):
-    """You sent the device's own part once. It passes on each of N - 1 parts."""
+    """You counted one part. A device passes on N - 1 parts."""
     return sent_by_loops(N=2, **rest)
 
 
@@ -413,13 +421,14 @@ def sent_whole_result(N, **rest):
 
 @exercise.misconception(of=sent_by_loops)
 def sent_results_for_parts(N, **rest):
-    """You let a device pass on arrays as large as the result. Each of the N - 1 parts is as large as its operand, 1/N of the result."""
+    """You let a device pass on arrays as large as the result. Each of the N - 1 parts is as large as the operand, 1/N
+    of the result."""
     return N * sent_by_loops(N=N, **rest)
 
 
 @exercise.misconception(of=sent_by_loops)
 def sent_both_sides(N, **rest):
-    """You added what the start's tuple holds, the operand and the result. A device sends N - 1 parts of the operand's size."""
+    """You added all of the start's tuple, operand and result. A device sends N - 1 parts of the operand's size."""
     return sent_by_loops(N=N + 2, **rest)
 
 

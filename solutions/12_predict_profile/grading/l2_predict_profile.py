@@ -20,7 +20,7 @@ from l2_predict_profile import (
 
 
 def logged(rng, calls):
-    """What a stopwatch sees of ``calls``, each (bytes, cut, whether it waits for the call before it)."""
+    """Return the log of ``calls``, each (bytes, cut, whether it waits for the previous call)."""
     now, free, known, log = float(rng.uniform(1, 9)), 0.0, set(), []
     for size, cut, waits in calls:
         called = (free if waits else now) + float(rng.choice([0, 2e-5, 3e-5]))
@@ -40,7 +40,7 @@ def sizes_of(rng, count):
 
 
 def waited_for(rng):
-    """Calls that are all waited for, with several sizes; one size is called once."""
+    """Draw calls of several sizes that all wait; one size is called once."""
     for _ in range(12):
         a, b, c = sizes_of(rng, 3)
         calls = [a] * int(rng.integers(2, 6)) + [b] * int(rng.integers(2, 6)) + [a, c] + [b] * int(rng.integers(1, 3))
@@ -48,7 +48,8 @@ def waited_for(rng):
 
 
 def queued(rng):
-    """A warm-up without a wait, loops that wait only at their end, and calls made while a whole array is passed on."""
+    """Draw a warm-up without a wait, loops that wait only at their end, and calls that follow a whole array without a
+    wait."""
     for _ in range(12):
         a, b = sizes_of(rng, 2)
         busy = [[(size, False, True), (size, True, False), (size, True, True)] for size in (a, b)]
@@ -59,7 +60,8 @@ def queued(rng):
 
 
 def gathered_again(rng):
-    """``x = gather(x)``: what comes out is whole, and from the second round on nothing moves. And a first call of a whole array of a size."""
+    """Draw ``x = gather(x)`` in a loop, whose input is whole from the second round on, and first calls of a size with a
+    whole array."""
     for _ in range(12):
         a, b = sizes_of(rng, 2)
         again = [(a, False, True)] * int(rng.integers(2, 4))
@@ -68,7 +70,7 @@ def gathered_again(rng):
 
 
 def times(*rows):
-    """A log of (bytes, cut, called, returned, ready)."""
+    """Return a log from tuples (bytes, cut, called, returned, ready)."""
     return {"log": [dict(zip(("bytes", "cut", "called", "returned", "ready"), row, strict=True)) for row in rows]}
 
 
@@ -104,9 +106,9 @@ some_whole = exercise.cases(
 
 
 def off_the_line(sizes, due):
-    """Factors for times, up to 8 % off 1: a line through the first size and the last is off too.
+    """Return factors for times, up to 8 % away from 1, for which a line through the first and last size is wrong.
 
-    A line through all sizes stays where it was, whether each weighs the same or by one over its time.
+    A least-squares line through all sizes does not move, with equal weights or with weights 1 / time.
     """
     lines = np.stack([due**-weight * powers for weight in (0, 2) for powers in (np.ones(len(sizes)), sizes)], axis=1)
     lines /= np.linalg.norm(lines, axis=0)
@@ -117,9 +119,9 @@ def off_the_line(sizes, due):
 
 
 def measured_on(rng, N, uneven=False):
-    """A ring of N whose line is known: a little jitter, and one or two calls in each size that something else held up.
+    """Draw times on a ring of N with known α and β: small jitter, and one or two delayed calls in each size.
 
-    Args: uneven: each size is a few percent off the line as well.
+    Args: uneven: each size is also a few percent off the line.
     """
     alpha, beta = float(rng.uniform(2e-6, 3e-5)), 10 ** float(rng.uniform(9, 11))
     few, many = (0.3, 0.7, 1.3, 2.2, 3.6)[: int(rng.integers(3, 6))], (0.3, 0.34, 0.38, 0.8, 1.4, 2.1, 2.8, 3.2, 3.6)
@@ -148,7 +150,7 @@ lines = exercise.cases(
 
 @exercise.check(all_waited_for, points=0.5, public=True)
 def timed_after_compiling(seen):
-    """durations: each call waited for; the first of each size compiles"""
+    """durations: every call is waited for; the first call of each size compiles"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -160,13 +162,13 @@ def timed_alone(seen):
 
 @exercise.check(some_whole, points=0.5, public=True, after=timed_after_compiling)
 def timed_while_moving(seen):
-    """durations: some inputs whole already"""
+    """durations: some inputs are already whole"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(lines, points=1, public=True)
 def fitted(seen):
-    """fit: rings of 2 to 16, with calls that were held up; one size only"""
+    """fit: rings of 2 to 16 devices with delayed calls; ValueError for one size"""
     expect_outcomes(seen, rtol=0.05)
 
 
@@ -192,19 +194,21 @@ def alone(call, before):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def compiling_timed(log):
-    """You counted first calls. They compile, which takes a hundred times as long: leave out the first of each size and layout."""
+    """You counted first calls. They compile, which takes a hundred times as long. Leave out the first call of each size
+    and layout."""
     return kept(log, lambda call, before: call["cut"] and alone(call, before))
 
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def first_of_the_log_only(log):
-    """You left out the first call of the log. Each new size compiles again: leave out the first of each."""
+    """You left out only the first call of the log. Each new size compiles again: leave out its first call."""
     return kept(log, lambda call, before: call["cut"] and before and alone(call, before))
 
 
 @exercise.misconception(of=durations, fails=timed_while_moving)
 def compiled_once_for_a_size(log):
-    """You took a size for compiled when it had been called with another layout. A new layout compiles again."""
+    """You assumed that a size was compiled because it had been called with a different layout. A new layout compiles
+    again."""
     return kept(
         log,
         lambda call, before: call["cut"] and alone(call, before) and any(b["bytes"] == call["bytes"] for b in before),
@@ -213,7 +217,7 @@ def compiled_once_for_a_size(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def dispatch_timed(log):
-    """You timed until the call returned. It returns when the work is queued: wait until the result is ready."""
+    """You timed until the call returned. It returns as soon as the work is queued. Time until the result is ready."""
     return kept(
         log,
         lambda call, before: call["cut"] and warm(call, before) and alone(call, before),
@@ -223,7 +227,8 @@ def dispatch_timed(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def dispatch_left_out(log):
-    """You started the clock when the call had returned. The device may have begun before: start when it is called."""
+    """You started the clock when the call had returned. The device may start earlier: start the clock when the function
+    is called."""
     return kept(
         log,
         lambda call, before: call["cut"] and warm(call, before) and alone(call, before),
@@ -233,13 +238,15 @@ def dispatch_left_out(log):
 
 @exercise.misconception(of=durations, fails=timed_alone)
 def warm_up_not_awaited(log):
-    """You counted calls that waited for the call before them. Their time is partly that call's: count those that were made when it was ready, not when it had returned."""
+    """You counted calls that waited for the previous call, so their time includes part of that call's. Count calls that
+    were made after the previous call was ready, not after it had returned."""
     return kept(log, lambda call, before: call["cut"] and warm(call, before))
 
 
 @exercise.misconception(of=durations, fails=timed_alone)
 def timed_from_a_free_device(log):
-    """You timed queued calls from when the device was free. That leaves out what a call costs before it runs; leave such calls out."""
+    """You timed queued calls from the moment when the device was free. This omits the cost of a call before it runs.
+    Leave such calls out."""
     return kept(
         log,
         lambda call, before: call["cut"] and warm(call, before),
@@ -249,25 +256,27 @@ def timed_from_a_free_device(log):
 
 @exercise.misconception(of=durations, fails=timed_alone)
 def whole_calls_passed_over(log):
-    """You passed over the calls of whole arrays. The device runs them too: a call that was made before one was ready waited for it."""
+    """You ignored calls of whole arrays when you looked for queued calls. The device runs them too, so a call made
+    before such a call was ready had to wait for it."""
     return durations([call for call in log if call["cut"]])
 
 
 @exercise.misconception(of=durations, fails=timed_while_moving)
 def whole_input_timed(log):
-    """You counted calls whose input was whole already. Nothing moved: as in x = gather(x), from the second round on."""
+    """You counted calls whose input was already whole. Nothing moves in such calls, for example in x = gather(x) from
+    the second round on."""
     return kept(log, lambda call, before: warm(call, before) and alone(call, before))
 
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def reduced_to_a_median(log):
-    """You returned one number for a size. Return all seconds of it: what to make of them is for `fit`."""
+    """You returned one number for each size. Return all its durations; `fit` combines them."""
     return [(size, median(seconds)) for size, seconds in durations(log)]
 
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def sizes_without_seconds(log):
-    """You listed a size without a call that counts. Leave it out: there is nothing to fit a line to."""
+    """You listed a size without a call that counts. Leave it out: it has no durations."""
     found = dict.fromkeys(sorted({call["bytes"] for call in log}), ()) | dict(durations(log))
     return [(size, list(seconds)) for size, seconds in found.items()]
 
@@ -278,55 +287,55 @@ def typical(measured, of=median):
 
 def line(measured, of=median):
     if len(measured) < 2:
-        raise ValueError("one size says nothing of a slope")
+        raise ValueError("one size does not determine a slope")
     return linear_regression(*typical(measured, of))
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def whole_array_crossed(measured, devices):
-    """You let the whole array cross a link. A device has its own part already: (N-1)/N of it crosses."""
+    """You let the whole array cross a link. A device already has its own part, so (N-1)/N of the array crosses."""
     slope, start = line(measured)
     return start / (devices - 1), 1 / slope
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def latency_of_all_hops(measured, devices):
-    """You took what an empty gather takes for α. That is N-1 hops: divide."""
+    """You returned the time of an empty gather as α. An empty gather has N-1 hops: divide by N-1."""
     slope, start = line(measured)
     return start, (devices - 1) / devices / slope
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def as_many_hops_as_devices(measured, devices):
-    """You counted N hops. After N-1 every part has been everywhere."""
+    """You counted N hops. After N-1 hops every device has every part."""
     slope, start = line(measured)
     return start / devices, (devices - 1) / devices / slope
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def pieces_for_the_array(measured, devices):
-    """You took V for one device's part. It is the whole array: what crosses a link is (N-1)/N of it, not N-1 times."""
+    """You took V as one device's part. V is the whole array, so (N-1)/N · V crosses a link, not (N-1) · V."""
     slope, start = line(measured)
     return start / (devices - 1), (devices - 1) / slope
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def seconds_of_a_byte(measured, devices):
-    """You returned seconds per byte. β is bytes per second, one over the slope."""
+    """You returned seconds per byte. β is bytes per second, 1 / slope."""
     slope, start = line(measured)
     return start / (devices - 1), slope * devices / (devices - 1)
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def mean_of_all_calls(measured, devices):
-    """You took means. A few calls were held up, and one of them moves a mean: take the median, or the least."""
+    """You used means. One delayed call moves a mean: use the median or the minimum."""
     slope, start = line(measured, mean)
     return start / (devices - 1), (devices - 1) / devices / slope
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def no_latency(measured, devices):
-    """You divided bytes by seconds, as if hops cost nothing. Fit both: the line need not go through zero."""
+    """You divided bytes by seconds, as if hops cost nothing. Fit slope and start: the line need not go through zero."""
     line(measured)
     sizes, seconds = typical(measured)
     return 0.0, sizes[-1] * (devices - 1) / devices / seconds[-1]
@@ -334,14 +343,15 @@ def no_latency(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted)
 def through_two_sizes(measured, devices):
-    """You put the line through the first size and the last. Each size is a little off; least squares over all of them average that out."""
+    """You put the line through the first and the last size. Each size has a small error, which least squares over all
+    sizes averages out."""
     line(measured)
     return fit([measured[0], measured[-1]], devices)
 
 
 @exercise.misconception(of=fit, fails=fitted)
 def smallest_for_latency(measured, devices):
-    """You took the smallest array for an empty one. Its bytes take time, too: fit a line and see where it starts."""
+    """You treated the smallest array as empty. Its bytes take time too: fit a line and use its value at 0 bytes."""
     line(measured)
     sizes, seconds = typical(measured)
     return seconds[0] / (devices - 1), sizes[-1] * (devices - 1) / devices / (seconds[-1] - seconds[0])
@@ -349,7 +359,7 @@ def smallest_for_latency(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted)
 def one_size_fitted(measured, devices):
-    """You fitted a line through one size. Any line goes through a point: raise a ValueError."""
+    """You fitted a line to one size. Infinitely many lines go through one point: raise ValueError."""
     if len(measured) > 1:
         return fit(measured, devices)
     (size, seconds), *_ = measured
@@ -358,73 +368,76 @@ def one_size_fitted(measured, devices):
 
 @exercise.misconception(of=time_without_compiling)
 def compiling_in_the_mean(mean, **rest):
-    """That is the mean, with the first call's compiling in it. A spread larger than the mean says that one run was like no other."""
+    """You gave the mean, which includes the compilation in the first call. A spread larger than the mean shows that one
+    run was much slower."""
     return mean * 1e-3
 
 
 @exercise.misconception(of=time_without_compiling)
 def every_call_a_run(R, L, mean, std):
-    """You took each call for a run. The spread is of the runs' means, and one of these has the slow call in it."""
+    """You treated each call as a run. The spread is that of the runs' means, and one run contains the slow call."""
     return (mean - std / (R * L - 1) ** 0.5) * 1e-3
 
 
 @exercise.misconception(of=time_without_compiling)
 def spread_by_one_less(R, mean, std, **rest):
-    """You took the spread for one that is divided by R-1. With one odd run, mean and spread are d/R and d·√(R-1)/R above the rest."""
+    """You used the standard deviation with divisor R-1. With divisor R and one slow run, the mean is t + d/R and the
+    spread is d·√(R-1)/R."""
     return (mean - std / R**0.5) * 1e-3
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_as_gathered(**params):
-    """That is an all-gather. An all-reduce goes round twice: reduce-scatter, then all-gather."""
+    """You gave the time of an all-gather. An all-reduce goes round twice: reduce-scatter, then all-gather."""
     return all_reduce_predicted(**params) / 2
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_whole(N, a, b, V):
-    """You sent the whole array round twice. In each round (N-1)/N of it crosses a link."""
+    """You sent the whole array round twice. Each time (N-1)/N of it crosses a link."""
     return 2 * ((N - 1) * a * 1e-6 + V * 1e6 / (b * 1e9))
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_at_one_latency(N, a, b, V):
-    """You counted α once a round. It is the time of one hop, and each round has N-1."""
+    """You counted α once for each time round the ring. It is the time of one hop, and each time round has N-1 hops."""
     return 2 * (a * 1e-6 + (N - 1) * V * 1e6 / N / (b * 1e9))
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_without_latency(N, b, V, **rest):
-    """You counted bytes only. Each of 2·(N-1) hops costs α as well."""
+    """You counted only bytes. Each of the 2·(N-1) hops also costs α."""
     return 2 * (N - 1) * V * 1e6 / N / (b * 1e9)
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_parts(N, a, b, V):
-    """You let every hop carry the whole array. It carries a part, V/N."""
+    """You let every hop carry the whole array. A hop carries V/N."""
     return 2 * (N - 1) * (a * 1e-6 + V * 1e6 / (b * 1e9))
 
 
 @exercise.misconception(of=latency_small_from)
 def latency_halved_from(p, **params):
-    """That is where hops and bytes take equally long, half of the time each."""
+    """You gave the size at which hops and bytes each take half of the time."""
     return latency_small_from(p=50, **params)
 
 
 @exercise.misconception(of=latency_small_from)
 def latency_of_a_part(N, **params):
-    """That is one device's part. The whole array is N of them."""
+    """You gave the size of one device's part. The whole array has N parts."""
     return latency_small_from(N=1, **params)
 
 
 @exercise.misconception(of=latency_small_from)
 def latency_against_bytes(N, a, b, p):
-    """You compared hops with bytes. The share is of both together: bytes take (100-p)/p times as long as hops."""
+    """You set hops to p % of the time of the bytes. They are p % of the whole time, so bytes take (100-p)/p times as
+    long as hops."""
     return N * a * 1e-6 * b * 1e9 * 100 / p
 
 
 @exercise.misconception(of=latency_small_from)
 def latency_whole_array(N, a, b, p):
-    """You let the whole array cross a link. (N-1)/N of it does, so it may be larger."""
+    """You let the whole array cross a link. Only (N-1)/N of it crosses, so the array is larger."""
     return (N - 1) * a * 1e-6 * b * 1e9 * (100 - p) / p
 
 
@@ -442,7 +455,7 @@ exercise.scenario(latency_small_from, lambda N, a, b, p: Scenario(rings=(N,)))
 
 @exercise.alternative(of=durations)
 def durations_by_pairs(log):
-    """Each call with the one before it, the first of each kind by its place; arrays sorted in the end."""
+    """Compare each call with the previous one; find first calls by their index; sort sizes at the end."""
     first = {}
     for i, call in enumerate(log):
         first.setdefault((call["bytes"], call["cut"]), i)
@@ -455,7 +468,7 @@ def durations_by_pairs(log):
 
 @exercise.alternative(of=durations)
 def durations_by_latest(log):
-    """By size, with the latest moment at which anything before was ready."""
+    """Size by size, with the latest ready time of all earlier calls."""
 
     def counts(i):
         call, before = log[i], log[:i]
@@ -471,7 +484,7 @@ def durations_by_latest(log):
 
 @exercise.alternative(of=fit)
 def fit_of_the_least(measured, devices):
-    """The least time of each size, and the two columns of the model solved at once."""
+    """Use the minimum of each size, and solve for both parameters of the model at once."""
     if len(measured) <= 1:
         raise ValueError
     hops = devices - 1
@@ -494,7 +507,7 @@ def fit_by_sums(measured, devices):
 
 @exercise.alternative(of=fit)
 def fit_weighed(measured, devices):
-    """Each size weighs by one over its time, so that short ones count as much as long ones."""
+    """Weight each size by 1 / time, so that short times count as much as long times."""
     if len(measured) < 2:
         raise ValueError("two sizes, please")
     x = np.array([size * (devices - 1) / devices for size, _ in measured])
@@ -505,7 +518,7 @@ def fit_weighed(measured, devices):
 
 @exercise.alternative(of=fit)
 def fit_without_outliers(measured, devices):
-    """All calls that took less than twice the least, in one fit."""
+    """One fit over all calls that took less than twice the minimum of their size."""
     if len(measured) < 2:
         raise ValueError("two sizes, please")
     calls = [(size, t) for size, seconds in measured for t in seconds if t < 2 * min(seconds)]

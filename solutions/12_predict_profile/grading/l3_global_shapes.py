@@ -20,13 +20,13 @@ def case(name, mesh):
 
 
 def named(mesh, rng):
-    """The same mesh with other names."""
+    """Rename the axes of the mesh."""
     names = rng.permutation(["dp", "tp", "pp", "x", "y", "z"])[: len(mesh)].tolist()
     return dict(zip(names, mesh.values(), strict=True))
 
 
 def larger(hlo, rng):
-    """Parameters with other sizes."""
+    """Change the sizes of the parameters."""
     factor = int(rng.integers(2, 9))
     line = r"(= \w+\[)([\d,]+)(\]\S* parameter\(\d+\), sharding=)"
 
@@ -47,7 +47,7 @@ def drawn_texts(*cases):
 
 
 def fibres(mesh, over):
-    """The groups that talk over these axes."""
+    """Return the groups that communicate over these axes."""
     ids = np.arange(prod(mesh.values())).reshape(tuple(mesh.values()))
     last = [i for i, axis in enumerate(mesh) if axis in over]
     rest = [i for i in range(len(mesh)) if i not in last]
@@ -101,7 +101,7 @@ def shapes_on_unequal_axes(seen):
 
 @exercise.check(equal, points=0.5, public=True, after=axes_of_groups)
 def shapes_on_equal_axes(seen):
-    """global_shapes: three axes of the same size, which only their strides tell apart"""
+    """global_shapes: three axes of equal size, which only their strides distinguish"""
     expect_outcomes(seen, ints=True)
 
 
@@ -109,7 +109,7 @@ def shapes_on_equal_axes(seen):
 
 
 def replaced(hlo, right, shape=None, cut=None):
-    """The right answer with other shapes or other axes."""
+    """Return the right answer with changed shapes or axes."""
     lines = zip(parameters(hlo), right, strict=True)
     return [
         (shape(local, sharding, names) if shape else whole, cut(sharding, names) if cut else names)
@@ -118,14 +118,15 @@ def replaced(hlo, right, shape=None, cut=None):
 
 
 def tiles(sharding):
-    """How many parts each dimension of the grid has."""
+    """Return the number of parts along each dimension of the grid."""
     found = re.search(r"devices=([^ }]+)", sharding)
     return list(grid(found[1]).shape) if found else []
 
 
 @exercise.misconception(of=axes, fails=axes_of_groups)
 def axes_by_size(groups, mesh):
-    """You looked for an axis as large as a group. Two axes may be of one size, and a group may run over several: look at the stride."""
+    """You looked for an axis with the size of the group. Two axes may have equal sizes, and a group may run over
+    several axes: look at the stride."""
     size = len(groups[0])
     return next(([axis] for axis in mesh if mesh[axis] == size), list(mesh) if size > 1 else [])
 
@@ -138,14 +139,16 @@ def axes_of_one_device(groups, mesh):
 
 @exercise.misconception(of=axes, fails=axes_of_groups)
 def axes_columns_first(groups, mesh):
-    """You numbered the devices with the first axis running fastest. The mesh numbers them row by row: the last axis runs fastest."""
+    """You numbered the devices with the first axis fastest. The mesh numbers them row by row, with the last axis
+    fastest."""
     names = axes(groups, dict(reversed(mesh.items())))
     return [axis for axis in mesh if axis in names]
 
 
 @exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
 def local_is_whole(hlo, mesh):
-    """You returned the local shapes. A compiled program names what one device holds: multiply by the axes that cut it."""
+    """You returned the local shapes. A compiled program has the shapes of one device: multiply each dimension by the
+    sizes of the axes that cut it."""
     return replaced(hlo, global_shapes(hlo, mesh), shape=lambda local, sharding, names: local)
 
 
@@ -162,7 +165,8 @@ def times_all_devices(hlo, mesh):
 
 @exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
 def copies_as_a_part(hlo, mesh):
-    """You multiplied by the dimension of copies, too. With `last_tile_dim_replicate` the last dimension of the grid cuts nothing."""
+    """You also multiplied by the dimension of copies. With `last_tile_dim_replicate` the last dimension of the grid
+    cuts nothing."""
 
     def shape(local, sharding, names):
         cut = tiles(sharding)
@@ -175,7 +179,8 @@ def copies_as_a_part(hlo, mesh):
 
 @exercise.misconception(of=global_shapes, fails=shapes_on_equal_axes)
 def cut_by_size(hlo, mesh):
-    """You found axes by their sizes. These have one size: what tells them apart is the stride from a device to the next in the grid."""
+    """You found axes by their sizes. These axes have equal sizes. Distinguish them by the stride from one device to the
+    next in the grid."""
 
     def cut(sharding, names):
         left, found = list(mesh), []
@@ -193,7 +198,8 @@ def cut_by_size(hlo, mesh):
 
 @exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
 def axes_in_mesh_order(hlo, mesh):
-    """You listed the axes of a dimension in the mesh's order. P(("y", "x")) is not P(("x", "y")): the one that changes last along the grid is the outer one."""
+    """You listed the axes of a dimension in the mesh's order. P(("y", "x")) is not P(("x", "y")): the axis that changes
+    last along the grid is the outer axis."""
     return replaced(
         hlo, global_shapes(hlo, mesh), cut=lambda sharding, names: [[a for a in mesh if a in own] for own in names]
     )
@@ -201,37 +207,39 @@ def axes_in_mesh_order(hlo, mesh):
 
 @exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
 def axes_innermost_first(hlo, mesh):
-    """You listed the innermost axis first. A PartitionSpec names the outer one first."""
+    """You listed the innermost axis first. A PartitionSpec names the outer axis first."""
     return replaced(hlo, global_shapes(hlo, mesh), cut=lambda sharding, names: [own[::-1] for own in names])
 
 
 @exercise.misconception(of=whole_product)
 def product_of_one_device(X, Y, **rest):
-    """You counted what one device multiplies. Its rows are a part by x, and its K a part by y."""
+    """You counted the FLOPs of one device. x cuts its rows and y cuts its K."""
     return whole_product(X=1, Y=1, **rest)
 
 
 @exercise.misconception(of=whole_product)
 def product_of_all_devices(Z, X, **rest):
-    """You multiplied by all devices. Those along z do the same product again: the last dimension of the grid is of copies."""
+    """You multiplied by the number of all devices. Devices along z repeat a matmul, because the last dimension of the
+    grid runs over copies."""
     return whole_product(Z=1, X=X * Z, **rest)
 
 
 @exercise.misconception(of=whole_product)
 def product_of_rows_only(Y, **rest):
-    """You put the rows together and left K local. The all-reduce over y says that K was cut: each device has a partial sum."""
+    """You used the whole rows but the local K. The all-reduce over y shows that y cuts K, so each device has a partial
+    sum."""
     return whole_product(Y=1, **rest)
 
 
 @exercise.misconception(of=whole_product)
 def product_of_contraction_only(X, **rest):
-    """You put K together and left the rows local. The first dimension of the grid cuts them by x."""
+    """You used the whole K but the local rows. The first dimension of the grid cuts the rows by x."""
     return whole_product(X=1, **rest)
 
 
 @exercise.misconception(of=whole_product)
 def product_without_additions(**params):
-    """You counted multiplications only. Each has an addition."""
+    """You counted only multiplications. Each has an addition."""
     return whole_product(**params) / 2
 
 
@@ -248,7 +256,8 @@ exercise.scenario(
 
 @exercise.alternative(of=axes)
 def axes_by_stride(groups, mesh):
-    """By arithmetic on numbers: an axis is in it where some device is a multiple of its stride away, within its size."""
+    """By arithmetic on device numbers: a group uses an axis if some device is a multiple of the axis's stride away,
+    within its size."""
     found, stride = [], 1
     for axis, size in reversed(mesh.items()):
         if any(device // stride % size != groups[0][0] // stride % size for device in groups[0]):
@@ -259,7 +268,7 @@ def axes_by_stride(groups, mesh):
 
 @exercise.alternative(of=global_shapes)
 def shapes_by_trial(hlo, mesh):
-    """Every order of axes for each dimension, until one makes the grid's own line."""
+    """Try every order of axes for each dimension, until one gives the grid's line."""
     ids = np.arange(prod(mesh.values())).reshape(tuple(mesh.values()))
     answer = []
     for local, sharding in parameters(hlo):

@@ -1,4 +1,4 @@
-"""How M1 is checked, what goes wrong in it, and what else is right."""
+"""M1: calls, checks, misconceptions and alternatives."""
 
 import math
 
@@ -44,25 +44,25 @@ from m1_block import (
 
 @exercise.helper
 def weights(rng, shape):
-    """So large that sums of products stay about 1."""
+    """Draw weights so small that a matmul's results are about 1."""
     return rng.standard_normal(shape) / math.prod(shape[:-1]) ** 0.5
 
 
 @exercise.helper
 def of_heads(rng, shape):
-    """Such that scores differ by several units."""
+    """Draw weights for which scores differ by several units."""
     return 2 * rng.standard_normal(shape) / shape[0] ** 0.5
 
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """Target outputs: far off in some steps, so that the gradient is clipped, and near in others."""
+    """Draw target outputs: far from the result in some steps, so that the gradient is clipped, and near in others."""
     return rng.choice([0.3, 9]) * rng.standard_normal(shape)
 
 
 @exercise.helper
 def params(dtype="float32"):
-    """The block's parameters."""
+    """Return the draws of the block's parameters."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),
@@ -116,7 +116,7 @@ timed = exercise.timing(
 
 @exercise.helper
 def attended(q, k, v):
-    """Weights [B, H, T, T] of causal attention."""
+    """Return the weights [B, H, T, T] of causal attention."""
     scores = np.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
     scores[..., np.triu(np.ones(scores.shape[-2:], bool), 1)] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -125,7 +125,7 @@ def attended(q, k, v):
 
 @exercise.helper
 def on_one_device(params, x):
-    """The block's result in float64, and a function from its cotangent to (grads, dx)."""
+    """Return the block's result in float64, and a function from its cotangent to (grads, dx)."""
     p = {name: a.astype(np.float64) for name, a in params.items()}
     x = x.astype(np.float64)
     rms = np.sqrt((x**2).mean(-1, keepdims=True))
@@ -170,7 +170,8 @@ def on_one_device(params, x):
 
 @exercise.helper
 def expect_gradients(seen):
-    """The gradients for x and all parameters are those of one device, laid out as what they are of."""
+    """Compare the gradients of x and all parameters with those of one device, and their layouts with their
+    arguments'."""
     grads, dx = on_one_device(seen.params, seen.x)[1](seen.cotangent)
     expect_close(seen.grads, {"params": grads, "x": dx})
     expect_spec(seen.grads, {"params": PARAMS, "x": ROWS})
@@ -178,7 +179,7 @@ def expect_gradients(seen):
 
 @exercise.check(there_and_back, points=1.5, public=True)
 def block_value(seen):
-    """block: its result is that of one device, in layout ROWS"""
+    """block: the result equals that of one device, in layout ROWS"""
     expect_close(seen.out, on_one_device(seen.params, seen.x)[0])
     expect_spec(seen.out, ROWS)
     expect_shard_map(seen)
@@ -186,7 +187,7 @@ def block_value(seen):
 
 @exercise.check(there_and_back, points=1.5, public=True, after=block_value)
 def block_gradients(seen):
-    """block: the gradients for x and all parameters are those of one device, laid out as what they are of"""
+    """block: the gradients of x and all parameters equal those of one device, in their arguments' layouts"""
     expect_gradients(seen)
 
 
@@ -195,7 +196,7 @@ def block_gradients(seen):
 
 @exercise.helper
 def sizes_of(seen):
-    """Numbers that a device has of its rows, of K, of its scores, of its hidden units and of its parameters."""
+    """Return the sizes of a device's rows, K, scores, units of the MLP and parameters."""
     d, mesh = seen.dims, seen.mesh
     positions = d["B"] * d["T"] // (mesh["dp"] * mesh["sp"])
     heads, hidden = d["H"] // mesh["tp"], d["F"] // mesh["tp"]
@@ -211,7 +212,8 @@ def sizes_of(seen):
 
 @exercise.helper
 def due_over(seen, itemsize, gathers, reduces, sums):
-    """Bytes that a device sends over tp, over sp and over both dp and sp: rows all-reduced, K gathered, parameters summed so often."""
+    """Return the bytes that a device sends over tp, sp, and dp with sp, for these counts of all-reduces of rows,
+    gathers of K and sums of parameters."""
     rows, keys, _, _, parameters = sizes_of(seen)
     tp, sp, both = seen.mesh["tp"], seen.mesh["sp"], seen.mesh["dp"] * seen.mesh["sp"]
     over_tp = reduces * 2 * (tp - 1) / tp * (rows + bool(sums) * seen.dims["D"])
@@ -220,14 +222,14 @@ def due_over(seen, itemsize, gathers, reduces, sums):
 
 @exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
-    """No more than that over each axis and in all, besides single numbers and padding."""
+    """Require at most these bytes over each axis and in all, besides single numbers and padding."""
     tp, sp, both = due_over(seen, 4, gathers, reduces, sums)
     few, dp = 128, seen.mesh["dp"]
     expect_traffic(seen, at_most=tp + few, axis="tp")
     if dp > 1:
         expect_traffic(seen, at_most=both + few if sums else 0, axis="dp")
     expect_traffic(seen, at_most=sp + both + few, axis="sp")
-    if dp > 1 and sums:  # otherwise the limits over each axis imply the limit in all
+    if dp > 1 and sums:  # otherwise the limits over each axis imply the limit on the sum
         expect_traffic(seen, at_most=tp + sp + both + 2 * few)
 
 
@@ -254,7 +256,7 @@ def block_long(seen):
 
 @exercise.helper
 def expect_steps(seen):
-    """Each step's parameters, loss and norm are those of one device."""
+    """Compare each step's parameters, loss and norm with those of one device."""
     for step in seen.steps or [seen]:
         out, back = on_one_device(step.params, step.x)
         grads, _ = back(2 * (out - step.y) / out.size)
@@ -268,65 +270,66 @@ def expect_steps(seen):
 
 @exercise.check(steps, points=1, public=True)
 def step_value(seen):
-    """train_step: loss, norm and parameters after each of three steps are those of one device"""
+    """train_step: loss, norm and parameters after each of three steps equal those of one device"""
     expect_steps(seen)
 
 
 @exercise.check(slab, points=0.5, after=step_value)
 def step_slab(seen):
-    """train_step with tp=4 and dp=1: the same"""
+    """train_step with tp=4 and dp=1: loss, norm and parameters"""
     expect_steps(seen)
 
 
 @exercise.check(steps, points=0.5, after=step_value)
 def step_traffic(seen):
-    """train_step: no more than block sends forward and backward, and single numbers"""
+    """train_step: sends no more than block forward and backward, and single numbers"""
     expect_sent(seen, 6, 4, 1)
 
 
 @exercise.helper
 def work_of(seen):
-    """FLOPs of a device's products with parameters, and of those with other positions, forward."""
+    """Return the FLOPs of a device's matmuls with parameters, and of its matmuls with other positions, in the forward
+    pass."""
     rows, _, scores, _, parameters = sizes_of(seen)
     return 2 * rows * (parameters / seen.dims["D"] - 2), 4 * scores * seen.dims["d"]
 
 
 @exercise.check(narrow, points=0.25, public=True, after=step_value)
 def step_narrow(seen):
-    """train_step in bfloat16, as it is timed: loss, norm and parameters are those of one device"""
+    """train_step in bfloat16, the timed dtype: loss, norm and parameters equal those of one device"""
     expect_steps(seen)
 
 
 @exercise.check([narrow, timed], points=0.25, public=True, after=step_value)
 def step_same(small, large):
-    """train_step: with arrays of real sizes it is the same program, all in shard_map, and does and sends what is needed"""
+    """train_step: at real sizes the program is unchanged, runs in shard_map, and does the necessary work"""
     work, devices = sum(work_of(large)), math.prod(large.mesh.values())
     expect_flops(large, at_most=between(3 * work, devices * 3 * work, at=4 * work))  # wrong: each device does all
     for seen in (small, large):
         dense, scored = work_of(seen)
-        last = 1 - 1 / (2 * seen.mesh["sp"])  # of all scores, those that the last positions need
+        last = 1 - 1 / (2 * seen.mesh["sp"])  # the scores that the last positions need
         expect_flops(seen, at_least=3 * (dense + scored * (1 - last)))
         if seen.dot_flops.most < 3 * (dense + last * scored):
             raise Failure("queries do not meet all positions before them")
         sent = sum(c.sent.most * c.count.least for c in seen.collectives)
         needed = sum(due_over(seen, 2, 4, 3, 1))  # x needs no gradient, which saves an all-reduce
         if sent < 0.99 * needed:
-            raise Failure(f"a device sends {sent:.4g} bytes: {needed:.4g} are needed", expected=needed, actual=sent)
+            raise Failure(f"a device sends {sent:.4g} bytes; {needed:.4g} are needed", expected=needed, actual=sent)
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_memory(seen):
-    """train_step: a device holds what is needed, and three arrays of its scores"""
+    """train_step: a device holds parameters, rows and three arrays of its scores at most"""
     rows, _, scores, _, parameters = sizes_of(seen)
     head_by_head = 2 * parameters + 11 * rows  # scores of one head at a time
     rest = 2 * parameters + 6 * rows
-    whole, widened = rest + 2 * scores, rest + 4 * scores  # scores and their weights; the same in float32
+    whole, widened = rest + 2 * scores, rest + 4 * scores  # scores and their weights; then both in float32
     expect_memory(seen, at_most=between(2 * head_by_head, 2 * widened, styles=whole / head_by_head), by="program")
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_time(seen):
-    """train_step: twice the time of its products, and its collectives"""
+    """train_step: at most twice the time of its matmuls, and its collectives"""
     chip = CHIPS["v5p"]
     products = matmul_time(3 * sum(work_of(seen)), chip)
     sent = sum(due_over(seen, 2, 6, 4, 1)) / chip.ici
@@ -338,28 +341,28 @@ def step_time(seen):
 
 
 def mapped(local, mesh, **more):
-    """A block of what a device has, over the mesh."""
+    """Map a function of one device's parts over the mesh."""
     return jax.shard_map(local, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS, **more)
 
 
 def projected(params, x):
-    """q, k and v of a device's heads."""
+    """Return q, k and v of a device's heads."""
     return jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
 
 
 def finished(params, x, heads, reduce=lambda part: jax.lax.psum(part, "tp")):
-    """The block behind attention."""
+    """Compute the rest of the block, after attention."""
     x = x + reduce(jnp.einsum("bthk,hkd->btd", heads, params["out"]))
     return x + reduce(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"])
 
 
 def with_attention(attend, **more):
-    """What a device does, with another attention."""
+    """Return one device's function with the given attention."""
     return lambda params, x: finished(params, x, attend(*projected(params, x)), **more)
 
 
 def stepping(mesh, loss_and_grads, check_vma=True, norm_of=None, new_of=None, loss_of=None):
-    """train_step with some parts of one's own; the rest is the solution's."""
+    """Build a train_step from the given parts; the other parts are the solution's."""
 
     def usual_norm(squares):
         whole = squares["before"] + squares["between"]
@@ -377,7 +380,7 @@ def stepping(mesh, loss_and_grads, check_vma=True, norm_of=None, new_of=None, lo
 
 
 def usual(forward=on_device, of_all=lambda y: y.size * jax.lax.axis_size(("dp", "sp"))):
-    """A device's part of the loss, and the gradients."""
+    """Return a device's part of the loss, and the gradients."""
 
     def found(params, x, y):
         return jax.value_and_grad(lambda params: jnp.sum((forward(params, x) - y) ** 2) / of_all(y))(params)
@@ -386,7 +389,7 @@ def usual(forward=on_device, of_all=lambda y: y.size * jax.lax.axis_size(("dp", 
 
 
 def ring(q, k, v):
-    """K and V go round sp; each round is folded in, and made again in the backward pass."""
+    """Ring attention: K and V go round sp. The backward pass computes each round again."""
     n, me, rows = jax.lax.axis_size("sp"), jax.lax.axis_index("sp"), jnp.arange(q.shape[1])
     there = [(i, (i + 1) % n) for i in range(n)]
 
@@ -416,13 +419,13 @@ def keys_round_a_ring(params, x, *, mesh):
 
 
 def scales_cast(params):
-    """The parameters with scales that vary over tp, so that their gradients are summed over tp."""
+    """Return the parameters with scales cast to vary over tp, so that JAX sums their gradients over tp."""
     return params | {name: jax.lax.pcast(params[name], "tp", to="varying") for name in ("before", "between")}
 
 
 @exercise.alternative(of=block)
 def cast_by_hand(params, x, *, mesh):
-    """Three products for q, k and v, of one norm that varies over tp, as its scale is cast."""
+    """Three matmuls for q, k and v with one norm, which varies over tp because its scale is cast."""
 
     def local(params, x):
         params = scales_cast(params)
@@ -441,7 +444,7 @@ def keys_gathered_again(params, x, *, mesh):
 
 @exercise.alternative(of=train_step)
 def attention_made_again(params, x, y, *, mesh):
-    """A checkpoint around attention: K and V are gathered again in the backward pass, in one array."""
+    """A checkpoint around attention: the backward pass gathers K and V again, in one array."""
 
     @jax.checkpoint
     def attend(q, k, v):
@@ -458,7 +461,7 @@ def attention_made_again(params, x, y, *, mesh):
 
 @exercise.alternative(of=train_step)
 def head_by_head(params, x, y, *, mesh):
-    """Attention in a loop over heads, with a checkpoint: of scores, those of one head at a time."""
+    """Attention in a loop over heads with a checkpoint, which holds the scores of one head at a time."""
 
     def attend(q, k, v):
         k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
@@ -478,12 +481,12 @@ def head_by_head(params, x, y, *, mesh):
 
 @exercise.alternative(of=train_step)
 def step_with_a_ring(params, x, y, *, mesh):
-    """Ring attention, whose blocks of scores are made again in the backward pass."""
+    """Ring attention; the backward pass computes the blocks of scores again."""
     return stepping(mesh, usual(with_attention(ring)))(params, x, y)
 
 
 def f_and_g():
-    """Megatron's two operators over tp, as G2 has them."""
+    """Return Megatron's operators f and g over tp, as in G2."""
     f, g = jax.custom_vjp(lambda x: x), jax.custom_vjp(lambda x: jax.lax.psum(x, "tp"))
     f.defvjp(lambda x: (x, None), lambda _, ct: (jax.lax.psum(ct, "tp"),))
     g.defvjp(lambda x: (jax.lax.psum(x, "tp"), None), lambda _, ct: (ct,))
@@ -499,7 +502,7 @@ def by_hand(params, x, f, g):
 
 @exercise.alternative(of=train_step)
 def without_types(params, x, y, *, mesh):
-    """check_vma=False: f and g by hand, all gradients in one flat all-reduce, copies divided by how many there are."""
+    """check_vma=False: f and g by hand, all gradients in one flat all-reduce, copies divided by their number."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -516,7 +519,7 @@ def without_types(params, x, y, *, mesh):
 
 @exercise.alternative(of=train_step)
 def scattered_and_gathered(params, x, y, *, mesh):
-    """check_vma=False: rows and gradients are reduce-scattered and gathered, where the solution all-reduces."""
+    """check_vma=False: a reduce-scatter and a gather of rows and gradients, in place of each all-reduce."""
 
     def found(params, x, y):
         f = f_and_g()[0]
@@ -536,7 +539,8 @@ def scattered_and_gathered(params, x, y, *, mesh):
 
 @exercise.alternative(of=train_step)
 def means_of_means(params, x, y, *, mesh):
-    """The mean of a device's numbers, divided by the number of devices that have others; the norm by optax's formula; scales are cast."""
+    """The loss is a device's mean divided by the number of devices with different rows; the norm uses optax's formula;
+    scales are cast."""
 
     def found(params, x, y):
         n = jax.lax.axis_size("dp") * jax.lax.axis_size("sp")
@@ -557,7 +561,7 @@ def means_of_means(params, x, y, *, mesh):
 
 
 def attended_with(gather=lambda a: jax.lax.all_gather(a, "sp", axis=1, tiled=True), first=None, over=None, **more):
-    """Attention with other keys, another first position, or other scores."""
+    """Return an attention with changed keys, first position or scores."""
 
     def attend(q, k, v):
         k, v = gather(k), gather(v)
@@ -571,19 +575,22 @@ def attended_with(gather=lambda a: jax.lax.all_gather(a, "sp", axis=1, tiled=Tru
 
 @exercise.misconception(of=block, fails=block_value)
 def masked_by_the_block(params, x, *, mesh):
-    """You masked by the row in the block. Its first row stands at axis_index('sp') * T/sp in the text."""
+    """You masked by row numbers within the block. The block's first row is position axis_index('sp') * T/sp of the
+    text."""
     return mapped(attended_with(first=0), mesh)(params, x)
 
 
 @exercise.misconception(of=block, fails=block_value)
 def attended_at_home(params, x, *, mesh):
-    """Your queries meet the keys of their own device only. Those of earlier positions are elsewhere along sp: gather K and V."""
+    """Your queries use only the keys of their own device. Keys of earlier positions are on other devices along sp:
+    gather K and V."""
     return mapped(attended_with(gather=lambda a: a, first=0), mesh)(params, x)
 
 
 @exercise.misconception(of=block, fails=block_value)
 def gathered_over_tp(params, x, *, mesh):
-    """You gathered K and V over tp. Devices along tp have the same positions of other heads; the other positions are along sp."""
+    """You gathered K and V over tp. Devices along tp have other heads at these positions. The other positions are along
+    sp."""
     return mapped(attended_with(lambda a: jax.lax.all_gather(a, "tp", axis=1, tiled=True)), mesh)(params, x)
 
 
@@ -616,7 +623,8 @@ def scaled_by_all_heads(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_value)
 def never_summed_over_tp(params, x, *, mesh):
-    """You kept a device's own part of the sum over heads and hidden units. With check_vma=False JAX does not report this. Add the parts with a psum over tp."""
+    """You kept a device's own part of the sum over heads and MLP units. With check_vma=False JAX does not report
+    this. Add the partial sums with a psum over tp."""
 
     def local(params, x):
         return finished(params, x, attention(*projected(params, x)), reduce=lambda part: part)
@@ -626,7 +634,8 @@ def never_summed_over_tp(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_value)
 def summed_over_everything(params, x, *, mesh):
-    """You summed over all axes. Along dp and sp are other rows; only along tp are parts of the same sum."""
+    """You summed over all axes. Devices along dp and sp have different rows. Only devices along tp have partial sums of
+    one result."""
 
     def reduce(part):
         total = jax.lax.psum(part, ("dp", "tp", "sp"))
@@ -649,7 +658,7 @@ def residual_in_the_sum(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_value)
 def both_from_x(params, x, *, mesh):
-    """Your MLP works on what came into the block. It works on x with attention added."""
+    """Your MLP uses the input of the block. Use x with attention added."""
 
     def local(params, x):
         more = jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"]
@@ -662,7 +671,8 @@ def both_from_x(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_gradients)
 def keys_forget_who_used_them(params, x, *, mesh):
-    """A key was used by the queries of all later devices, and you kept the gradient that your own queries gave it. Sum it over sp on its way home."""
+    """The queries of all later devices used your keys, but you kept only the gradient from your own queries. Sum the
+    gradients of K and V over sp."""
 
     def gather(a):
         whole = jax.custom_vjp(lambda a: jax.lax.all_gather(a, "sp", axis=1, tiled=True))
@@ -679,14 +689,16 @@ def keys_forget_who_used_them(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_gradients)
 def g_without_f(params, x, *, mesh):
-    """You gave the psum a backward pass of your own, and nothing sums what comes back to x from other heads and hidden units. Leave check_vma on and the transposes to JAX."""
+    """You wrote your own backward pass for the psum. It does not sum the gradients of x from other heads and MLP units.
+    Leave check_vma on, and leave the transposes to JAX."""
     _, g = f_and_g()
     return mapped(lambda params, x: by_hand(params, x, lambda a: a, g), mesh, check_vma=False)(params, x)
 
 
 @exercise.misconception(of=block, fails=block_forward)
 def gathered_queries(params, x, *, mesh):
-    """You gathered the queries, too, and every device computes all positions. Queries stay where their rows are."""
+    """You also gathered the queries, so every device computes all positions. Keep queries on the device of their
+    rows."""
 
     def attend(q, k, v):
         rows = q.shape[1]
@@ -701,7 +713,8 @@ def gathered_queries(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_forward)
 def every_head_everywhere(params, x, *, mesh):
-    """You gathered parameters over tp, and every device there computes the same. Each keeps its heads and hidden units, and rows are summed."""
+    """You gathered parameters over tp, so all devices along tp repeat the work. Each device uses its own heads and MLP
+    units, and the results are summed over tp."""
 
     def local(params, x):
         axis = {"qkv": 2, "out": 0, "up": 1, "down": 0}
@@ -713,7 +726,8 @@ def every_head_everywhere(params, x, *, mesh):
 
 @exercise.misconception(of=block, fails=block_forward)
 def reduced_each_product(params, x, *, mesh):
-    """You gather hidden units over tp before the second product, or sum more than its result. Columns, then rows: one sum for both products."""
+    """You gathered MLP units over tp before the second matmul, or summed more than its result. Cut `up` by columns and
+    `down` by rows: one sum for both matmuls."""
 
     def local(params, x):
         x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]), "tp")
@@ -739,7 +753,7 @@ def three_casts(params, x, *, mesh):
 
 
 def in_two_checkpoints(params, x):
-    """What a device does, with a checkpoint around attention and its products and one around attention."""
+    """Return one device's function with a checkpoint around attention and another around attention with its matmuls."""
     own = {name: params[name] for name in ("before", "qkv", "out")}
 
     @jax.checkpoint
@@ -753,13 +767,15 @@ def in_two_checkpoints(params, x):
 
 @exercise.misconception(of=block, fails=block_backward)
 def checkpoint_in_a_checkpoint(params, x, *, mesh):
-    """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One checkpoint around attention is enough."""
+    """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One
+    checkpoint around attention is enough."""
     return mapped(in_two_checkpoints, mesh)(params, x)
 
 
 @exercise.misconception(of=block, fails=block_backward)
 def cast_to_one_axis_after_the_other(params, x, *, mesh):
-    """You cast parameters to dp and to sp one after the other, so their gradients are summed over each axis alone. One cast to both axes sends a quarter less on four devices."""
+    """You cast parameters to dp and to sp one after the other, so JAX sums their gradients over each axis separately.
+    One cast to both axes sends a quarter less on four devices."""
 
     def local(params, x):
         for axis in ("dp", "sp"):
@@ -770,7 +786,7 @@ def cast_to_one_axis_after_the_other(params, x, *, mesh):
 
 
 def in_halves(params, x):
-    """What a device does, for one half of its sequences after the other."""
+    """Return one device's function that runs the two halves of its sequences one after the other."""
     parts = [with_attention(jax.checkpoint(attention))(params, half) for half in jnp.array_split(x, 2)]
     return jnp.concatenate(parts)
 
@@ -783,7 +799,8 @@ def summed_for_each_half(params, x, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_value)
 def norm_counts_copies(params, x, y, *, mesh):
-    """You summed all squares over tp. `before` and `between` are whole on every device there, so they counted once for each copy."""
+    """You summed all squares over tp. `before` and `between` are whole on every device along tp, so you counted each
+    copy."""
     return stepping(mesh, usual(), norm_of=lambda squares: jnp.sqrt(jax.lax.psum(sum(squares.values()), "tp")))(
         params, x, y
     )
@@ -791,7 +808,8 @@ def norm_counts_copies(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_slab)
 def two_copies(params, x, y, *, mesh):
-    """You took two devices along tp for granted. Of a parameter that is not cut there are as many copies as devices along tp."""
+    """You assumed two devices along tp. A parameter that is not cut has as many copies as there are devices along
+    tp."""
 
     def norm_of(squares):
         copies = (squares["before"] + squares["between"]) / 2
@@ -802,7 +820,8 @@ def two_copies(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_value)
 def norm_of_a_device(params, x, y, *, mesh):
-    """Each device clipped by the norm of its own part, so that copies of one parameter drift apart. Sum the squares of what is cut over tp."""
+    """Each device clipped by the norm of its own part, so copies of a parameter differ after the step. Sum the squares
+    of cut parameters over tp."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -813,25 +832,27 @@ def norm_of_a_device(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_value)
 def each_device_its_mean(params, x, y, *, mesh):
-    """You divided by the numbers of one device. The loss is a mean over all: divide by those of dp and sp together."""
+    """You divided by the count of one device's numbers. The loss is a mean over the whole batch: divide by the count
+    over dp and sp together."""
     return stepping(mesh, usual(of_all=lambda y: y.size))(params, x, y)
 
 
 @exercise.misconception(of=train_step, fails=step_value)
 def mean_over_the_batch_only(params, x, y, *, mesh):
-    """You forgot that sp cuts the numbers of the mean, too: dp has other texts, and sp other positions."""
+    """You forgot that sp cuts the mean too. Devices along dp have other texts, and devices along sp have other
+    positions."""
     return stepping(mesh, usual(of_all=lambda y: y.size * jax.lax.axis_size("dp")))(params, x, y)
 
 
 @exercise.misconception(of=train_step, fails=step_value)
 def divided_by_every_device(params, x, y, *, mesh):
-    """You divided by all devices. Those along tp have the same rows."""
+    """You divided by the number of all devices. Devices along tp have copies of the rows."""
     return stepping(mesh, usual(of_all=lambda y: y.size * mesh.size))(params, x, y)
 
 
 @exercise.misconception(of=train_step, fails=step_value)
 def summed_again(params, x, y, *, mesh):
-    """You summed gradients that were summed: with check_vma on, that of a parameter comes back from all rows."""
+    """You summed gradients twice. With check_vma on, JAX has already summed a parameter's gradient over all rows."""
 
     def found(params, x, y):
         loss, grads = usual()(params, x, y)
@@ -842,7 +863,8 @@ def summed_again(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_value)
 def positions_left_out(params, x, y, *, mesh):
-    """You summed gradients over dp alone. Devices along sp have other positions, so other parts of each gradient."""
+    """You summed gradients only over dp. Devices along sp have other positions, so they have other shares of each
+    gradient."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -853,7 +875,8 @@ def positions_left_out(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_value)
 def scales_summed_over_tp(params, x, y, *, mesh):
-    """You summed the scales' gradients over tp. They came through f, which had summed them already: each device there has the whole."""
+    """You summed the scales' gradients over tp. f has already summed them, so each device along tp has the whole
+    gradient."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -865,13 +888,15 @@ def scales_summed_over_tp(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_value)
 def always_of_one_length(params, x, y, *, mesh):
-    """You brought every gradient to the length LIMIT, and so made small ones longer. Where the norm is below, nothing is done."""
+    """You scaled every gradient to the norm LIMIT, which enlarges small gradients. If the norm is below LIMIT, do not
+    scale."""
     return stepping(mesh, usual(), new_of=lambda grads, length: dict.fromkeys(grads, LIMIT / length))(params, x, y)
 
 
 @exercise.misconception(of=train_step, fails=step_value)
 def clipped_one_by_one(params, x, y, *, mesh):
-    """You clipped each parameter's gradient by its own norm, which turns the step. All are divided by one number."""
+    """You clipped each parameter's gradient by its own norm, which changes the direction of the step. Scale all by one
+    number."""
 
     def new_of(grads, length):
         squares = {n: jnp.sum(g**2) for n, g in grads.items()}
@@ -894,7 +919,8 @@ def norm_not_rooted(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_traffic)
 def one_axis_after_the_other(params, x, y, *, mesh):
-    """You summed gradients over dp, then over sp: two all-reduces of everything. One over both axes sends a quarter less on four devices."""
+    """You summed gradients over dp and then over sp, with two all-reduces of all gradients. One all-reduce over both
+    axes sends a quarter less on four devices."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -905,7 +931,8 @@ def one_axis_after_the_other(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_traffic)
 def step_with_a_checkpoint_in_a_checkpoint(params, x, y, *, mesh):
-    """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One checkpoint around attention is enough."""
+    """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One
+    checkpoint around attention is enough."""
     return stepping(mesh, usual(in_two_checkpoints))(params, x, y)
 
 
@@ -917,7 +944,8 @@ def step_summed_for_each_half(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_same)
 def outside_of_shard_map(params, x, y, *, mesh):
-    """You mapped only the block: loss, norm and step are of whole arrays. They are right, and only a compiler knows what each device does of them; write one shard_map around all."""
+    """You put only the block into shard_map. Loss, norm and step use whole arrays, so the compiler decides what each
+    device does. Write one shard_map around everything."""
 
     def loss_of(params):
         return jnp.mean((mapped(on_device, mesh)(params, x) - y) ** 2)
@@ -929,7 +957,8 @@ def outside_of_shard_map(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_same)
 def no_softmax_when_large(params, x, y, *, mesh):
-    """With large arrays you have another program, which leaves work out. What is timed must be what gives the right values."""
+    """With large arrays your program differs and omits work. The timed program must be the program that gives the right
+    values."""
 
     def attend(q, k, v):
         if k.shape[1] < 1000:
@@ -942,7 +971,8 @@ def no_softmax_when_large(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=[step_traffic, step_same])
 def whole_everywhere(params, x, y, *, mesh):
-    """You brought all parameters, texts and positions to every device, and each does all of the work. Send what the budget lists, and compute your own part."""
+    """You brought all parameters, texts and positions to every device, and each does all the work. Send only what the
+    budget lists, and compute only the device's own part."""
     cut = {"qkv": 2, "out": 0, "up": 1, "down": 0}
 
     def local(params, x, y):
@@ -962,7 +992,8 @@ def whole_everywhere(params, x, y, *, mesh):
 
 @exercise.misconception(form_of=no_softmax_when_large)
 def fewer_keys_when_large(params, x, y, *, mesh):
-    """With large arrays your queries meet the keys of half the text. What is timed must be what gives the right values."""
+    """With large arrays your queries use the keys of only half of the text. The timed program must be the program that
+    gives the right values."""
 
     def attend(q, k, v):
         k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
@@ -979,7 +1010,7 @@ def fewer_keys_when_large(params, x, y, *, mesh):
 
 @exercise.misconception(form_of=no_softmax_when_large)
 def nothing_when_large(params, x, y, *, mesh):
-    """With large arrays you return what came in. What is timed must be what gives the right values."""
+    """With large arrays you return the arguments. The timed program must be the program that gives the right values."""
     if x.shape[1] < 1000:
         return stepping(mesh, usual())(params, x, y)
     return params, jnp.zeros((), x.dtype), jnp.zeros((), x.dtype)
@@ -987,7 +1018,8 @@ def nothing_when_large(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_memory)
 def scores_in_float32(params, x, y, *, mesh):
-    """Your scores are float32, and so are their weights and gradients: twice the memory. Keep them in the dtype of x, or make them head by head."""
+    """Your scores, weights and their gradients are float32, which takes twice the memory. Keep them in the dtype of x,
+    or compute one head at a time."""
 
     def attend(q, k, v):
         k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
@@ -1001,7 +1033,8 @@ def scores_in_float32(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=[step_memory, step_time])
 def six_passes(params, x, y, *, mesh):
-    """You asked for the highest precision, six passes of each product of 32-bit numbers. bfloat16 needs one."""
+    """You asked for the highest precision, which takes six passes for each matmul of 32-bit numbers. bfloat16 needs one
+    pass."""
 
     def local(params, x):
         wide = jax.tree.map(lambda a: a.astype(jnp.float32), params)
@@ -1012,97 +1045,101 @@ def six_passes(params, x, y, *, mesh):
 
 
 def shifted(**factors):
-    """The times with some of them times a factor."""
+    """Return the times, some multiplied by a factor."""
     return lambda **drawn: {name: time * factors.get(name, 1) for name, time in times_of(**drawn).items()}
 
 
 @exercise.misconception(of=block_times)
 def times_one_way(chip, dp, sp, tp, b, T, D):
-    """You took one direction of a link, W1. A ring uses both: W = 2 · W1."""
+    """You used one direction of a link, W1. A ring uses both directions: W = 2 · W1."""
     return shifted(rows=2, keys=2, gradients=2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_times)
 def times_forward_only(chip, dp, sp, tp, b, T, D):
-    """You counted the forward pass. Backward has twice its products, as many all-reduces of rows, and reduce-scatters for gradients of K and V."""
+    """You counted only the forward pass. The backward pass has twice the matmuls, equally many all-reduces of rows, and
+    reduce-scatters of the gradients of K and V."""
     return shifted(products=1 / 3, rows=1 / 2, keys=1 / 2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_times)
 def times_reduced_once(chip, dp, sp, tp, b, T, D):
-    """You gave an all-reduce the time of an all-gather. It is a reduce-scatter and an all-gather: twice that."""
+    """You gave an all-reduce the time of an all-gather. It is a reduce-scatter and an all-gather, which takes twice the
+    time."""
     return shifted(rows=1 / 2, gradients=1 / 2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_times)
 def times_of_one_axis(chip, dp, sp, tp, b, T, D):
-    """You summed gradients over the links of one axis. Over dp and sp together there are twice as many: 2 W."""
+    """You used the links of one axis for the gradients. dp and sp together have twice the bandwidth: 2 W."""
     return shifted(gradients=2)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_times)
 def times_of_all_heads(chip, dp, sp, tp, b, T, D):
-    """You gathered K and V of all heads. A device needs those of its own: D/tp numbers for each position."""
+    """You gathered K and V of all heads. A device needs K and V of its own heads: D/tp numbers for each position."""
     return shifted(keys=tp)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_times)
 def times_of_whole_parameters(chip, dp, sp, tp, b, T, D):
-    """You summed the gradients of all parameters. A device has 1/tp of them."""
+    """You counted the gradients of all parameters. A device has 1/tp of the parameters."""
     return shifted(gradients=tp)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_times)
 def times_of_a_shard(chip, dp, sp, tp, b, T, D):
-    """You took V of a gather for one device's part. V is what is there when it is done, T positions."""
+    """You took V of a gather as one device's part. V is the size of the result: T positions."""
     return shifted(keys=1 / sp)(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_times)
 def times_without_scores(chip, dp, sp, tp, b, T, D):
-    """You left out the products with other positions: scores, and weights times V."""
+    """You left out the matmuls between positions: scores, and weights times V."""
     return shifted(products=12 * D**2 / (12 * D**2 + 2 * T * D))(chip=chip, dp=dp, sp=sp, tp=tp, b=b, T=T, D=D)
 
 
 @exercise.misconception(of=block_step)
 def step_all_in_turn(chip, dp, sp, tp, b, T, D):
-    """You added the gradients' time to the rest. They travel while the backward products run; only what is longer than those counts."""
+    """You added the time of the gradients' all-reduce to the rest. It overlaps the backward matmuls, so only time
+    beyond these counts."""
     return sum(times_of(chip, dp, sp, tp, b, T, D).values())
 
 
 @exercise.misconception(of=block_step)
 def step_of_the_longest(chip, dp, sp, tp, b, T, D):
-    """You took the longest alone. Rows, K and V are waited for, so they add to the products."""
+    """You used only the longest time. Matmuls wait for rows, K and V, so their times add to the matmuls'."""
     return max(times_of(chip, dp, sp, tp, b, T, D).values())
 
 
 @exercise.misconception(of=block_bottleneck)
 def the_quickest(chip, dp, sp, tp, b, T, D):
-    """You named what takes the least time. The bottleneck takes the most."""
+    """You named the part with the shortest time. The bottleneck is the part with the longest."""
     time = times_of(chip, dp, sp, tp, b, T, D)
     return min(time, key=time.__getitem__)
 
 
 @exercise.misconception(of=block_hides_from)
 def hides_behind_all(chip, T, D):
-    """You hid the gradients behind all products. When the forward products run there are none yet: two thirds of all are backward."""
+    """You overlapped the gradients with all matmuls. During the forward matmuls there are no gradients yet. Two thirds
+    of the matmuls are backward."""
     return 2 / 3 * block_hides_from.fn(chip, T, D)
 
 
 @exercise.misconception(of=block_hides_from)
 def hides_behind_parameters(chip, T, D):
-    """You left out the products with other positions. They take time as well, so fewer positions are enough."""
+    """You left out the matmuls between positions. They take time as well, so fewer positions are enough."""
     return block_hides_from.fn(chip, 0, D)
 
 
 @exercise.misconception(of=block_hides_from)
 def hides_over_one_axis(chip, T, D):
-    """You let gradients travel over one axis. dp and sp have links of their own: 2 W."""
+    """You used the links of one axis for the gradients. dp and sp each have links: 2 W."""
     return 2 * block_hides_from.fn(chip, T, D)
 
 
 def lies(chip, dp, sp, tp, b, T, D, branches=()):
-    """On a slice of v5p, an axis each."""
+    """Put each mesh axis along one axis of a v5p slice."""
     heads = D // 128
     arrays = [((dp * b, T, D), ("dp", "sp")), ((D, 3, heads, 128), (None, None, "tp")), ((D, 4 * D), (None, "tp"))]
     return Scenario(
@@ -1119,7 +1156,7 @@ exercise.scenario(block_times, lies)
 
 
 def behind(chip, dp, sp, tp, b, T, D):
-    """Which of the two the step of block_step waits for."""
+    """Return which of the two the step in block_step waits for."""
     time = times_of(chip, dp, sp, tp, b, T, D)
     longest = larger(products=2 / 3 * time["products"], gradients=time["gradients"])
     return lies(chip, dp, sp, tp, b, T, D, branches=(longest,))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from grader.authoring.mutants.making import differing, is_wrapped, variations
+import pytest
+
+from grader.authoring.mutants.making import _indices, differing, is_wrapped, variations
 from grader.authoring.mutants.nodes import TaskContext
 from tests.mutated import TRACED, made
 
@@ -38,3 +40,18 @@ def test_lines_that_differ():
     assert differing("a\nb\nc", "a\nd\nc") == ("b", "d")
     assert differing("a\nb\nc", "a\nc") == ("b", "")
     assert differing("a\n  b", "a\n  b\n  c") == ("", "c")
+
+
+@pytest.mark.parametrize(
+    ("line", "traced", "count"),
+    [
+        ("c[:, (i - 1) % n]", True, 1),
+        ("c[(i - 1) % n, (j - 2) % n]", False, 2),
+        ("[(i, (i - 1) % n) for i in range(n)]", True, 1),
+        ("[(i, (i - 1) % n) for i in range(n)]", False, 0),  # plain Python returns the pairs, and -1 is another number
+        ("[(i, (i + 1) % n) for i in range(n)]", True, 0),
+        ("(i - 1) % n", True, 0),
+    ],
+)
+def test_a_difference_that_jax_wraps_keeps_its_remainder(line: str, traced: bool, count: int) -> None:
+    assert sum(map(is_wrapped, _indices(ast.parse(line), traced))) == count

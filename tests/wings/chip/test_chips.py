@@ -205,13 +205,13 @@ def test_a_check_is_decided_again_by_the_same_compiler_and_the_report_on_file_ho
     (work / "ada").mkdir(parents=True)
     text = reference_source(course.exercise("c1_no_communication"), {}, None)
     (work / "ada" / "c1_no_communication.py").write_text(text)
-    words = ["grade", str(work), "--out", str(out), "--course", str(ROOT / "course.yaml")]
+    words = [str(work), "--out", str(out), "--course", str(ROOT / "course.yaml")]
     backend = ["--backend", "tpu:v5e:2x4"]
-    graded = shardlings(*words, "--only", "c1", *backend)
+    graded = shardlings("grade", *words, "--only", "c1", *backend)
     assert "c1_no_communication" in graded.stdout, graded.stderr
-    again = shardlings(*words, "--why", "ada", "local_traffic", *backend)
+    again = shardlings("appeal", "ada", "local_traffic", *words, *backend)
     assert again.returncode == 0 and "as in the report on file" in again.stdout, again.stdout + again.stderr
-    other = shardlings(*words, "--why", "ada", "local_traffic")
+    other = shardlings("appeal", "ada", "local_traffic", *words)
     assert other.returncode == 3 and "backend: tpu:v5e:2x4 on file, cpu now; --backend chooses it" in other.stdout
 
 

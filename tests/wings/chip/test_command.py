@@ -29,8 +29,8 @@ BAD = {
     "chip f1 --on v5g:2x4": "unknown chip 'v5g'; did you mean",
     "chip f1 --on v3:2x2": "nothing is compiled for v3: its published 940 MHz make 1.23e14 FLOP/s",
     "chip f1 --on tpu7x:2x2x1 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, 7x:2x2x1 has 8",
-    "chip c3 --on v5e:2x4 --shape J=0": "--shape J=0: J=0 is no name and size; write x=4,y=2",
-    "chip c3 --on v5e:2x4 --mesh x=-2,y=-4": "--mesh x=-2,y=-4: x=-2 is no name and size; write x=4,y=2",
+    "chip c3 --on v5e:2x4 --shape J=0": "--shape J=0: J=0 is not a name and a size; write x=4,y=2",
+    "chip c3 --on v5e:2x4 --mesh x=-2,y=-4": "--mesh x=-2,y=-4: x=-2 is not a name and a size; write x=4,y=2",
     "watch c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "watch c1 --backend tpux": "no backend 'tpux'; there are cpu, gpu, tpu, and tpu:SLICE",
     "chip f1 --on v5e:4x4": "no mesh of its calls has the 16 devices of v5e:4x4; there are x=1, y=8 (8); choose one with --mesh",
@@ -38,7 +38,7 @@ BAD = {
     "chip f1 --on v5e:2x4 --mesh x=8": "the mesh {'x': 8} does not have",
     "chip c3 --on v5e:2x4 --shape Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
     "chip c3 --on v5e:2x4 --shape J=8191": "dimension J = 8191 in dims is not cut into",
-    "chip c3 --on v5e:2x4 --shape J": "--shape J: J is no name and size; write x=4,y=2",
+    "chip c3 --on v5e:2x4 --shape J": "--shape J: J is not a name and a size; write x=4,y=2",
     "chip c3 --on v5e:2x4 --shape I=4096 --solution": MISSING,
     "chip f1 --on v5e:2x4 --html /nowhere/page.html": "there is no folder /nowhere to write page.html into; make it first",
     "chip f1 --on v5e:2x4 --html README.md": "README.md is there already; name a new file",
@@ -46,10 +46,7 @@ BAD = {
     "check c1 --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
     "check c1 --backend cpu:2": "no backend 'cpu:2'; there are cpu, gpu, tpu, and tpu:SLICE, such as tpu:v5e:2x4",
     "grade examples/submissions --out OUT --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
-    "grade examples/submissions --nbgrader OUT --backend tpu:v5e:2x4": "--nbgrader grades on simulated devices alone, so that nbgrader autograde "
-    "gives the same grades; for another backend: grade OUT/submitted --out FOLDER --backend tpu:v5e:2x4",
-    "grade examples/submissions --nbgrader OUT --processes 2": "--nbgrader grades on simulated devices alone",
-    "grade examples/submissions --why ada local_value --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
+    "appeal ada local_value examples/submissions --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
 }
 
 
@@ -113,7 +110,7 @@ def test_an_option_that_is_given_twice_is_refused(
     words: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = run(words.split(), monkeypatch, capsys)
-    assert code == 2 and f"'{option}': is there twice; say it once" in err
+    assert code == 2 and f"'{option}': is given twice; give it once" in err
 
 
 def test_what_the_compiler_made_of_the_very_program_stands_beside_the_clock(

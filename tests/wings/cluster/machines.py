@@ -1,4 +1,4 @@
-"""A real scheduler and real workers, each a process of its own on the loopback, without a nanny. Not a test file."""
+"""A real scheduler and real workers, each a process on the loopback, without a nanny. Not a test file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from grader.batch.database import FILE
 from tests.commands import ROOT
 from tests.databases import graded_in
 
-SECONDS = 300  # a test fails after so long; none waits that long where all is well
+SECONDS = 300  # limit of a test in seconds; tests that pass wait less
 
 
 class Machines:
-    """A scheduler; ``start`` starts workers. All that they write is below ``folder``.
+    """A scheduler; ``start`` starts workers. All their files are below ``folder``.
 
     Args:
-        words: of the scheduler's command.
-        env: of all that is started.
+        words: further words of the scheduler's command.
+        env: the environment of all processes.
     """
 
     def __init__(self, folder: Path, *words: str, **env: str) -> None:
@@ -55,7 +55,7 @@ class Machines:
         return lambda: self.log(what).read_text()
 
     def start(self, name: str, *words: str, threads: int = 1, **env: str) -> subprocess.Popen[bytes]:
-        """A worker that is there when this returns."""
+        """Start a worker, and wait until it is there."""
         process = self._run(
             f"worker-{name}", self.address, "--name", name, "--nthreads", str(threads), "--no-nanny", "--no-dashboard",
             "--local-directory", str(self.folder / "scratch"), *words, **env,
@@ -65,7 +65,10 @@ class Machines:
         return process
 
     def held(self) -> list[str]:
-        """The courses that workers hold. ``os.walk`` passes over what they delete meanwhile; ``rglob`` raises then."""
+        """Return the courses that workers hold.
+
+        ``os.walk`` ignores files that they delete meanwhile; ``rglob`` would raise.
+        """
         folders = (name for _, names, _ in os.walk(self.folder / "scratch") for name in names)
         return [name for name in folders if name.startswith("shardlings-course-")]
 
@@ -91,14 +94,14 @@ def machines(folder: Path, *words: str, **env: str) -> Iterator[Machines]:
 
 
 def until(holds, tell=lambda: "") -> None:
-    """Wait until it holds."""
+    """Wait until the condition holds."""
     over = time.monotonic() + SECONDS
     while not holds():
         assert time.monotonic() < over, tell()
         time.sleep(0.05)
 
 
-# A command whose patience with workers is that of a test.
+# A command that waits for workers as long as a test does.
 IMPATIENT = """
 import sys
 from grader.wings.cluster import spread
@@ -110,7 +113,7 @@ main()
 
 
 def begun(*words: str, cwd: Path) -> subprocess.Popen[str]:
-    """A command that runs, in a session of its own."""
+    """Start a command in a session of its own."""
     keep = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     return subprocess.Popen(
         [sys.executable, "-c", IMPATIENT, *words], cwd=cwd, env=keep | {"PYTHONPATH": str(ROOT)},
@@ -120,7 +123,7 @@ def begun(*words: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Its exit code, and what it said on standard error."""
+    """Return a command's exit code, and its output on standard error."""
     try:
         _, said = process.communicate(timeout=SECONDS)
     finally:
@@ -130,7 +133,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def written(folder: Path) -> Mapping[str, object]:
-    """All files of a folder of reports; of the database the reports, which come in any order."""
+    """Return all files of a folder of reports; of the database only the reports, whose order may differ."""
     files = {
         str(p.relative_to(folder)): p.read_bytes()
         for p in sorted(folder.rglob("*"))

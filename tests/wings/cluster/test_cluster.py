@@ -1,4 +1,4 @@
-"""``grade --cluster`` with a real scheduler and real workers: the reports of one machine, whatever happens to the workers."""
+"""``grade --cluster`` with a real scheduler and real workers: equal reports as on one machine, whatever workers do."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ gather_time = 1
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course, and a class of students who did it in different ways."""
+    """A course, and a class of students with different submissions."""
     folder = tmp_path_factory.mktemp("here")
     course = made_up(folder / "course")
     exercise = course.exercise("x1_gather")
@@ -80,7 +80,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
 
 @pytest.fixture(scope="module")
 def alone(here: Path) -> Mapping[str, object]:
-    """What one machine writes."""
+    """Return the files that one machine writes."""
     code, said = ended(grade(here, "alone"))
     assert code == 0, said
     return written(here / "alone")
@@ -91,7 +91,7 @@ def grade(here: Path, to: str, *words: str) -> subprocess.Popen[str]:
 
 
 def graded(here: Path, to: str, there: Machines, *words: str) -> str:
-    """What a batch on these machines says, which goes well."""
+    """Return the output of a successful batch on these machines."""
     code, said = ended(grade(here, to, "--cluster", there.address, *words))
     assert code == 0, said
     return said
@@ -99,7 +99,7 @@ def graded(here: Path, to: str, there: Machines, *words: str) -> str:
 
 @pytest.fixture
 def workers(there: Machines) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts workers that end with the test."""
+    """Yield a function that starts workers, which end with the test."""
     started = []
 
     def start(name: str, *words: str, **more: Any) -> subprocess.Popen[bytes]:
@@ -114,20 +114,20 @@ def workers(there: Machines) -> Iterator[Callable[..., subprocess.Popen[bytes]]]
 
 
 def in_the_middle(here: Path, to: str) -> None:
-    """Wait until some are graded."""
+    """Wait until some submissions are graded."""
     until(lambda: len(graded_in(here / to, "made")) >= 2)
 
 
 def test_any_number_of_workers_writes_what_one_machine_writes(
     here: Path, there: Machines, alone: Mapping[str, object], workers: Callable
 ) -> None:
-    """Every file, byte for byte; and no worker keeps anything."""
+    """Every file is equal, byte for byte, and no worker keeps anything."""
     for count in (1, 2, 3):
         workers(f"w{count}", **({"threads": 2} if count == 3 else {}))
         said = graded(here, f"by {count}", there)
         assert written(here / f"by {count}") == alone
         assert f"{there.address}: {count} worker" in said and "; dashboard: http://" in said
-        until(lambda: not there.held())  # soon: it may be busy still
+        until(lambda: not there.held())  # soon: a worker may still be busy
 
 
 @pytest.mark.parametrize("what", ["killed", "hangs"])
@@ -186,7 +186,7 @@ def test_interrupted_it_ends_with_a_sentence_and_workers_forget(here: Path, ther
 
 
 def another_jax(folder: Path) -> str:
-    """A PYTHONPATH on which JAX says of itself that it is another."""
+    """Return a PYTHONPATH on which JAX reports another version."""
     place = folder / "jax-0.9.9.dist-info"
     place.mkdir(parents=True)
     (place / "METADATA").write_text("Metadata-Version: 2.1\nName: jax\nVersion: 0.9.9\n")
@@ -210,16 +210,16 @@ def test_a_worker_with_another_jax_is_refused_by_name(
 
 def test_a_worker_without_isolation_is_refused(here: Path, there: Machines, workers: Callable, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
-    workers("bare", PATH=str(tmp_path / "bin"))  # where there is no bwrap
+    workers("bare", PATH=str(tmp_path / "bin"))  # a machine without bwrap
     code, said = ended(grade(here, "bare", "--cluster", there.address, "--isolation", "bwrap"))
-    assert code == 2 and "(bare) cannot confine what it runs: isolation bwrap: bwrap is not installed" in said, said
+    assert code == 2 and "(bare) cannot confine learner code: isolation bwrap: bwrap is not installed" in said, said
     assert not list((here / "bare" / "reports").glob("*"))
 
 
 def test_a_submission_reaches_neither_worker_nor_scheduler(
     here: Path, there: Machines, workers: Callable, tmp_path: Path
 ) -> None:
-    """Nor a file of the worker's; without isolation it does, so the attempt is one."""
+    """Nor a worker's files. Without isolation the attempt succeeds, which proves that it is one."""
     workers("w")
     address = there.log("worker-w").read_text().split("Start worker at:")[1].split()[0]
     places = [(a.rpartition(":")[0].rpartition("/")[2], int(a.rpartition(":")[2])) for a in (address, there.address)]
@@ -241,7 +241,7 @@ def test_a_submission_reaches_neither_worker_nor_scheduler(
 
 
 def certificates(folder: Path) -> dict[str, str]:
-    """Dask's own settings for TLS, with a certificate made for this."""
+    """Return Dask's own settings for TLS, with a certificate made for the test."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
          "-keyout", "key.pem", "-out", "cert.pem"], cwd=folder, check=True, capture_output=True,
@@ -284,7 +284,7 @@ def test_over_tls_by_dasks_own_settings(
         ("http://127.0.0.1:8786", "--cluster http://127.0.0.1:8786 cannot be used ("),
     ],
 )
-def test_where_nobody_listens_it_says_what_to_start(here: Path, address: str, says: str) -> None:
+def test_without_a_scheduler_the_error_says_what_to_start(here: Path, address: str, says: str) -> None:
     code, said = ended(grade(here, "nobody", "--cluster", address))
     line = said.splitlines()[-1]
     assert code == 2 and "Traceback" not in said, said

@@ -1,4 +1,4 @@
-"""Who grades what: every submission once, whoever dies, hangs, comes late or is not what it should be. No Dask takes part."""
+"""Every submission is graded once, although workers die, hang, come late or are unusable. Without Dask."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def work_of(student: str) -> Submission:
 
 
 class Worker:
-    """One that answers as it should; tests make others of it."""
+    """A worker that answers correctly. Tests make variants of it."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.heard, self.graded = threads, 0.0, list[str]()
@@ -51,7 +51,7 @@ class Worker:
 
 
 class Cluster:
-    """Workers that answer when they are listened to, one request at a time, and a clock that runs meanwhile."""
+    """Workers that answer on request, one request at a time, and a clock that runs meanwhile."""
 
     def __init__(self, **workers: Worker) -> None:
         self.address, self.there, self.now = AT, dict(workers), 0.0
@@ -59,7 +59,7 @@ class Cluster:
         self.dropped: list[int] = []
         self.left: list[str] = []
         self.silent: set[str] = set()
-        self.at: dict[float, Callable[[], object]] = {}  # what happens when
+        self.at: dict[float, Callable[[], object]] = {}  # events by time
         self.sent = 0
 
     def workers(self) -> Mapping[str, WorkerState]:
@@ -93,7 +93,7 @@ class Cluster:
 
 
 class Batch:
-    """A batch of students, and what became of it."""
+    """A batch of students, and its results."""
 
     def __init__(self, cluster: Cluster, *students: str, **patience: float) -> None:
         self.came: list[tuple[str, Report | Exception]] = []
@@ -114,7 +114,7 @@ class Batch:
 
     @property
     def whole(self) -> bool:
-        """Whether everybody has their own report, once."""
+        """Return whether every student has their own report, once."""
         return sorted(s for s, _ in self.came) == sorted(self.students) and all(r == a_report(s) for s, r in self.came)
 
 
@@ -126,7 +126,7 @@ def test_everybody_is_graded_once_by_any_number_of_workers(count: int) -> None:
     cluster = Cluster(**{f"w{n}": Worker(threads=n + 1) for n in range(count)})
     assert Batch(cluster, *STUDENTS).run().whole
     assert all(w.graded for w in cluster.there.values()) and sum(len(w.graded) for w in cluster.there.values()) == 20
-    assert sorted(cluster.left) == sorted(cluster.there)  # and they are told to forget the course
+    assert sorted(cluster.left) == sorted(cluster.there)  # and all workers drop the course
 
 
 def test_a_worker_that_is_killed_loses_nothing() -> None:
@@ -181,7 +181,7 @@ def test_one_that_is_heard_of_and_does_not_answer_is_worked_around_by_idle_hands
     assert Batch(cluster, *STUDENTS, silent=5).run().whole and cluster.now < 60
 
 
-def test_who_answers_late_is_not_believed_twice() -> None:
+def test_a_late_answer_does_not_count_twice() -> None:
     cluster = Cluster(slow=Worker(), works=Worker())
     cluster.at[3.0] = lambda: cluster.silent.add("slow")
     cluster.at[20.0] = lambda: cluster.silent.discard("slow")
@@ -240,7 +240,7 @@ class Garbage(Worker):
 
 
 class OfAnother(Worker):
-    """Answers with somebody else's report."""
+    """A worker that answers with another student's report."""
 
     def grade(self, key: str, work: bytes) -> Word:
         return Answer(report=a_report("eve").dumps()).packed()
@@ -257,16 +257,16 @@ REFUSED = {
     "python": (lambda: with_(Python="3.10"), f"has Python 3.10, this machine has {HERE['Python']}: install"),
     "code": (lambda: with_(**{"its code": "0"}), f"has its code 0, this machine has {HERE['its code']}: install"),
     "package": (lambda: with_(einops="9"), "has einops 9, this machine has"),
-    "sandbox": (without_sandbox, "cannot confine what it runs: isolation bwrap: bwrap is not installed; apt-get"),
+    "sandbox": (without_sandbox, "cannot confine learner code: isolation bwrap: bwrap is not installed; apt-get"),
     "canary": (CanaryFails, "cannot grade: the canary failed: the reference of e gets 0 of 1 points here"),
-    "garbage": (Garbage, "answers with what is no answer"),
-    "another": (OfAnother, "answers with what is no answer"),
-    "none": (Older, "has no shardlings that can be asked (No module named 'grader'): in the checkout of shardlings, run: pip install"),
+    "garbage": (Garbage, "sends answers that cannot be read"),
+    "another": (OfAnother, "sends answers that cannot be read"),
+    "none": (Older, "has no usable shardlings (No module named 'grader'): in the checkout of shardlings, run: pip install"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_who_does_not_grade_as_this_machine_is_refused_by_name_and_the_others_go_on(why: str) -> None:
+def test_a_worker_that_would_grade_differently_is_refused_and_the_others_go_on(why: str) -> None:
     make, text = REFUSED[why]
     odd = make()
     batch = Batch(Cluster(odd=odd, good=Worker()), *STUDENTS).run()
@@ -275,13 +275,13 @@ def test_who_does_not_grade_as_this_machine_is_refused_by_name_and_the_others_go
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_the_batch_stops_with_one_line_where_nobody_else_is_left(why: str) -> None:
+def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     make, text = REFUSED[why]
     cluster = Cluster(odd=make())
     with pytest.raises(ClusterError) as stopped:
         Batch(cluster, *STUDENTS, none=30).run()
     assert cluster.now < 10 or why == "another"
-    what = "no worker is left" if why == "another" else "no worker can grade"  # that one could, it seemed
+    what = "no worker is left" if why == "another" else "no worker can grade"  # one worker had seemed usable
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
     assert str(stopped.value).endswith("mend that and run the same command again: what is graded is kept")
@@ -302,4 +302,4 @@ def test_without_workers_left_it_waits_a_while_for_others() -> None:
     batch = Batch(cluster, *STUDENTS, none=20)
     with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend that and run"):
         batch.run()
-    assert batch.came and cluster.now < 40  # what was graded was handed on
+    assert batch.came and cluster.now < 40  # graded submissions were passed on

@@ -1,4 +1,4 @@
-"""``grade --nbgrader --cluster``: the gradebook of one machine, row for row; one process writes it."""
+"""``nbgrader grade --cluster``: the gradebook of one machine, row for row; one process writes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODULE = "03_matmuls"
 
 
 def rows(root: Path) -> dict[str, list[tuple]]:
-    """All of the gradebook, but for the ids that it draws."""
+    """Return all rows of the gradebook, without random ids."""
     gradebook = sqlite3.connect(root / "gradebook.db")
     chosen = {
         "grade": "select c.name, auto_score, manual_score, extra_credit, needs_manual_grade from grade join base_cell c "
@@ -47,9 +47,9 @@ def test_the_gradebook_is_that_of_one_machine(tmp_path: Path) -> None:
         for name in ("a", "b"):
             there.start(name)
         for root, words in ((alone, []), (spread, ["--cluster", there.address])):
-            code, said = ended(begun("grade", "--nbgrader", ".", MODULE, "--no-store", *words, cwd=root))
+            code, said = ended(begun("nbgrader", "grade", ".", MODULE, "--no-store", *words, cwd=root))
             assert code == 0, said
-        code, said = ended(begun("grade", "--nbgrader", ".", MODULE, "--cluster", there.address, cwd=spread))
+        code, said = ended(begun("nbgrader", "grade", ".", MODULE, "--cluster", there.address, cwd=spread))
         assert code == 0, said  # nothing is left to do
     found = rows(spread)
     assert found == rows(alone) and len(found["grade"]) == 10 and any(score for _, score, *_ in found["grade"])

@@ -1,6 +1,7 @@
-"""What the pages on Slurm and Kubernetes show is what dask-jobqueue and dask-kubernetes take.
+"""The examples on the pages on Slurm and Kubernetes work with dask-jobqueue and dask-kubernetes.
 
-Both are large, and nobody else needs them: with SHARDLINGS_PAGES=required, as .ci/run has it, none of this is left out.
+Both packages are large, and only these tests need them. With SHARDLINGS_PAGES=required, as in .ci/run, no test is
+skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ REQUIRED = os.environ.get("SHARDLINGS_PAGES") == "required"
 
 
 def shown(page: str, language: str) -> str:
-    """The one block of this language on a page."""
+    """Return the only block of this language on a page."""
     (text,) = re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
     return text
 
@@ -57,7 +58,7 @@ def test_a_job_of_slurm_starts_the_workers_that_the_page_says() -> None:
 
 
 def strict(schema: Any) -> Any:
-    """The same, without fields that it does not name: Kubernetes would drop them without a word."""
+    """Return the schema without unknown fields, which Kubernetes would drop silently."""
     if isinstance(schema, list):
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):
@@ -69,10 +70,11 @@ def strict(schema: Any) -> Any:
 
 
 def schema_of(kind: str) -> Any:
-    """Of a custom resource, as dask-kubernetes brings it."""
+    """Return the schema of a custom resource, from dask-kubernetes."""
     import dask_kubernetes  # pyright: ignore[reportMissingImports]  not among what is installed for tests
 
-    for path in sorted(Path(str(dask_kubernetes.__file__)).parent.rglob("crds/*.yaml")):  # where all is written out
+    # These files have the whole schema.
+    for path in sorted(Path(str(dask_kubernetes.__file__)).parent.rglob("crds/*.yaml")):
         for found in yaml.safe_load_all(path.read_text()):
             if found["spec"]["names"]["kind"] == kind:
                 schema = strict(found["spec"]["versions"][0]["schema"]["openAPIV3Schema"])

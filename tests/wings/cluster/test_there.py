@@ -1,4 +1,4 @@
-"""What a worker does, called as Dask would: it takes a course, proves itself, grades, and keeps nothing."""
+"""A worker's functions, called as Dask would: it takes a course, proves itself, grades, and keeps nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = ["x1_gather"]
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(there, "_proved", set())
     yield
-    assert there._benches == {}  # each test ends what it began
+    assert there._benches == {}  # each test closes its courses
 
 
 def prepared(course: Course, folder: Path) -> Answer:
@@ -70,7 +70,7 @@ def test_the_canary_runs_once_for_each_content_in_one_process(tmp_path: Path, mo
     assert ran == [NAMES, NAMES]
 
 
-def test_what_nobody_asks_for_any_more_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_courses_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(there.canary, "examine", lambda grader, names: "")
     monkeypatch.setattr(there, "LEASE", 0.0)
     threads = set(threading.enumerate())
@@ -108,7 +108,7 @@ def test_a_submission_arrives_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"x", None, {"report": ""}, zlib.compress(b"{}x"), zlib.compress(json.dumps({"more": 1}).encode())]
 )
-def test_what_is_no_answer_is_not_understood(data: object) -> None:
+def test_data_of_another_form_is_not_understood(data: object) -> None:
     with pytest.raises(NotUnderstood):
         Answer.unpacked(data)
 

@@ -1,8 +1,8 @@
-"""An accelerator's arithmetic on a CPU: factors of matrix products are rounded first, as ``jax.lax.Precision.DEFAULT`` has it.
+"""An accelerator's arithmetic on a CPU: operands of matmuls are rounded first, as ``jax.lax.Precision.DEFAULT`` does.
 
-A stand-in for ``RealDevices``, in this process: programs run on its simulated devices after ``reduce_precision`` was written before
-both factors of each float32 product, 8 bits of exponent and so many of mantissa: 7 for bfloat16 (TPU), 10 for TF32 (GPU). What is
-summed stays float32, as there.
+This replaces ``RealDevices`` in this process. Programs run on its simulated devices after ``reduce_precision`` is added
+to both operands of each float32 matmul, with 8 exponent bits and 7 (bfloat16, TPU) or 10 (TF32, GPU) mantissa bits.
+Sums stay in float32, as on the accelerator.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ PRODUCTS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
 
 
 class Emulated:
-    """In the place of ``grader.wings.devices.devices.RealDevices``."""
+    """A replacement of ``grader.wings.devices.devices.RealDevices``."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self.text = backend, f"{backend.name}: emulated"
-        self.rounded = 0  # products
+        self.rounded = 0  # number of matmuls
         self.times = False
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class Emulated:
 
     @contextlib.contextmanager
     def rounding(self) -> Iterator[None]:
-        """While this lasts, what is compiled has its factors rounded."""
+        """Round the operands of matmuls in all programs that are compiled in this context."""
         plain = compiling.compiled_for
 
         def compiled_for(program: Any, module: Any, *rest: Any) -> Any:
@@ -93,7 +93,7 @@ class Emulated:
 
 
 def sweep(backend: Backend, asked: list[str]) -> int:
-    """Grade these references; how many checks do not pass."""
+    """Grade these references, and return how many checks do not pass."""
     course, emulated, failing = find_course(Path(__file__).resolve().parents[3]), Emulated(backend), 0
     plain, off = values._close, [0.0]
 

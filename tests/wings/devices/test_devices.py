@@ -1,4 +1,4 @@
-"""Programs on other devices than one process's simulated ones: what is judged there, what is not, and how that is told."""
+"""Programs on devices other than one process's simulated ones: what is judged there, and how reports show it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def two_processes() -> Iterator[RealDevices]:
 
 @pytest.fixture(scope="module")
 def fewer() -> Iterator[RealDevices]:
-    """A machine that is too small for the course: two devices."""
+    """A machine with two devices, too small for the course."""
     devices = RealDevices(CPU, "none", Limits(), simulated=2)
     yield devices
     devices.close()
@@ -61,7 +61,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_devices(grader: Grader, devices: RealDevices | None) -> Grader:
-    """A grader with these devices beside the same processes."""
+    """Return a grader with these devices beside the same processes."""
     workers = grader.hosts[0].without_devices()  # type: ignore[union-attr]
     workers.devices = devices
     return Grader(grader.course, "none", here=workers, devices=devices)
@@ -76,13 +76,13 @@ def results(report: Report) -> dict[str, Result]:
 
 
 def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDevices) -> None:
-    """The mesh of four lies across both; each has two devices, and neither sees the other's shards."""
+    """A mesh of four spans two processes. Each has two devices, and neither sees the other's shards."""
     assert two_processes.text == "cpu: 4 devices of 2 processes"
     found = [a.finding for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
     seen = [one for one in found if isinstance(one, Observation)]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
-        assert one.elsewhere is not None and len(one.elsewhere) == 1  # their products are those of float32
+        assert one.elsewhere is not None and len(one.elsewhere) == 1  # its matmuls are in float32 there
         for here, there in zip(one.outputs, one.elsewhere[0], strict=True):
             for a, b in zip(here, there, strict=True):
                 assert (a.shape, a.dtype, a.slices) == (b.shape, b.dtype, b.slices)
@@ -92,7 +92,10 @@ def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDe
 def test_two_processes_time_a_program_together(
     grader: Grader, two_processes: RealDevices, fewer: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many calls in each, since they wait for each other; and nothing is timed of what there are no devices for."""
+    """Each makes equally many calls, since they wait for each other.
+
+    Programs on more devices than there are get no times.
+    """
     monkeypatch.setattr("grader.wings.devices.devices.ROUNDS", 2)
     monkeypatch.setattr("grader.wings.devices.devices.CALLS", 2)
     two_processes.times = fewer.times = True
@@ -110,7 +113,7 @@ def test_two_processes_time_a_program_together(
 def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(
     grader: Grader, fewer: RealDevices
 ) -> None:
-    """The values cannot be seen; what the program says of itself can, and is judged."""
+    """The values cannot be seen, but the program's facts can, and are judged."""
     report = graded(grader, fewer)
     found = results(report)
     assert {n: (r.status, r.unjudged) for n, r in found.items()} == {
@@ -141,7 +144,7 @@ def test_what_is_wrong_on_the_devices_alone_fails_there(
         found = right(self, *about)  # type: ignore[arg-type]
         return [[[replace(a, shards=[-s for s in a.shards]) for a in run] for run in one] for one in found]
 
-    monkeypatch.setattr(RealDevices, "outputs", wrong)  # as an accelerator with a fault would
+    monkeypatch.setattr(RealDevices, "outputs", wrong)  # a faulty accelerator
     found = results(graded(grader, two_processes))
     assert found["value"].status == "failed"
     assert found["value"].reason.startswith(
@@ -190,7 +193,7 @@ def test_shards_of_several_processes_come_together_in_the_order_of_the_mesh() ->
      "--backend tpu: another process holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none "
      "runs remove /tmp/libtpu_lockfile"),
 ])  # fmt: skip
-def test_devices_that_cannot_be_had_are_told_in_one_line(name: str, said: str, told: str) -> None:
+def test_devices_that_cannot_be_had_are_reported_in_one_line(name: str, said: str, told: str) -> None:
     assert why_not(BACKENDS[name], said) == told
 
 
@@ -199,7 +202,7 @@ def test_devices_are_shared_evenly_or_not_at_all() -> None:
         RealDevices(CPU, "none", Limits(), simulated=8, processes=3)
 
 
-def test_an_accelerator_that_is_not_here_is_told_before_anything_is_graded(tmp_path: Path) -> None:
+def test_an_accelerator_that_is_not_here_is_reported_before_anything_is_graded(tmp_path: Path) -> None:
     with pytest.raises(NoDevices, match=r"--backend gpu: JAX finds no GPU here \(.*\); pip install 'jax\[cuda13\]'"):
         RealDevices(BACKENDS["gpu"], "none", Limits(), simulated=8)
 
@@ -207,7 +210,7 @@ def test_an_accelerator_that_is_not_here_is_told_before_anything_is_graded(tmp_p
 def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of the process that runs programs on it; learner Python is traced elsewhere."""
+    """The process that runs programs is not confined; learner Python is traced elsewhere."""
     found = {"none": {"platform": "gpu", "kind": "Example 9000", "count": 1}}
     monkeypatch.setattr(
         Worker, "look", lambda self, joined=(): found.get(self.tier, {"problem": "no device\nof any kind"})
@@ -216,8 +219,8 @@ def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confin
     devices = RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append)
     assert (devices.text, [w.tier for w in devices.workers]) == ("gpu: 1 x Example 9000", ["none"])
     assert told == [
-        "the gpu cannot be reached from inside of sandlock (no device of any kind): the process that runs programs on it is not "
-        "confined; learner Python is"
+        "the gpu cannot be reached from inside sandlock (no device of any kind): the process that runs programs on it is not "
+        "confined, but learner Python is"
     ]
     found["sandlock"] = found["none"]
     assert [w.tier for w in RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append).workers] == [
@@ -229,7 +232,7 @@ def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confin
 def test_processes_that_are_one_mesh_start_anew_together_when_one_of_them_died(
     grader: Grader, two_processes: RealDevices
 ) -> None:
-    """Those that are left wait for it in vain, and know nothing of its successor."""
+    """The others would wait for it in vain, and do not know its successor."""
     graded(grader, two_processes)
     victim = two_processes.workers[1].process
     assert victim is not None
@@ -254,4 +257,4 @@ def test_what_does_not_finish_is_not_waited_for_again(
         monkeypatch.setattr(worker, "run_program", never)
     found = results(graded(grader, two_processes))
     assert found["value"].reason == "not run by the cpu (does not finish); right on simulated devices"
-    assert len(asked) == 2  # once for each process, of all meshes and inputs
+    assert len(asked) == 2  # one request per process, for all meshes and inputs

@@ -1,4 +1,4 @@
-"""An accelerator's driver is let in for the process that runs programs on it, and for no other."""
+"""The process that runs programs gets access to an accelerator's driver, and no other process does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFINED = [tier for tier in TIERS[:2] if not available(tier)]
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A file in the place of a device."""
+    """Return a file that stands for a device."""
     place = tmp_path / "nvidia0"
     place.touch()
     monkeypatch.setitem(drivers.DRIVERS, "gpu", replace(drivers.DRIVERS["gpu"], write=(f"{tmp_path}/nvidia*",)))
@@ -27,7 +27,7 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("tier", CONFINED)
-def test_only_who_runs_programs_on_it_gets_the_device(tier: str, device: str) -> None:
+def test_only_the_process_that_runs_programs_gets_the_device(tier: str, device: str) -> None:
     def given(role: str, backend: Backend) -> bool:
         made = command(tier, role, "/scratch", 0, drivers.extra_of(backend))
         return device in " ".join(made).replace(":", " ").split()
@@ -58,14 +58,14 @@ def test_settings_that_the_driver_reads_are_handed_on_and_no_others(monkeypatch:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_with_a_driver_s_files_let_in_a_sandbox_still_starts(tier: str, device: str) -> None:
-    """With a platform that is here, in the place of the accelerator's."""
+    """With a platform of this machine in place of the accelerator's."""
     with Worker("run", tier, 2, Limits(), drivers.extra_of(replace(GPU, platform="cpu"))) as worker:
         assert worker.look() == {"platform": "cpu", "kind": "cpu", "count": 2}
         assert worker.runs()
 
 
-def test_an_accelerator_is_no_must_and_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAX is asked only where there may be one: a TPU's library looks for it for minutes."""
+def test_an_accelerator_is_optional_and_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX is asked only if there may be an accelerator, because a TPU's library looks for one for minutes."""
     monkeypatch.setattr(drivers, "packages", lambda backend: [])
     line = options.accelerator(BACKENDS["gpu"])
     assert (line.ok, line.needed) == (False, False)
@@ -73,5 +73,5 @@ def test_an_accelerator_is_no_must_and_what_is_missing_is_named(monkeypatch: pyt
     monkeypatch.setattr(drivers, "packages", lambda backend: ["there"])
     monkeypatch.setattr(drivers, "writable", lambda backend: ["/dev/shm"])
     assert (
-        options.accelerator(BACKENDS["tpu"]).detail == "its driver's package is installed, and there is no such device"
+        options.accelerator(BACKENDS["tpu"]).detail == "its driver's package is installed, but there is no such device"
     )

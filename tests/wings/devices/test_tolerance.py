@@ -1,4 +1,4 @@
-"""Tolerances of a device's own arithmetic: right work passes where products are rounded, and wrong work does not."""
+"""Tolerances of a device's own arithmetic: right programs pass with rounded matmuls, and wrong programs do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from grader.wings.devices.backends import BACKENDS
 from tests.commands import ROOT
 from tests.wings.devices.emulation import Emulated
 
-# One product; gradients through relus, whose masks flip. The whole course: python -m tests.wings.devices.emulation tpu
+# One matmul; gradients through relus, whose masks flip. The whole course: python -m tests.wings.devices.emulation tpu
 CASES = [("tpu", "c3_contracting"), ("tpu", "h2_buckets"), ("gpu", "c3_contracting")]
 
 
@@ -54,7 +54,7 @@ def test_references_pass_with_products_as_a_tpu_and_a_gpu_make_them(
 
 
 def test_a_misconception_fails_there_as_it_does_on_simulated_devices(grader: Grader, devices: int) -> None:
-    """The wide tolerance is never the only one: what passes has passed the narrow one before."""
+    """The wide tolerance never decides alone: a program must first pass the narrow one."""
     misconception = grader.course.exercise("c3_contracting").misconceptions["psum_then_slice"]
     results = graded(grader, "c3_contracting", Emulated(BACKENDS["tpu"]), misconception)
     assert {n for n, r in results.items() if r.status == "failed"} == set(misconception.fails)

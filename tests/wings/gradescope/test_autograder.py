@@ -89,7 +89,7 @@ FORMATS = {"text", "html", "simple_format", "md", "ansi"}
 
 
 def as_documented(made: dict[str, Any]) -> None:
-    """What Gradescope's "Autograder Specifications" say of results.json."""
+    """Check results.json against Gradescope's "Autograder Specifications"."""
     assert set(made) <= TOP and {"score", "tests"} <= set(made)
     assert {made["visibility"], made["stdout_visibility"]} <= VISIBILITIES and made["output_format"] in FORMATS
     for test in made["tests"]:
@@ -109,7 +109,7 @@ def tier() -> str:
 
 
 def test_notes_speak_of_the_modules_of_the_zip(tmp_path: Path) -> None:
-    """Of a course with another module: it is neither looked for, nor is a file of it taken for work."""
+    """A course has another module: notes do not miss it, and its files are not taken for work."""
     made_up(tmp_path)
     config = (tmp_path / "course.yaml").read_text()
     other = "  - {id: 02_other, title: Other, exercises: [x2_scatter]}\n"
@@ -139,7 +139,7 @@ def test_a_failed_canary_is_shown_to_the_staff_and_gives_no_score(
 
 @pytest.mark.slow
 def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path: Path) -> None:
-    """Gradescope's layout, with the Python that runs here in place of the one that setup.sh installs."""
+    """Gradescope's layout, with this Python in place of the one that setup.sh installs."""
     place = tmp_path / "autograder.zip"
     options = ["--only", C1, "--isolation", tier(), "--course", str(course.root)]
     made = CliRunner().invoke(app, ["export", str(place), "--to", "gradescope", *options])

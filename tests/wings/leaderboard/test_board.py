@@ -1,4 +1,4 @@
-"""Who is on the leaderboard, in which order, and under which name."""
+"""The leaderboard's students, their order, and their chosen names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_quickest_is_first_and_equal_times_share_a_rank() -> None:
     assert places(*class_) == [(1, "newt", 5), (2, "heron", 7), (2, "otter", 7), (4, "vole", 9)]
 
 
-def test_a_wrong_answer_to_a_question_keeps_nobody_off_and_a_check_does() -> None:
+def test_a_failed_check_costs_the_place_and_a_wrong_answer_does_not() -> None:
     board = leaderboard([of("ada", "otter"), of("bob", "newt", status="failed"), of("cyd", "heron", status="broken")])
     assert [place.name for place in board.places] == ["otter"]
     assert board.left_out == dict.fromkeys(["bob", "cyd"], "some checks did not pass")
@@ -50,18 +50,18 @@ def test_a_time_is_that_of_the_sizes_that_learners_see() -> None:
 @pytest.mark.parametrize(
     "name", ["ada", "ADA", "a-d-a", "Ada Byron", "ada the great", "Byron", "bÿron", "LovelaceAda", "bob", "king"]
 )
-def test_nobody_is_called_as_somebody_in_the_class(name: str) -> None:
+def test_no_pseudonym_is_a_name_of_the_class(name: str) -> None:
     board = leaderboard([of("ada@uni.example", name), of("bob", "")], known=["Byron, Ada", "Lovelace, Ada", "King"])
     assert not board.places
     assert "ada@uni.example" in board.left_out
 
 
-def test_names_that_only_share_a_word_with_somebody_are_kept() -> None:
+def test_names_that_only_share_a_word_with_a_student_are_kept() -> None:
     assert places(of("ada", "quiet otter", 3), known=["Otter, Ann"]) == [(1, "quiet otter", 3)]
 
 
 @pytest.mark.parametrize("name", [EVIL, "<b>x</b>", "x" * 31, "-", "  ", "оtter", "=1+1", "ot\u202eter", "a\x1b[31m"])
-def test_what_is_no_plain_name_is_not_shown(name: str) -> None:
+def test_names_that_are_not_plain_are_not_shown(name: str) -> None:
     board = leaderboard([of("ada", name), of("bob", "newt")])
     assert [place.name for place in board.places] == ["newt"]
     assert len(name) < 3 or name not in render(board)
@@ -80,7 +80,7 @@ def test_the_page_shows_no_student_and_fetches_nothing() -> None:
     assert not any(word in page for word in (">ada", "bob", "newt", "http:", "https:", "<script"))
 
 
-def test_it_is_said_what_there_is_no_board_of() -> None:
+def test_errors_say_why_there_is_no_board() -> None:
     other = of("bob", "newt", exercise="f1_ag_matmul")
     with pytest.raises(NoBoard, match="f1_ag_matmul, m1_block: choose one exercise with --exercise"):
         leaderboard([of("ada", "otter"), other])

@@ -10,7 +10,7 @@ from grader import cli
 from tests.wings.leaderboard.test_board import of
 
 
-def test_a_leaderboard_names_nobody_but_beside_it(tmp_path: Path) -> None:
+def test_the_leaderboard_shows_only_chosen_names(tmp_path: Path) -> None:
     (tmp_path / "reports").mkdir()
     for report in (of("ada", "quiet otter", 7_000_000_000), of("bob", "newt", status="failed")):
         (tmp_path / "reports" / f"{report.student}.json").write_text(report.dumps())

@@ -1,4 +1,4 @@
-"""A published branch: a commit on top of the last, and nothing else of the repository touched."""
+"""A published branch: one commit on top of the last, without other changes of the repository."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_same_again_makes_no_commit_and_a_change_goes_on_top(repo: Path) -> 
 
 
 @pytest.mark.parametrize("amended", [False, True])
-def test_a_branch_that_somebody_wrote_to_is_refused(repo: Path, amended: bool) -> None:
+def test_a_branch_with_a_foreign_commit_is_refused(repo: Path, amended: bool) -> None:
     found = Repository(repo)
     found.publish("student", FILES)
     git(repo, "switch", "--quiet", "student")
@@ -117,7 +117,7 @@ def test_what_git_refuses_is_one_line(tmp_path: Path, repo: Path, monkeypatch: p
     (tmp_path / "plain").mkdir()
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     with pytest.raises(
-        CourseError, match="in no git repository; git init there, or publish to a folder: --students DIR"
+        CourseError, match="not in a git repository; git init there, or publish to a folder: --students DIR"
     ):
         Repository(tmp_path / "plain")
     git(repo, "config", "--unset", "user.email")
@@ -127,7 +127,7 @@ def test_what_git_refuses_is_one_line(tmp_path: Path, repo: Path, monkeypatch: p
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name in ("EMAIL", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(CourseError, match=r"it does not know who you are; git config user.name"):
+    with pytest.raises(CourseError, match=r"git does not know your name; git config user.name"):
         Repository(repo).publish("student", FILES)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CourseError, match="git is not installed; publish to a folder"):

@@ -1,4 +1,4 @@
-"""GitHub Classroom: what its reporter is given."""
+"""GitHub Classroom: the input of its reporter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""publish and start, as their users type them; what is published is cloned, and its README followed to the end."""
+"""publish and start as their users type them. The published branch is cloned, and its README followed to the end."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def test_both_branches_are_published_and_the_second_time_are_current(repo: Path)
     assert again.stdout == f"student is current, commit {git(repo, 'rev-parse', 'student')[:12]}\n"
 
 
-def test_it_is_published_as_it_lies_here_and_that_is_said(repo: Path) -> None:
+def test_uncommitted_files_are_published_with_a_note(repo: Path) -> None:
     source = repo / "solutions" / "01_gather" / "x1_gather.py"
     source.write_text(source.read_text().replace("Say what to do.", "Say it anew."))
     done = shardlings("publish", "--branch", "student", cwd=repo)
-    assert done.stderr == "note: published as it lies here, not as it was committed: solutions/01_gather/x1_gather.py\n"
+    assert done.stderr == "note: published with uncommitted changes: solutions/01_gather/x1_gather.py\n"
     assert "Say it anew." in git(repo, "show", "student:exercises/01_gather/x1_gather.py")
     (repo / "solutions" / "ü.py").touch()
     done = shardlings("publish", "--branch", "student", cwd=repo)
@@ -68,24 +68,24 @@ def test_what_cannot_be_published_is_one_line(repo: Path, tmp_path: Path) -> Non
     assert "the branch student is checked out" in one_line(shardlings("publish", "--branch", "student", cwd=repo))
     shardlings("publish", "--students", str(tmp_path / "given"), cwd=repo)
     released = shardlings("publish", "--branch", "student", cwd=tmp_path / "given")
-    assert one_line(released) == "shardlings: publishing needs the solutions; this is what learners are given"
+    assert one_line(released) == "shardlings: publishing needs the solutions; this is the learners' release"
     plain = tmp_path / "plain"
     made_up(plain)
     said = one_line(shardlings("publish", "--branch", "student", cwd=plain, GIT_CEILING_DIRECTORIES=str(tmp_path)))
-    assert "this is in no git repository; git init there" in said
+    assert "this is not in a git repository; git init there" in said
 
 
 # -- cloned ------------------------------------------------------------------------------------
 
 
 def commands(readme: Path) -> list[str]:
-    """The shell commands of a README, a text for each block."""
+    """Return the shell commands of a README, a text for each block."""
     return re.findall(r"^```\n(.*?)^```", readme.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
 def offline(tmp_path: Path) -> dict[str, str]:
-    """Surroundings in which ``python3 -m venv`` makes an environment that has what is installed here, but for the tool."""
+    """Return variables with which ``python3 -m venv`` gives an environment all installed packages except the tool."""
     packages, python = needed_packages(tmp_path / "packages"), tmp_path / "bin" / "python3"
     python.parent.mkdir()
     add = f"for at in .venv/lib/python*/site-packages; do echo {packages} > $at/here.pth; done"
@@ -95,14 +95,14 @@ def offline(tmp_path: Path) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k not in mine} | {
         "PATH": f"{python.parent}:{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it so
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads 0 as true here
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_QUIET": "1",
     }
 
 
 def run(clone: Path, blocks: list[str], env: dict[str, str]) -> str:
-    """What they print, in one shell."""
+    """Run these commands in one shell, and return their output."""
     done = subprocess.run(
         ["bash", "-ec", "\n".join(blocks)], cwd=clone, env=env, capture_output=True, text=True, check=False
     )
@@ -138,7 +138,7 @@ def test_each_branch_is_cloned_and_its_readme_followed_to_the_end(
 
 
 def grade_zip(repo: Path, zipped: Path) -> None:
-    """What the student handed in is worth all points."""
+    """Grade the student's zip, which must get all points."""
     (repo / "handed").mkdir()
     shutil.copy(zipped, repo / "handed")
     done = shardlings("grade", "handed", "--out", "graded", "--isolation", "none", "--json", cwd=repo)
@@ -147,7 +147,7 @@ def grade_zip(repo: Path, zipped: Path) -> None:
     assert report["earned"] == report["points"] == 3
 
 
-def test_what_is_said_of_a_branch_that_there_is_not_is_our_own_words(tmp_path: Path) -> None:
+def test_an_unknown_branch_gets_our_own_message(tmp_path: Path) -> None:
     done = shardlings("publish", "--branch", "main", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith(

@@ -1,4 +1,4 @@
-"""The solutions to read: each beside its statement, with the misconceptions and what they fail."""
+"""The solutions to read: each with its statement, and the misconceptions with the checks that they fail."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_where_everyone_has_their_own_numbers_the_page_says_so(tmp_path: Path) -
     config = (tmp_path / "course.yaml").read_text()
     (tmp_path / "course.yaml").write_text(f"{config}variants: {{mode: per_student, seed: s}}\n")
     assert (
-        "Each student has different numbers; these are one student's."
+        "Each student has different numbers. These are an example."
         in solution_files(load_course(tmp_path / "course.yaml"))[PAGE]
     )
 
@@ -69,7 +69,7 @@ def test_nothing_in_code_ends_its_fence() -> None:
     assert fenced('"""\n````\n"""').startswith("`````python\n")
 
 
-def test_what_is_declared_in_a_loop_stands_nowhere_as_it_is(tmp_path: Path) -> None:
+def test_declarations_made_in_a_loop_have_no_code_of_their_own(tmp_path: Path) -> None:
     misconception = EXERCISE.split("\n\n\n")[-1].rstrip()
     looped = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in misconception.splitlines())
     page = solution_files(made_up(tmp_path, misconception, looped))[PAGE]

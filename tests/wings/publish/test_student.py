@@ -1,4 +1,4 @@
-"""What students get: the exercises and the tool, and nothing that they must not have."""
+"""The students' release: the exercises and the tool, and nothing that students must not have."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_its_readme_names_this_course(files: dict[str, str]) -> None:
     assert max(map(len, readme.splitlines())) <= 125
 
 
-def test_its_workflow_is_sound_yaml_whose_steps_name_what_is_there(files: dict[str, str]) -> None:
+def test_its_workflow_is_valid_yaml_and_its_steps_name_existing_things(files: dict[str, str]) -> None:
     flow = yaml.safe_load(files[".github/workflows/classroom.yml"])
     steps = flow["jobs"]["run-autograding-tests"]["steps"]
     (report,) = [s for s in steps if "autograding-grading-reporter" in s.get("uses", "")]

@@ -1,4 +1,4 @@
-"""The GitHub workflow of the student branch: every step that is a shell line, in a repository as a student has it."""
+"""The GitHub workflow of the student branch: every shell step, in a repository as a student has it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_workflow_checks_reports_points_and_keeps_the_work(tmp_path: Path) -
         "GITHUB_OUTPUT": str(tmp_path / "output"),
     }
     steps = {s.get("name", s["run"]): s["run"] for s in flow["jobs"]["run-autograding-tests"]["steps"] if "run" in s}
-    assert steps.pop("pip install ./tool")  # the READMEs' test does that
+    assert steps.pop("pip install ./tool")  # the test of the READMEs runs this step
     said = {
         name: subprocess.run(["bash", "-e", "-c", text], cwd=repository, env=env, capture_output=True, text=True, check=True)
         for name, text in steps.items()

@@ -1,4 +1,4 @@
-"""A made-up class: everybody solves the same three tasks, each in a way of their own. Not a test file."""
+"""A made-up class: all students solve the same three tasks, each in a way of their own. Not a test file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STEPS = [
 
 
 def honest(seed: int | str) -> str:
-    """Three functions, each step written in one of several ways."""
+    """Return three functions, each step written in one of several ways."""
     rng = random.Random(seed)
     functions = []
     for name in ("gather_rows", "reduce_rows", "shift_rows"):
@@ -61,7 +61,7 @@ def honest(seed: int | str) -> str:
 
 
 def disguised(text: str) -> str:
-    """A copy: functions in another order, other names, numbers and texts, comments and formatting."""
+    """Return a copy with functions in another order, and other names, numbers, texts, comments and formatting."""
     head, *functions = re.split(r"^(?=def \w+_rows)", text, flags=re.MULTILINE)
     copied = head + "\n\n".join(reversed(functions))
     for old, new in {

@@ -77,7 +77,7 @@ def test_a_student_of_whom_no_file_could_be_read_is_named(small: Path) -> None:
 
 
 @pytest.mark.parametrize("students", [0, 1])
-def test_a_class_of_nobody_or_one_has_no_pairs(small: Path, students: int) -> None:
+def test_a_class_of_no_or_one_student_has_no_pairs(small: Path, students: int) -> None:
     (small / "in").mkdir()
     hand_in(small, **{f"s{i}": honest(i) for i in range(students)})
     done = run(small)

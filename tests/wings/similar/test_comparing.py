@@ -1,4 +1,4 @@
-"""Copies are found however they are disguised, and two honest solutions stay below them."""
+"""Disguised copies are found, and two honest solutions stay below the bound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_copy_spread_over_cells_and_padded_is_as_unusual() -> None:
     assert {found.pairs[0].one.student, found.pairs[0].other.student} == {"copier", "s007"}
 
 
-def test_what_was_handed_out_is_nobodys() -> None:
+def test_handed_out_code_does_not_count() -> None:
     assert compare([work("a", STUB), work("b", STUB)], [STUB], []).works == 0
     without = compare([work("a", STUB), work("b", STUB)], [], [])
     assert without.pairs[0].overlap == 1
@@ -42,7 +42,7 @@ def test_what_everybody_writes_or_the_solution_says_weighs_nothing() -> None:
     assert compare(same[:2], [STUB], [honest(1)]).pairs == []
 
 
-def test_nobody_one_and_two() -> None:
+def test_classes_of_no_one_and_two_students() -> None:
     for works in ([], a_class(1)):
         found = compare(works, [STUB], [])
         assert (found.works, found.pairs, found.usual, found.median) == (len(works), [], None, 0.0)

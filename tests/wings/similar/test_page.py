@@ -1,4 +1,4 @@
-"""Groups connect students whose work is alike, and the listed pairs show every group."""
+"""Groups connect students with similar code, and the listed pairs show every group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two works side by side, with what they share marked."""
+"""Two submissions side by side, with their shared passages marked."""
 
 from __future__ import annotations
 

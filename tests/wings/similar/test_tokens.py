@@ -1,4 +1,4 @@
-"""What is left of code when all that a copier changes first is taken away."""
+"""Tokens of code, which leave out everything that a copier changes first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_names_numbers_texts_comments_and_formatting_do_not_count(one: str, othe
     ("one", "other"),
     [("jax.lax.psum(a)", "jax.lax.pmean(a)"), ("len(a)", "sum(a)"), ("a + b", "a @ b"), ("import jax", "import numpy")],
 )
-def test_what_nobody_can_choose_counts(one: str, other: str) -> None:
+def test_tokens_that_cannot_be_chosen_count(one: str, other: str) -> None:
     assert read(one) != read(other)
 
 

@@ -1,0 +1,36 @@
+"""# A2 How much a halo costs
+
+A grid of float64[N, N] is cut into X · Y equal blocks, one for each device, and each step sends one edge of every block to each of its four
+neighbours. There is nothing to write here: answer the questions with your own numbers.
+
+Check your work: shardlings check a2_bytes
+For all exercises of this module: README.md, or shardlings show 01_halo
+"""
+
+import math
+
+
+# Question halo_bytes [KiB]
+# Your numbers: run `shardlings show halo_bytes`.
+#
+halo_bytes = None  # TODO: your answer
+
+
+# Question strips_or_blocks [sent, held]
+# Your numbers: run `shardlings show strips_or_blocks`.
+#
+strips_or_blocks = None  # TODO: your answer
+
+
+# Question what_scales [one of A, B, C, D]
+# Your numbers: run `shardlings show what_scales`.
+#
+what_scales = None  # TODO: your answer
+
+
+# Question why_small_blocks_wait [in your own words]
+# Why does the exchange take a larger part of each step when the same grid is cut among more
+# devices? Two sentences.
+#
+# Answer in your own words, as a text in quotes; a person reads it and gives its points.
+why_small_blocks_wait = None  # TODO: your answer

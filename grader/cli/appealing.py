@@ -1,0 +1,115 @@
+"""Implementation of ``shardlings appeal``: decide one check of one submission again, and show the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.batch import store
+from grader.batch import why as appeals
+from grader.batch.confined import parsing
+from grader.batch.grade import Grader
+from grader.batch.overrides import read_overrides
+from grader.cli.backend import beside_at
+from grader.cli.console import BROKEN, busy, print_json, say, tell
+from grader.cli.options import BackendChoice, roster_in, solved_course_at
+from grader.cli.regrading import names_on_file, rosters
+from grader.common.files import write_atomic
+from grader.common.text import a_few, composed
+from grader.course.config import CourseError
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
+from grader.reports.appeal import render_appeal
+from grader.reports.points import counted
+from grader.reports.untrusted import clean
+from grader.sandbox.tiers import best_tier
+
+
+@dataclass(frozen=True)
+class AppealOptions:
+    """One ``appeal`` command.
+
+    Attributes:
+        student, check: what to decide again.
+        paths: the submissions.
+        to: the folder with the report on file; None compares with none.
+        html: file for the page of the evidence.
+        isolation: the sandbox, as on the command line.
+        roster: file with the class.
+        beside: devices that judge beside the simulated ones.
+        course: the course's file or folder.
+        as_json: print JSON.
+    """
+
+    student: str
+    check: str
+    paths: tuple[Path, ...]
+    to: Path | None
+    html: Path | None
+    isolation: str
+    roster: Path | None
+    beside: BackendChoice
+    course: Path | None
+    as_json: bool
+
+
+def decide_again(options: AppealOptions) -> int:
+    """Decide one check of one submission again, compare it with the report on file, and return the exit code."""
+    check, to, html, paths = options.check, options.to, options.html, [*options.paths]
+    student = composed(options.student)
+    found = solved_course_at(options.course, paths)
+    if html is not None and not html.parent.is_dir():
+        raise CourseError(f"there is no folder {html.parent} to write {html.name} into; make it first")
+    known = rosters(to, roster_in(options.roster)).named
+    login = known.login if known else str
+    with parsing(options.isolation) as parsers:
+        students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login, parsers)
+        if student not in (there := dict(students)):
+            where = ", ".join(map(str, paths))
+            raise CourseError(f"no student {student!r} in {where}; there are {a_few(sorted(there))}")
+        submission = read(there[student], student, found.module_of, found.handed_out, parsers)
+    kept = store.on_file(to, student) if to else None
+    tier = best_tier(options.isolation)
+
+    def fresh() -> Grader:
+        beside = beside_at(*options.beside, found, tier, remember=False)
+        return Grader(found, tier, **beside._asdict())
+
+    by_hand = read_overrides(to) if to else ()
+    with busy(f"deciding {check} again from scratch: some seconds for each function", quiet=options.as_json):
+        decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
+    if options.as_json:
+        print_json(
+            {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}
+        )
+    else:
+        print_decision(decided, student)
+    if html is not None:
+        write_page(html, decided)
+    if decided.differs:
+        differences = counted(len(decided.differs), "difference")
+        tell("shardlings", f"the verdict differs from the report on file: {differences}; grade {student} again")
+    return BROKEN if decided.differs else 0
+
+
+def write_page(html: Path, decided: appeals.Why) -> None:
+    """Write the page. Raises CourseError if that fails."""
+    try:
+        write_atomic(html, render_appeal(decided.page))
+    except OSError as error:
+        raise CourseError(f"cannot write {html}: {error.strerror}") from None
+    tell("note", f"wrote {html}; it shows hidden data, so keep it among the staff")
+
+
+def print_decision(decided: appeals.Why, student: str) -> None:
+    """Print the verdict, its reasons, and the comparison with the report on file."""
+    result = decided.result
+    lines = [
+        f"{result.name}: {result.status}, {result.earned:g} of {result.points:g}",
+        result.reason,
+        *decided.lines,
+    ]
+    on_file = ["as in the report on file"] if decided.kept else [f"no report of {student} on file"]
+    for line in filter(None, [*lines, *(decided.differs or on_file)]):
+        indent = line[: len(line) - len(line.lstrip())]
+        say(indent + clean(line))

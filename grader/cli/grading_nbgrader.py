@@ -1,0 +1,76 @@
+"""Implementation of ``shardlings nbgrader grade``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.cli.console import BROKEN, going_to, out, print_json, progress, tell
+from grader.cli.grading import spreading, tell_of_cluster
+from grader.cli.options import need_jax
+from grader.common.text import a_few
+from grader.course.config import CourseError
+from grader.reports.attention import Attention
+from grader.reports.terminal import print_attention
+
+
+@dataclass(frozen=True)
+class AssignmentOptions:
+    """One ``nbgrader grade`` command.
+
+    Attributes:
+        folder: nbgrader's course folder.
+        jobs: submissions at a time; None for the default.
+        again: write unchanged submissions anew.
+        isolation: the sandbox, as on the command line.
+        remember: read the cache and add to it.
+        cluster: address of a scheduler whose workers grade.
+        as_json: print JSON.
+    """
+
+    folder: Path
+    assignment: str
+    jobs: int | None = None
+    again: bool = False
+    isolation: str = "auto"
+    remember: bool = True
+    cluster: str = ""
+    as_json: bool = False
+
+
+def grade_assignment(options: AssignmentOptions) -> int:
+    """Grade an nbgrader assignment into its gradebook, and return the exit code."""
+    need_jax()
+    try:
+        from grader.integrations.nbgrader import batch
+    except ModuleNotFoundError as missing:
+        raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5,<0.10'") from None
+    folder, assignment = options.folder, options.assignment
+    spread = spreading() if options.cluster else None
+    done = batch.grade(
+        folder, assignment, lambda total, what: progress(total, what, quiet=options.as_json), jobs=options.jobs or 0,
+        isolation="" if options.isolation == "auto" else options.isolation, again=options.again,
+        remember=options.remember, elsewhere=spread and spread.OnCluster(options.cluster, tell_of_cluster),
+    )  # fmt: skip
+    if options.as_json:
+        print_json(vars(done))
+    else:
+        out.print(f"{len(done.graded)} graded, {len(done.kept)} unchanged  (isolation: {done.tier})", highlight=False)
+        out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
+        out.print(
+            f"next: {going_to(folder)}nbgrader generate_feedback {assignment}",
+            style="dim",
+            soft_wrap=True,
+        )
+        if done.no_secret:
+            outside = (
+                f"nbgrader release_feedback fails for submissions from outside the exchange: {a_few(done.no_secret)}"
+            )
+            tell("note", f"{outside}; give these students feedback/STUDENT/{assignment}/ yourself")
+        needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
+        print_attention(needed, out)
+    for student in done.pending:
+        tell("shardlings", f"{student} needs review: the grader itself failed")
+    for student, error in done.failures.items():
+        tell("shardlings", f"{student} was not graded: {error}")
+    return BROKEN if done.failures or done.pending else 0

@@ -1,0 +1,56 @@
+"""Output that depends only on the course and the grader, printed again from the cache.
+
+``list`` and ``show`` load every exercise, and with them JAX, which takes a second. Their output is kept under a digest
+of all files of the course and of this package, so any change makes it anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import grader
+from grader.cli.console import err, out
+from grader.cli.options import usual_place
+from grader.common.cache import user_cache
+from grader.course.loading import Course
+
+
+def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) -> int:
+    """Print what ``work`` prints on ``out`` and ``err``, from the cache if it is there. Return the exit code.
+
+    Args:
+        words: the command with its arguments.
+    """
+    with user_cache() as cache:
+        if cache is None:
+            return work()
+        key = _key(course, words)
+        if (kept := cache.get(key)) is not None:
+            shown, beside, code = json.loads(kept)
+        else:
+            with out.capture() as results, err.capture() as notes:
+                code = work()
+            shown, beside = results.get(), notes.get()
+            cache.put(key, json.dumps([shown, beside, code]).encode())
+    for console, text in ((err, beside), (out, shown)):
+        console.file.write(text)
+        console.file.flush()
+    return code
+
+
+def _key(course: Course, words: tuple[object, ...]) -> bytes:
+    """Return a digest of the command, the terminals, the versions, and all files that the output may depend on."""
+    terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
+    place = usual_place(course)
+    begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]  # show names them
+    digest = hashlib.sha256(repr((words, terminals, version("jax"), str(Path.cwd()), begun)).encode())
+    folders = [course.root / "solutions"] if course.solved else [course.root / m.id for m in course.config.modules]
+    for folder in (Path(grader.__file__).parent, *folders):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+            digest.update(f"{path}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    digest.update((course.root / "course.yaml").read_bytes())
+    return digest.digest()

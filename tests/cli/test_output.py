@@ -1,0 +1,53 @@
+"""What ``grade`` prints: with --quiet only the summary line, with --verbose a line for each submission; completion."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import GOOD, ROOT, shardlings
+
+GRADE = ("grade", "class", "--out", "out", "--isolation", "none")
+
+
+@pytest.fixture
+def two(small: Path) -> Path:
+    """A class of two."""
+    for student in ("ada", "bob"):
+        (small / "class" / student).mkdir(parents=True)
+        shutil.copy(ROOT / GOOD, small / "class" / student)
+    return small
+
+
+def test_the_summary_line_is_last_and_counts_what_was_done(two: Path) -> None:
+    first = shardlings(*GRADE, "--verbose", cwd=two)
+    assert first.returncode == 0, first.stderr
+    lines = first.stdout.splitlines()
+    assert lines[-1] == "summary: 2 graded, 0 unchanged, 0 not graded, 0 needs review, 0 absent"
+    assert [line.partition(": Score: ")[0] for line in lines if ": Score: " in line] == ["ada", "bob"]
+    (two / "class" / "bob" / Path(GOOD).name).write_text("def matmul_local(a, b, *, mesh):\n    return a\n")
+    again = shardlings(*GRADE, "--quiet", cwd=two)
+    assert again.stdout == "summary: 1 graded, 1 unchanged, 0 not graded, 0 needs review, 0 absent\n"
+    assert "note:" not in again.stderr
+    assert "Score:" not in shardlings(*GRADE, cwd=two).stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("shardlings app", "appeal"),
+        ("shardlings grade --verb", "--verbose"),
+        ("shardlings check c1_n", "c1_no_communication"),
+        ("shardlings show 05", "05_rings"),
+    ],
+)
+def test_the_shell_completes_commands_options_and_exercises(typed: str, offered: str) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_SHARDLINGS_COMPLETE": "complete_bash"}
+    command = Path(sys.executable).with_name("shardlings")
+    done = subprocess.run([command], cwd=ROOT, env=os.environ | words, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [offered]
