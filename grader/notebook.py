@@ -21,6 +21,7 @@ from grader.reports.grid import draw_grid
 from grader.reports.pages import (
     render_arrows,
     render_fragment,
+    render_held,
     render_picture,
     render_roofline,
     render_rounds,
@@ -71,6 +72,8 @@ def explain(
     drawn = in_notebook()
     for program in explained(name, space, explaining.Wanted(mesh, dims or {}, on, profile)):
         print_explained(program, Console(), drawn=not drawn)
+        if drawn and program.fault is None:
+            show_html(render_held(program))
         if drawn and program.collectives:
             show_html(render_arrows(program))
         if drawn and program.routes:

@@ -23,7 +23,7 @@ WING_OF = {
     "similar": "similar",
 }
 """The wing of each command. A wing that is not installed cannot name its commands itself."""
-EXTRAS = {"chip": "[tpu]", "cluster": "[cluster]"}
+EXTRAS = {"browser": "[browser]", "chip": "[tpu]", "cluster": "[cluster]"}
 """The optional dependencies of a wing, in pip's format."""
 
 
@@ -39,6 +39,7 @@ class Wing:
         commands: functions for the command line, by name.
         exports: functions for ``export --to``, by format, called with the course, a path, exercises and the isolation.
         notebook: functions that learners import from ``grader.notebook``, by name.
+        browser: for ``watch --browser``, a function that returns the ``WatchLoop`` with the page.
         chip: for ``--backend tpu:SLICE``, a function that returns a ``batch.backends.Compiler``.
         cluster: for ``grade --cluster``, a module with a ``Spread`` to grade with.
         devices: for ``--backend`` and ``--processes``, a function that returns ``batch.backends.Devices``.
@@ -49,6 +50,7 @@ class Wing:
     commands: Mapping[str, str] = field(default_factory=dict)
     exports: Mapping[str, str] = field(default_factory=dict)
     notebook: Mapping[str, str] = field(default_factory=dict)
+    browser: str = ""
     chip: str = ""
     cluster: str = ""
     devices: str = ""

@@ -240,6 +240,8 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
         return laid_out(seen.operations, timing or Timing(wanted.on, None, wanted.profile)), ""
     except Failure as failure:
         return None, failure.reason
+    except ValueError as error:  # the mesh does not fit the slice
+        return None, str(error)
 
 
 def _arguments(ask: Ask) -> list[Placed]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from grader import wing
 from grader.batch.grade import Grader
 from grader.cli.backend import beside_at
 from grader.cli.checking import own_grader
@@ -20,6 +25,7 @@ from grader.cli.options import (
 from grader.course.config import CourseError
 from grader.watching.files import changes
 from grader.watching.loop import WatchLoop
+from grader.watching.screen import Screen
 from grader.watching.session import WatchSession
 from grader.watching.terminal import keys
 
@@ -31,11 +37,16 @@ def watch(
     processes: Processes = 1,
     course: CourseOption = None,
     student: Student = "",
+    browser: Annotated[bool, typer.Option("--browser", help="show it on a page in my browser, too")] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="the page's port; default: a free one")] = 0,
+    at: Annotated[str, typer.Option("--at", help="the page's address in my browser, if that is behind a proxy")] = "",
 ) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 
     Without names: all exercises, from the first unfinished one. With one name: from that exercise on.
     """
+    if (port or at) and not browser:
+        raise CourseError("--port and --at are about the page: add --browser")
     found = course_at(course, [work] if work else [], packaged=True)
     chosen, unusable = found.usable(found.asked(names or []))
     tell_unusable(unusable, "note" if chosen else "shardlings")
@@ -52,9 +63,12 @@ def watch(
         beside = begun.pop() if begun else beside_at(backend, processes, found, "none", quiet=True)
         return own_grader(found, "none", *beside)
 
-    loop = WatchLoop(session, make, out)
+    if browser:
+        loop = wing.needed("browser", "--browser")(session, make, out, port, at)
+    else:
+        loop = WatchLoop(session, make, Screen(session, out))
     try:
         with keys(loop.pressed, loop.resized) as loop.screen.has_keys, changes(place, loop.saved):
             loop.run(anywhere=not names)
     finally:
-        loop.checker.close()
+        loop.close()

@@ -42,6 +42,8 @@ class Arrows:
     both: bool
     caption: str
     alt: str
+    line: int | None = None
+    file: str | None = None
 
 
 def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -> Arrows | None:
@@ -65,6 +67,8 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
         paths=[_path(places[a], places[b], box) for a, b in pairs],
         both=collective.kind == "all_to_all",
         caption=clean(f"{caption}; devices are ({names})", 300),
+        line=collective.line,
+        file=collective.file,
         alt=clean(f"{caption}. Devices ({names}): {_in_words(pairs, labels)}", 2000),
     )
 

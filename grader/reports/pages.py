@@ -21,8 +21,9 @@ from grader.reports.arrows import draw_arrows
 from grader.reports.attention import SEVERAL
 from grader.reports.bars import draw_bars
 from grader.reports.class_page import class_page
-from grader.reports.explained import Explained
+from grader.reports.explained import Explained, Placed
 from grader.reports.explained_text import collective_text
+from grader.reports.held import HeldSvg, draw_held
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.loglog import MeasuredPoint, draw_plot
@@ -101,6 +102,17 @@ def render_arrows(explained: Explained) -> str:
     return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=inline)
 
 
+def render_held(explained: Explained) -> str:
+    """Return what each device holds before and after, as an HTML fragment with inline styles; '' if none is drawn."""
+    grids = held_grids(explained.arguments, explained) + held_grids(explained.results, explained)
+    return _environment().get_template("held.html.j2").render(grids=grids, look=inline) if grids else ""
+
+
+def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
+    """Return the grids of these arrays, of those that can be drawn."""
+    return [grid for array in arrays if (grid := draw_held(array, explained.mesh)) is not None]
+
+
 def render_rounds(explained: Explained) -> str:
     """Return the data that go round a program's rings as an HTML fragment with inline styles; '' if there are none."""
     found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
@@ -157,9 +169,12 @@ def render_pieces(template: str, **data: Any) -> Iterator[str]:
 
 def render_template(template: str, folder: Path, **data: Any) -> str:
     """Render a template from a wing's folder. It may extend and include templates of that folder and of the core."""
-    core = _environment()
-    own = core.overlay(loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(TEMPLATES)]))
-    return own.get_template(template).render(**data)
+    return _with_folder(folder).get_template(template).render(**data)
+
+
+@cache
+def _with_folder(folder: Path) -> Environment:
+    return _environment().overlay(loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(TEMPLATES)]))
 
 
 @lru_cache(1024)

@@ -60,6 +60,8 @@ class Box:
     label: str
     text: str
     critical: bool = False
+    line: int | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ def _box(bar: Bar, listed: Sequence[str], left: float, y: float) -> Box:
         label=next(fitting, ""),
         text=describe_span(span),
         critical=bar.critical,
+        line=span.line,
+        file=span.file,
     )
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from rich.console import Console
-
 from grader.course.config import CourseError
 from grader.watching.checker import Checker, Done, Work
 from grader.watching.screen import Screen
@@ -24,8 +22,8 @@ class WatchLoop:
         make: makes a grader.
     """
 
-    def __init__(self, session: WatchSession, make: Callable[[], Any], console: Console) -> None:
-        self.session, self.screen = session, Screen(session, console)
+    def __init__(self, session: WatchSession, make: Callable[[], Any], screen: Screen) -> None:
+        self.session, self.screen = session, screen
         self.events: SimpleQueue[Any] = SimpleQueue()
         self.checker = Checker(make, self.events.put)
         self._waiting = ""
@@ -40,6 +38,10 @@ class WatchLoop:
 
     def resized(self) -> None:
         self.events.put(self.screen.again)
+
+    def close(self) -> None:
+        """End all processes."""
+        self.checker.close()
 
     def run(self, *, anywhere: bool) -> None:
         """Run until the user quits. ``anywhere``: begin with the first unfinished exercise."""
@@ -87,8 +89,13 @@ class WatchLoop:
         if done.name != "learn":
             self._waiting = ""
             self._show(done)
-        if not self.checker.busy and (work := self.session.learn()):  # prepare the next hint
-            self.checker.ask("learn", work)
+        if not self.checker.busy and (idle := self._when_idle()):
+            self.checker.ask(*idle)
+
+    def _when_idle(self) -> tuple[str, Work] | None:
+        """Return work that spares a later wait, with its name: what the next hint needs."""
+        work = self.session.learn()
+        return ("learn", work) if work else None
 
     def _show(self, done: Done) -> None:
         value = done.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grader.batch import explaining
@@ -19,6 +20,8 @@ from grader.reports.explained import Explained
 from grader.reports.wording import first_failure
 from grader.watching.checker import Work
 from grader.watching.files import path_of, reset
+
+AS_DECLARED = explaining.Wanted()
 
 
 class WatchSession:
@@ -104,11 +107,15 @@ class WatchSession:
 
         return work
 
-    def explain(self) -> Work:
-        """Return work that explains the first failing function, or all, as list[Explained]. Raises CourseError."""
+    def explain(self, wanted: explaining.Wanted = AS_DECLARED, otherwise_on: str = "") -> Work:
+        """Return work that explains the first failing function, or all, as list[Explained]. Raises CourseError.
+
+        Args:
+            otherwise_on: the slice for the timelines of programs for which neither ``wanted`` nor the call names one.
+        """
         if self.source is None:
             raise CourseError(f"there is no file of {self.exercise.id} to explain")
-        source, wanted = self.source, explaining.Wanted()
+        source = self.source
         task = self.function if self.function in self.exercise.tasks else None
         try:
             calls = explaining.calls_of(self.exercise, task)
@@ -116,8 +123,10 @@ class WatchSession:
             calls = explaining.calls_of(self.exercise)
         asks, _ = explaining.asks_of(self.course, self.exercise, calls, wanted)
 
+        laid = replace(wanted, on=wanted.on or otherwise_on)
+
         def work(grader: Grader) -> list[Explained]:
-            return explaining.explained(grader, source, asks, wanted)[0]
+            return explaining.explained(grader, source, asks, laid)[0]
 
         return work
 

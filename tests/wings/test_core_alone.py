@@ -106,6 +106,13 @@ def test_without_a_wing_its_option_says_which_one_it_needs(core: Path, tmp_path:
     assert done.stderr == missing(option, name, {"chip": "[tpu]", "cluster": "[cluster]"}.get(name, ""))
 
 
+def test_without_its_wing_a_page_says_which_one_it_needs(core: Path) -> None:
+    done = python(core, "-m", "grader", "watch", "c1", "--browser", "--work", str(ADA))
+    assert (done.returncode, done.stderr) == (2, missing("--browser", "browser", "[browser]"))
+    done = python(core, "-m", "grader", "watch", "c1", "--port", "8642", "--work", str(ADA))
+    assert done.stderr == "shardlings: --port and --at are about the page: add --browser\n"
+
+
 def imports_of_wings(text: str) -> list[str]:
     """Return the modules of wings, and of the tests of wings, that a Python file imports."""
     found: list[str] = []

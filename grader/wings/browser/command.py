@@ -1,0 +1,29 @@
+"""The option ``watch --browser``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+
+from grader.watching.loop import WatchLoop
+from grader.watching.session import WatchSession
+from grader.wing import EXTRAS, WingError, install
+
+PACKAGES = ("markdown_it", "starlette", "uvicorn")
+
+
+def page(session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> WatchLoop:
+    """Return the loop of ``watch`` with a page, which is served from now on.
+
+    Raises:
+        WingError: the extra is not installed, or the page cannot be served there.
+    """
+    try:
+        from grader.wings.browser.loop import PageLoop
+    except ModuleNotFoundError as error:
+        if error.name not in PACKAGES:
+            raise
+        raise WingError(f"--browser needs {error.name}; {install(EXTRAS['browser'])}") from None
+    return PageLoop(session, make, console, port, at)

@@ -1,0 +1,163 @@
+"""The loop of ``watch`` with a page: what changes is shown there, too, and the page's buttons do what keys do."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from grader.batch.explaining import Wanted
+from grader.course.config import CourseError
+from grader.intake.submission import Source
+from grader.reports.explained import Explained
+from grader.watching.checker import Done, Work
+from grader.watching.loop import WatchLoop
+from grader.watching.screen import Screen
+from grader.watching.session import WatchSession
+from grader.wings.browser.regions import Regions
+from grader.wings.browser.server import Server
+from grader.wings.browser.slices import usual_slice
+from grader.wings.browser.view import Shown, render
+
+PICTURES = "pictures"
+
+
+class PageScreen(Screen):
+    """The screen in the terminal, and the same on the page.
+
+    Attributes:
+        shown: the page's state besides the session's.
+    """
+
+    def __init__(self, session: WatchSession, console: Console, regions: Regions) -> None:
+        super().__init__(session, console)
+        self.regions, self.shown, self.address = regions, Shown(), ""
+
+    def publish(self) -> None:
+        """Show the current state on the page."""
+        self.regions.put(render(self.session, self.shown))
+
+    def result(self, seconds: float) -> None:
+        super().result(seconds)
+        self._status(f"checked at {self._took}")
+
+    def nothing(self) -> None:
+        super().nothing()
+        module = self.session.course.module_of[self.session.exercise.id]
+        self._status(f"waiting for {self.session.exercise.id}.py or {module}.ipynb")
+
+    def checking(self, name: str) -> None:
+        super().checking(name)
+        self._status("checking …", busy=True)
+
+    def still(self, name: str) -> None:
+        super().still(name)
+        self._status("still at work; save again to stop a loop that does not end", busy=True)
+
+    def say(self, text: str) -> None:
+        super().say(text)
+        self._status(text)
+
+    def _status(self, text: str, *, busy: bool = False) -> None:
+        self.shown.status, self.shown.busy = text, busy
+        self.publish()
+
+    def _draw(self) -> None:
+        super()._draw()
+        if self.address:
+            self._line(f"page: {self.address}", "bright_black")
+        self.publish()
+
+
+class PageLoop(WatchLoop):
+    """The loop with a page, which is served from the start until ``close``."""
+
+    screen: PageScreen
+
+    def __init__(self, session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> None:
+        self.regions = Regions()
+        self.server = Server(self.regions, self.act, self.timeline, port, at)  # raises before workers are started
+        super().__init__(session, make, PageScreen(session, console, self.regions))
+        self._explained: object = None
+        self._asked: object = None
+
+    def run(self, *, anywhere: bool) -> None:
+        self.screen.publish()
+        self.server.start()
+        self.screen.address = self.server.address
+        self.screen.say(f"page: {self.server.address}")
+        if can_open():
+            webbrowser.open(self.server.once())
+        super().run(anywhere=anywhere)
+
+    def close(self) -> None:
+        self.server.close()
+        super().close()
+
+    # from the page's threads
+
+    def act(self, name: str, value: str) -> bool:
+        """Do what a button of the page says. Return False if there is no such button."""
+        actions: dict[str, Callable[[], None]] = {
+            "hint": self._hint,
+            "next": lambda: self._move(1),
+            "previous": lambda: self._move(-1),
+            "program": lambda: self._choose(value),
+            "slice": lambda: self._lay_on(value),
+        }
+        if name not in actions:
+            return False
+        self.events.put(lambda: actions[name]())
+        return True
+
+    def timeline(self, width: float) -> str:
+        """Return the chosen program's timeline at this width, as HTML."""
+        return self.screen.shown.timeline(width)
+
+    # the program's pictures
+
+    def _choose(self, number: str) -> None:
+        self.screen.shown.choose(int(number) if number.isascii() and number.isdecimal() else 0)
+        self.screen.publish()
+
+    def _lay_on(self, on: str) -> None:
+        self.screen.shown.on, self._explained = on, None
+        if not self.checker.busy and (idle := self._when_idle()):
+            self.checker.ask(*idle)
+
+    def _when_idle(self) -> tuple[str, Work] | None:
+        """Explain the program that was checked, then do the rest."""
+        return self._pictures() or super()._when_idle()
+
+    def _pictures(self) -> tuple[str, Work] | None:
+        session, shown = self.session, self.screen.shown
+        about = (session.exercise.id, session.function, session.source, shown.on)
+        if session.source is None or about == self._explained:
+            return None
+        self._explained = self._asked = about
+        try:
+            work = session.explain(Wanted(on=shown.on), usual_slice(session.exercise, session.course))
+        except CourseError as error:
+            self._drawn(session.source, (), str(error))
+            return None
+        return PICTURES, work
+
+    def _show(self, done: Done) -> None:
+        if done.name != PICTURES:
+            super()._show(done)
+        elif self._asked == self._explained and self.session.source is not None:
+            self._drawn(self.session.source, done.value or (), str(done.error or ""))
+
+    def _drawn(self, source: Source, programs: Sequence[Explained], problem: str) -> None:
+        self.screen.shown.explained(self.session.exercise.id, source, programs, problem)
+        self.screen.publish()
+
+
+def can_open() -> bool:
+    """Return whether a browser with windows can be started here; a browser in this terminal would hide it."""
+    windows = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return bool(windows or os.environ.get("BROWSER"))

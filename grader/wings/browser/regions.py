@@ -1,0 +1,58 @@
+"""The parts of the page, as HTML by name. Listeners are woken after each change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+
+class Regions:
+    """HTML by name, each with the number of its last change. Threads may share it.
+
+    Attributes:
+        closed: whether the page has ended.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._texts: dict[str, str] = {}
+        self._changed: dict[str, int] = {}
+        self._number = 0
+        self._wake: set[Callable[[], object]] = set()
+        self.closed = False
+
+    def put(self, texts: Mapping[str, str]) -> None:
+        """Replace these parts, and wake the listeners if any of them differs."""
+        with self._lock:
+            new = {name: text for name, text in texts.items() if self._texts.get(name) != text}
+            if not new:
+                return
+            self._number += 1
+            self._texts |= new
+            self._changed |= dict.fromkeys(new, self._number)
+            wake = list(self._wake)
+        for one in wake:
+            one()
+
+    def close(self) -> None:
+        """Let all listeners end."""
+        with self._lock:
+            self.closed, wake = True, list(self._wake)
+        for one in wake:
+            one()
+
+    def since(self, number: int) -> tuple[int, dict[str, str]]:
+        """Return the number of the last change, and the parts that changed after change ``number``."""
+        with self._lock:
+            return self._number, {name: self._texts[name] for name, at in self._changed.items() if at > number}
+
+    def listen(self, wake: Callable[[], object]) -> Callable[[], None]:
+        """Call ``wake`` after each change, from any thread. Return a function that ends this."""
+        with self._lock:
+            self._wake.add(wake)
+
+        def stop() -> None:
+            with self._lock:
+                self._wake.discard(wake)
+
+        return stop

@@ -1,0 +1,218 @@
+"""The page's server: this machine only, and only for browsers that know the token.
+
+Every answer forbids scripts, styles and connections from anywhere but this server. A request must name this server in
+its Host, which a foreign page that resolves to this machine cannot do. A request that changes anything, or that a
+browser sends for a page, must come from this page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from grader.reports.pages import TEMPLATES as CORE
+from grader.wing import WingError
+from grader.wings.browser.regions import Regions
+from grader.wings.browser.view import whole_page
+
+STATIC = Path(__file__).parent / "static"
+LOOPBACK = "127.0.0.1"
+NAMES = {LOOPBACK, "localhost"}
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+SCRIPTS = ("page.js", "ring.js")
+KEEP_ALIVE = 15.0  # seconds between lines of a silent stream
+LARGEST = 1000  # bytes of a request
+WIDTHS = (300.0, 12_000.0)
+
+
+class Guard:
+    """Refuse requests that do not come from the page, and add ``HEADERS`` to every answer.
+
+    Args:
+        at: the address of a proxy through which the browser reaches the page; its host is accepted as well.
+    """
+
+    def __init__(self, app: ASGIApp, at: str) -> None:
+        self._app = app
+        self._hosts = {urlsplit(at).netloc} - {""}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: dict) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+            await send(message)
+
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        problem = self._problem(Request(scope))
+        app = PlainTextResponse(f"{problem}\n", 403) if problem else self._app
+        await app(scope, receive, answer)  # pyright: ignore[reportArgumentType]
+
+    def _problem(self, request: Request) -> str:
+        host = request.headers.get("host", "")
+        if host not in self._hosts and urlsplit(f"//{host}").hostname not in NAMES:
+            return "this Host is not the page's; behind a proxy start watch with --at ADDRESS"
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc not in {host, *self._hosts}:
+            return "this Origin is not the page's"
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        opened = request.method == "GET" and request.headers.get("sec-fetch-mode") == "navigate"
+        if site not in ("same-origin", "none") and not opened:
+            return "another site sent this request"
+        if request.method == "POST" and origin is None:
+            return "a request that changes something names its Origin"
+        return ""
+
+
+class Server:
+    """Serves the page in a thread of its own.
+
+    Args:
+        act: does what a button says, by name and value; False if there is no such button.
+        timeline: returns the timeline at a width.
+        port: 0 for a free one.
+        at: the page's address in the browser behind a proxy; "" without one.
+
+    Raises:
+        WingError: the port is taken, or the address is none.
+    """
+
+    def __init__(
+        self, regions: Regions, act: Callable[[str, str], bool], timeline: Callable[[float], str], port: int, at: str
+    ) -> None:
+        if at and (urlsplit(at).scheme not in ("http", "https") or not urlsplit(at).netloc):
+            raise WingError(f"--at {at} is no address; write one such as https://hub.example/user/me/proxy/8642/")
+        self._regions, self._act, self._timeline = regions, act, timeline
+        self._token, self._once = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self._socket = _bound(port)
+        base = at.rstrip("/") or f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
+        self._base, self.address = base, f"{base}/{self._token}/"
+        config = uvicorn.Config(
+            Guard(self._app(), at), log_level="critical", access_log=False, lifespan="off", ws="none",
+            timeout_graceful_shutdown=1, server_header=False, proxy_headers=False,
+        )  # fmt: skip
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True, name="page")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def once(self) -> str:
+        """Return an address that leads to the page once. A browser's command line, which others may see, names it."""
+        return f"{self._base}/open/{self._once}"
+
+    def close(self) -> None:
+        """End all answers and the thread."""
+        self._regions.close()
+        self._server.should_exit = True
+        if self._thread.ident is not None:
+            self._thread.join(5)
+        self._socket.close()
+
+    def _app(self) -> Starlette:
+        inside = [
+            Route("/", self._page),
+            Route("/page.css", lambda _: Response(_style(), media_type="text/css")),
+            *(Route(f"/{name}", _script(name)) for name in SCRIPTS),
+            Route("/events", self._events),
+            Route("/timeline", self._laid),
+            Route("/act", self._acted, methods=["POST"]),
+        ]
+        return Starlette(routes=[Route("/open/{once}", self._opened), Mount(f"/{self._token}", routes=inside)])
+
+    def _opened(self, request: Request) -> Response:
+        if not secrets.compare_digest(request.path_params["once"].encode(), self._once.encode()):
+            return PlainTextResponse("this address was used already; use the one in the terminal\n", 403)
+        self._once = secrets.token_urlsafe(24)
+        return RedirectResponse(f"../{self._token}/", 303)
+
+    def _page(self, request: Request) -> Response:
+        return HTMLResponse(whole_page(self._regions.since(0)[1]))
+
+    def _laid(self, request: Request) -> Response:
+        try:
+            width = float(request.query_params["width"])
+        except (KeyError, ValueError):
+            return PlainTextResponse("width: a number of pixels\n", 400)
+        return HTMLResponse(self._timeline(min(max(width, WIDTHS[0]), WIDTHS[1])))  # NaN becomes the least
+
+    async def _acted(self, request: Request) -> Response:
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST:
+                return PlainTextResponse("too long\n", 413)
+        try:
+            data = json.loads(body)
+            name, value = str(data["do"]), str(data.get("value", ""))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return PlainTextResponse('write {"do": NAME, "value": TEXT}\n', 400)
+        return Response(status_code=204) if self._act(name, value) else PlainTextResponse("no such button\n", 404)
+
+    async def _events(self, request: Request) -> Response:
+        return StreamingResponse(self._changes(), media_type="text/event-stream")
+
+    async def _changes(self) -> AsyncIterator[str]:
+        """Yield all parts of the page, then each change, as server-sent events."""
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+        stop = self._regions.listen(lambda: loop.call_soon_threadsafe(changed.set))
+        number = 0
+        try:
+            while not self._regions.closed:
+                changed.clear()
+                number, texts = self._regions.since(number)
+                yield f"data: {json.dumps(texts)}\n\n" if texts else ": \n\n"
+                if not self._regions.closed:
+                    try:
+                        await asyncio.wait_for(changed.wait(), KEEP_ALIVE)
+                    except TimeoutError:
+                        continue
+        finally:
+            stop()
+
+
+def _bound(port: int) -> socket.socket:
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((LOOPBACK, port))
+        made.listen()  # so that a browser can connect before the thread runs
+    except OSError as error:
+        made.close()
+        raise WingError(f"--port {port}: {error.strerror}; name another, or none for a free one") from None
+    return made
+
+
+def _script(name: str) -> Callable[[Request], Response]:
+    return lambda _: Response(_text(STATIC / name), media_type="text/javascript")
+
+
+def _style() -> str:
+    return _text(CORE / "style.css") + _text(STATIC / "page.css")
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,42 @@
+"""The slices on which the page can lay out programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from grader.clock import placed
+from grader.course.loading import Course
+from grader.exercise import Call, Exercise
+from grader.hardware import SMALL_SLICES
+from grader.hardware.topology import FLAT_SLICES
+
+SLICES = tuple(
+    f"{chip}:{'x'.join(map(str, shape))}"
+    for chip, shapes in (("v5e", FLAT_SLICES), ("v5p", SMALL_SLICES))
+    for shape in shapes
+)
+
+
+def fitting(mesh: Mapping[str, int]) -> list[str]:
+    """Return the slices that hold exactly this mesh."""
+    return [name for name in SLICES if _fits(name, mesh)]
+
+
+def usual_slice(exercise: Exercise, course: Course) -> str:
+    """Return the slice for programs whose author named none: the first that fits a mesh of theirs; '' if none does."""
+    return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
+
+
+def _meshes(exercise: Exercise) -> Iterable[Mapping[str, int]]:
+    for check in exercise.checks.values():
+        for call in check.calls:
+            if isinstance(call, Call):
+                yield from call.meshes
+
+
+def _fits(name: str, mesh: Mapping[str, int]) -> bool:
+    try:
+        placed(name, mesh)
+    except ValueError:
+        return False
+    return True

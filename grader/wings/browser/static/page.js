@@ -1,0 +1,190 @@
+// The page of `shardlings watch --browser`: takes what the server sends, plays rounds, and joins pictures with lines.
+// All HTML here comes from the server, which escapes what learners write.
+
+import { animate } from "./ring.js";
+
+const all = (what, inside = document) => [...inside.querySelectorAll(what)];
+const heard = document.getElementById("heard");
+
+async function act(what, value = "") {
+  await fetch("act", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ do: what, value }),
+  });
+}
+
+// what the server sends
+
+const last = {};
+
+function show(name, html) {
+  const region = document.querySelector(`[data-region="${name}"]`);
+  if (!region || last[name] === html) return;
+  const first = last[name] === undefined;
+  last[name] = html;
+  if (first && region.innerHTML.trim() === html.trim()) return;
+  const focused = region.contains(document.activeElement) ? document.activeElement : null;
+  const open = all("details", region).map((one) => one.open);
+  region.innerHTML = html;
+  all("details", region).forEach((one, i) => { if (open[i] !== undefined && open.length) one.open = open[i]; });
+  if (focused) refocus(region, focused);
+  enhance(region);
+  if (name === "head") heard.textContent = region.querySelector(".standing").textContent;
+}
+
+function refocus(region, before) {
+  const kind = before.dataset.do ? `[data-do="${before.dataset.do}"]` : before.id ? `#${before.id}` : null;
+  const same = kind && region.querySelector(`${kind}:enabled`);
+  if (same) same.focus();
+  else {
+    region.tabIndex = -1;
+    region.focus();
+  }
+}
+
+function listen() {
+  const events = new EventSource("events");
+  const ended = document.getElementById("ended");
+  events.onopen = () => { ended.hidden = true; };
+  events.onerror = () => { ended.hidden = false; };
+  events.onmessage = (event) => {
+    for (const [name, html] of Object.entries(JSON.parse(event.data))) show(name, html);
+    document.documentElement.dataset.ready = "1";
+  };
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-do]");
+  if (button) act(button.dataset.do);
+});
+document.addEventListener("change", (event) => {
+  const choice = event.target.closest("select[data-do]");
+  if (choice) act(choice.dataset.do, choice.value);
+});
+
+// pictures and lines
+
+function enhance(region) {
+  all("[data-rounds]", region).forEach((ring) => animate(ring, (line) => point(region, "", line)));
+  all(".laid", region).forEach(timeline);
+  mark(region);
+  const started = region.querySelector(".code .over") || firstOfFunction(region);
+  if (started) scrollTo(started);
+  scrollable(region);
+}
+
+function firstOfFunction(region) {
+  return all(".code [data-line]", region).find((line) => /^def /.test(line.querySelector("code").textContent));
+}
+
+function scrollable(region) {
+  for (const box of all(".picture, .wide, .prose pre, .stage", region)) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+}
+
+const fileOf = (element) => element.dataset.file ?? element.closest("[data-file]")?.dataset.file ?? "";
+
+// A notebook's lines need their cell; a single file's do not.
+function at(region, file, line) {
+  const cells = all(".code pre", region);
+  const alone = cells.length === 1;
+  return (element) => element.dataset.line === String(line) && (alone || !file || fileOf(element) === file);
+}
+
+function mark(region) {
+  const marked = region.querySelector("[data-marked]")?.dataset.marked || "";
+  for (const place of marked.split("|").filter(Boolean)) {
+    const [, file, line] = place.match(/^(.*):(\d+)$/);
+    all("[data-line]", region).filter(at(region, file, line)).forEach((one) => one.classList.add("over"));
+  }
+}
+
+function point(region, file, line) {
+  all(".here", region).forEach((one) => one.classList.remove("here"));
+  if (line === null || line === undefined || line === "") return;
+  const found = all("[data-line]", region).filter(at(region, file, line));
+  found.forEach((one) => one.classList.add("here"));
+  const shown = found.find((one) => one.closest(".code"));
+  if (shown) scrollTo(shown);
+}
+
+function scrollTo(line) {
+  const box = line.closest(".code");
+  if (line.offsetTop < box.scrollTop || line.offsetTop + line.offsetHeight > box.scrollTop + box.clientHeight)
+    box.scrollTop = line.offsetTop - box.clientHeight / 3;
+}
+
+const program = document.querySelector('[data-region="program"]');
+program.addEventListener("pointerover", (event) => {
+  const part = event.target.closest("[data-part]");
+  const line = event.target.closest("[data-line]");
+  if (part) {
+    all(".here", program).forEach((one) => one.classList.remove("here"));
+    const figure = part.closest("figure");
+    all("[data-part]", figure).filter((one) => one.dataset.part === part.dataset.part)
+      .forEach((one) => one.classList.add("here"));
+  } else if (line) {
+    point(program, fileOf(line), line.dataset.line);
+    read(line);
+  }
+});
+
+function read(bar) {
+  const place = bar.closest(".laid")?.querySelector(".read");
+  const text = bar.querySelector("title")?.textContent;
+  if (place && text) place.textContent = text;
+}
+
+// the timeline: arrow keys go from bar to bar; zooming fetches a wider one
+
+function timeline(laid) {
+  const box = laid.querySelector(".scroll");
+  const width = laid.querySelector("svg").viewBox.baseVal.width;
+  const buttons = document.createElement("div");
+  buttons.className = "zoom";
+  for (const [text, name, factor] of [["+", "Zoom in", 2], ["−", "Zoom out", 0.5], ["1:1", "Whole timeline", 0]]) {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+    button.setAttribute("aria-label", name);
+    button.addEventListener("click", () => zoom(laid, factor, width));
+    buttons.append(button);
+  }
+  box.before(buttons);
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "+" || event.key === "-") zoom(laid, event.key === "+" ? 2 : 0.5, width);
+    else if (event.key === "ArrowRight" || event.key === "ArrowLeft") walk(box, event.key === "ArrowRight" ? 1 : -1);
+    else return;
+    event.preventDefault();
+  });
+}
+
+async function zoom(laid, factor, width) {
+  const before = Number(laid.dataset.zoom);
+  const now = factor ? Math.min(Math.max(before * factor, 1), 16) : 1;
+  if (now === before) return;
+  laid.dataset.zoom = String(now);
+  const answer = await fetch(`timeline?width=${width * now}`);
+  if (!answer.ok || !laid.isConnected || laid.dataset.zoom !== String(now)) return;
+  const box = laid.querySelector(".scroll");
+  const middle = (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth;
+  box.innerHTML = await answer.text();
+  box.scrollLeft = middle * box.scrollWidth - box.clientWidth / 2;
+  mark(program);
+}
+
+function walk(box, step) {
+  const bars = all("g[data-line]", box);
+  if (!bars.length) return;
+  const now = Number(box.dataset.bar ?? (step > 0 ? -1 : bars.length)) + step;
+  box.dataset.bar = String((now + bars.length) % bars.length);
+  const bar = bars[Number(box.dataset.bar)];
+  point(program, fileOf(bar), bar.dataset.line);
+  read(bar);
+  bar.querySelector("rect").scrollIntoView({ block: "nearest", inline: "center" });
+}
+
+all("[data-region]").forEach((region) => enhance(region));
+new ResizeObserver(() => all("[data-region]").forEach(scrollable)).observe(document.body);
+listen();

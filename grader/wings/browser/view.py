@@ -1,0 +1,149 @@
+"""The page's parts as HTML, made of the session of ``watch`` and of what ``explain`` found out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from grader.common.result import ExerciseReport, Result
+from grader.intake.submission import Source
+from grader.reports.arrows import draw_arrows
+from grader.reports.explained import Explained
+from grader.reports.explained_text import collective_text
+from grader.reports.pages import class_of, held_grids, render_template
+from grader.reports.roofline import draw_roofline
+from grader.reports.rounds import MOST_ROUTES, Rounds, draw_rounds, rounds_of
+from grader.reports.timeline_svg import draw_chart
+from grader.reports.untrusted import clean_code
+from grader.reports.wording import first_failure, passing_text, seen_by, status_word
+from grader.watching.session import WatchSession
+from grader.wings.browser.slices import fitting
+from grader.wings.browser.statements import questions, statement
+
+TEMPLATES = Path(__file__).parent / "templates"
+WIDTH = 680.0
+_PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
+
+
+@dataclass
+class Shown:
+    """The page's state besides the session's.
+
+    Attributes:
+        status, busy: a line about the last check; whether one is running.
+        on: the slice that was chosen for timelines; "" for the usual one.
+        exercise, source: of the programs.
+        programs: what ``explain`` found, without those that could not be traced.
+        problem: the reason why there are none.
+        chosen: which one is drawn.
+    """
+
+    status: str = ""
+    busy: bool = False
+    on: str = ""
+    exercise: str = ""
+    source: Source | None = None
+    programs: Sequence[Explained] = ()
+    problem: str = ""
+    chosen: int = 0
+    slices: Sequence[str] = field(default_factory=tuple)
+
+    def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
+        """Draw these programs from now on; the one with the title that was drawn before, if it is there."""
+        before = self.program.title if self.program else ""
+        faults = [p.fault.message for p in programs if p.fault is not None]
+        self.exercise, self.source = exercise, source
+        self.programs = [p for p in programs if p.fault is None]
+        self.problem = problem or (faults[0] if faults and not self.programs else "")
+        titles = [p.title for p in self.programs]
+        self.choose(titles.index(before) if before in titles else 0)
+
+    def choose(self, number: int) -> None:
+        self.chosen = min(max(number, 0), max(len(self.programs) - 1, 0))
+        self.slices = fitting(self.program.mesh) if self.program else ()
+
+    @property
+    def program(self) -> Explained | None:
+        return self.programs[self.chosen] if self.chosen < len(self.programs) else None
+
+    def timeline(self, width: float) -> str:
+        """Return the drawn program's timeline at this width, or ''."""
+        program = self.program
+        if program is None or program.timeline is None:
+            return ""
+        return _template("laid.html.j2", chart=draw_chart({"": program.timeline}, width), standalone=False)
+
+
+def whole_page(regions: dict[str, str]) -> str:
+    """Return the page with these parts in it, for its first paint."""
+    return _template("page.html.j2", regions=regions)
+
+
+def render(session: WatchSession, shown: Shown) -> dict[str, str]:
+    """Return the page's parts by name."""
+    report = seen_by("student", session.report) if session.report else None
+    about: dict[str, Any] = {"session": session, "exercise": session.exercise, "shown": shown, "report": report}
+    failure = first_failure(report) if report else None
+    return {
+        "head": _template("head.html.j2", **about, summary=passing_text(report.results) if report else ""),
+        "statement": _template(
+            "statement.html.j2", text=statement(session.exercise), exercise=session.exercise,
+            questions=questions(session.course, session.exercise, session.student),
+        ),
+        "checks": _template("checks.html.j2", **about, failure=failure, audience="student", word=_word),
+        "hints": _template("hints.html.j2", session=session, failure=failure),
+        "program": _program(session, shown, report, failure),
+    }  # fmt: skip
+
+
+def _word(result: Result) -> str:
+    return status_word(result, "student")
+
+
+def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None, failure: Result | None) -> str:
+    """Return the pictures of the drawn program; of the current exercise only."""
+    mine = shown.exercise == session.exercise.id
+    program = shown.program if mine else None
+    if program is None:
+        return _template("no_program.html.j2", problem=shown.problem if mine else "", waits=session.source is not None)
+    found = [rounds_of(route, program.mesh) for route in program.routes[:MOST_ROUTES]]
+    rings = [(draw_rounds(r), _frames(r)) for r in found if r is not None]
+    arrows = [draw_arrows(c, program.mesh, collective_text(c, count)) for c, count in program.alike[:8]]
+    roofline = program.roofline
+    return _template(
+        "program.html.j2", shown=shown, program=program, lines=_lines(shown.source), rings=rings, ident="arrows-",
+        before=held_grids(program.arguments, program), after=held_grids(program.results, program),
+        arrows=[picture for picture in arrows if picture is not None], standalone=False,
+        chart=draw_chart({"": program.timeline}, WIDTH) if program.timeline else None,
+        plot=draw_roofline(roofline) if roofline else None, marked=marked_lines(report),
+        over=failure.reason if failure and failure.where else "",
+    )  # fmt: skip
+
+
+def _frames(rounds: Rounds) -> Markup:
+    """Return the rounds as JSON for the animation, escaped."""
+    rows = [{"name": name, "line": line, "held": list(held)} for name, line, held in rounds.rows]
+    return escape(json.dumps({"devices": rounds.devices, "left": rounds.left, "rows": rows}))
+
+
+def _lines(source: Source | None) -> list[tuple[str, list[Markup]]]:
+    """Return each chunk's name and its escaped lines, without characters that hide or move others."""
+    chunks = source.chunks if source else ()
+    return [(chunk.name, [escape(line) for line in clean_code(chunk.text).split("\n")]) for chunk in chunks]
+
+
+def marked_lines(report: ExerciseReport | None) -> str:
+    """Return the places that failed checks name, such as ``cell 3:14|:20``, for the page's script."""
+    failed = [r for r in report.results if r.status == "failed" and r.kind == "check"] if report else []
+    found = [_PLACE.search(r.where) for r in failed]
+    return "|".join(dict.fromkeys(f"{m[1] or ''}:{m[2]}" for m in found if m))
+
+
+def _template(name: str, **data: Any) -> str:
+    return render_template(name, TEMPLATES, look=class_of, **data)

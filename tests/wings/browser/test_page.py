@@ -1,0 +1,229 @@
+"""A learner with the page beside their editor: a real browser, a real file, the real command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from grader.batch.explaining import reference
+from grader.course.finding import find_course
+from tests.browser import CHROMIUM, OUTSIDE
+from tests.commands import ROOT, shardlings
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here"),
+]
+NAME = "e3_ring_all_reduce"
+SECONDS = 120_000  # for what takes a second or two: a loaded machine is no failure
+EMPTY = 'raise NotImplementedError("ring_all_reduce")'
+ALL_AT_ONCE = 'return jax.lax.psum(a, "x")  # <img src=x onerror="document.title=1">'
+
+
+@dataclass
+class Watched:
+    """A running ``watch --browser``: the learner's file, as handed out and right, and the page's address."""
+
+    file: Path
+    stub: str
+    right: str
+    command: subprocess.Popen[str]
+    address: str = ""
+    said: list[str] = field(default_factory=list)
+
+    def saves(self, body: str) -> None:
+        self.file.write_text(self.stub.replace(EMPTY, body))
+
+    def ends(self) -> int:
+        """Press Ctrl-C and return the exit code."""
+        if self.command.poll() is None:
+            self.command.send_signal(signal.SIGINT)
+        with self.command:
+            return self.command.wait(60)
+
+
+@pytest.fixture(scope="module")
+def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What students get of a course of one exercise."""
+    clone = tmp_path_factory.mktemp("clone")
+    for part in ("", "grading"):
+        path = Path("solutions", "05_rings", part, f"{NAME}.py")
+        (clone / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, clone / path)
+    (clone / "course.yaml").write_text(
+        f"name: small\nseed: a-secret-seed\nmodules:\n  - id: 05_rings\n    title: Rings\n    exercises: [{NAME}]\n"
+    )
+    assert shardlings("build", cwd=clone).returncode == 0
+    return clone / "exercises"
+
+
+@pytest.fixture(scope="module")
+def watched(handed_out: Path) -> Iterator[Watched]:
+    made = begin(handed_out)
+    yield made
+    made.ends()
+
+
+def begin(place: Path) -> Watched:
+    file = place / "05_rings" / f"{NAME}.py"
+    solved = "".join(chunk.text for chunk in reference(find_course(ROOT).exercise(NAME)).chunks)
+    body = re.search(r'def ring_all_reduce\(a\):\n    """.*?"""\n(.*?)(?=\n\S|\Z)', solved, re.DOTALL)
+    assert body is not None
+    hidden = ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    command = subprocess.Popen(
+        [sys.executable, "-u", "-m", "grader", "watch", "e3", "--browser"], cwd=place, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={k: v for k, v in os.environ.items() if k not in hidden} | {"PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    made = Watched(file, file.read_text(), body[1].strip(), command)
+    assert command.stdout is not None
+    for line in command.stdout:
+        made.said.append(line)
+        if found := re.match(r"page: (http\S+)$", line):
+            made.address = found[1]
+            return made
+    raise AssertionError("".join(made.said))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Browser, watched: Watched) -> Iterator[Page]:
+    """The page at 1280 px, which may log nothing: the policy reports each script and style that it refuses."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(SECONDS)
+    expect.set_options(timeout=SECONDS)
+    logged: list[str] = []
+
+    def log(message: ConsoleMessage) -> None:
+        logged.append(message.text)
+
+    opened = context.new_page()
+    opened.on("console", log)
+    opened.on("pageerror", lambda error: logged.append(str(error)))
+    opened.goto(watched.address)
+    yield opened
+    context.close()
+    assert logged == []
+
+
+def test_a_save_turns_checks_and_marks_what_differs(page: Page, watched: Watched) -> None:
+    checks = page.locator("#checks li")
+    watched.saves(EMPTY)
+    expect(checks.first).to_contain_text("every device holds the sum")
+    watched.saves(ALL_AT_ONCE)
+    expect(page.locator("#checks li", has_text="every device holds the sum")).to_contain_text("passed")
+    first = page.locator("#checks .first")
+    expect(first).to_contain_text("all_reduce over x")
+    expect(first).to_contain_text("the budget is permute over x")
+    marked = page.locator("#program .code .over")
+    expect(marked).to_have_count(1)
+    expect(marked).to_contain_text('jax.lax.psum(a, "x")  # <img src=x onerror="document.title=1">')
+    expect(page.locator("#program figure.over")).to_have_count(1)
+    assert page.locator("#program img").count() == 0 and page.title() == "shardlings watch"
+
+
+def test_devices_are_shown_before_and_after(page: Page, watched: Watched) -> None:
+    watched.saves(ALL_AT_ONCE)
+    part = page.locator("#program .held g[data-part]").first
+    expect(part).to_contain_text(re.compile(r"device \(x=0.*\) holds a\[0:\d+, 0:\d+\], [\d,]+ bytes"))
+    part.hover()
+    assert page.locator("#program .held g.here").count() >= 1
+    expect(page.locator("#program .held h3")).to_have_text(["Before: what each device holds", "After"])
+
+
+def test_rounds_of_a_ring_are_stepped_through(page: Page, watched: Watched) -> None:
+    watched.saves(watched.right)
+    ring = page.locator("#program .ring").first
+    said, forward = ring.locator("output"), ring.get_by_role("button", name="Round forward")
+    chips = ring.locator("g[data-holds]")
+    expect(said).to_contain_text("at first: 0 holds the data of 0; 1 holds the data of 1")
+    first = chips.evaluate_all("(chips) => chips.map((c) => c.dataset.holds)")
+    forward.focus()
+    page.keyboard.press("Enter")
+    expect(said).to_contain_text(re.compile(r"round 1, line \d+: 0 holds the data of"))
+    second = chips.evaluate_all("(chips) => chips.map((c) => c.dataset.holds)")
+    assert sorted(first) == sorted(second) and first != second
+    expect(page.locator("#program .code .here")).to_contain_text("ppermute")
+    scrub = ring.get_by_role("slider", name="Round")
+    scrub.focus()
+    page.keyboard.press("End")
+    last = scrub.get_attribute("max")
+    expect(said).to_contain_text(f"round {last}, line")
+    page.keyboard.press("Home")
+    expect(said).to_contain_text("at first")
+    ring.get_by_role("button", name="Play").click()
+    expect(said).to_contain_text("round 1")
+
+
+def test_the_timeline_leads_to_the_source_and_is_zoomed(page: Page, watched: Watched) -> None:
+    watched.saves(watched.right)
+    laid = page.locator("#program .laid")
+    laid.locator(".scroll").focus()
+    page.keyboard.press("ArrowRight")
+    expect(laid.locator(".read")).to_contain_text(re.compile(rf"us, .*{NAME}\.py:\d+"))
+    expect(page.locator("#program .code .here")).to_have_count(1)
+    laid.locator("g[data-line]").last.hover()
+    expect(page.locator("#program .code .here")).to_contain_text("ppermute")
+    width = laid.locator("svg").bounding_box()
+    laid.get_by_role("button", name="Zoom in").click()
+    expect(laid).to_have_attribute("data-zoom", "2")
+    expect(laid.locator("svg")).to_have_attribute("width", re.compile(r"1360"))
+    assert width is not None and width["width"] == 680
+    page.get_by_label("slice").select_option("v5e:2x4")
+    expect(page.locator("#program .laid figcaption").first).to_contain_text("v5e 2x4")
+
+
+def test_hints_come_one_by_one(page: Page, watched: Watched) -> None:
+    watched.saves(EMPTY)
+    expect(page.locator("#checks .first")).to_contain_text("not written yet")
+    shown = page.locator("#hints li").count()
+    button = page.locator("#hints button")
+    button.click()
+    expect(page.locator("#hints li")).to_have_count(shown + 1)
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_everyone_can_use_it(page: Page, watched: Watched, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    watched.saves(ALL_AT_ONCE)
+    expect(page.locator("#program .code .over")).to_have_count(1)
+    for body in (ALL_AT_ONCE, watched.right):
+        watched.saves(body)
+        expect(page.locator("#program .ring")).to_have_count(0 if body == ALL_AT_ONCE else 1)
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            found = Axe().run(page).response["violations"]
+            assert [(v["id"], [n["target"] for n in v["nodes"]]) for v in found] == []
+        assert page.evaluate(OUTSIDE) == []
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+def test_the_end_is_shown(browser: Browser, handed_out: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(handed_out, tmp_path / "exercises"))
+    made = begin(place)
+    opened = browser.new_page()
+    opened.goto(made.address)
+    expect(opened.locator("html")).to_have_attribute("data-ready", "1")
+    assert made.ends() == 130
+    expect(opened.locator("#ended")).to_be_visible()
+    opened.close()
