@@ -86,8 +86,7 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield two numbers for every corner of the grid: n, if it has 1/n of the devices, and the bytes per second into
-    it.
+    """Yield n and a rate for every corner of the grid: it has 1/n of the devices, and receives rate bytes per second.
 
     A corner has one position on some axes (on a line, the first) and all positions on the other axes.
     """
