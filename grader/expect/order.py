@@ -37,8 +37,7 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
     """Check that every ``what`` has an ``of`` in the same round of the same loop, and neither waits for the other.
 
     Then the two can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
-    permutes. An
-    ``of`` that does not matter (``mattering``) does not count.
+    permutes. An ``of`` that does not matter (``mattering``) does not count.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)

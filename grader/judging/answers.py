@@ -290,8 +290,7 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 def wanted(
     question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
 ) -> Any:
-    """Return the answer that an author's function gives. Raises ValueError if it is not valid, and the function's
-    errors."""
+    """Return an author's answer. Raises ValueError if it is not valid, and the errors of the author's function."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
