@@ -50,7 +50,7 @@ def timeline(
 
 
 class _Found:
-    """Collects spans of a body that starts at a time, in a round. Of a loop: the first two rounds and the last."""
+    """Collects the spans of bodies. Of each loop it collects the first two rounds and the last."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -87,7 +87,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Name a unit: a collective and its axes, or a kernel's main operation and a few of the arrays' fused into it."""
+    """Name a unit: a collective and its axes, or a kernel's main operation and a few array operations fused into it."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"
@@ -117,7 +117,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return for each unit what it waits for: of the units that it needs and that take time, the last one to end."""
+    """Return, for each unit, the title of the last unit to end among those that it needs and that take time."""
     last: list[int | None] = []
     for unit in body.fused.units:
         near = (j if body.pieces[j].duration else last[j] for j in unit.after)
@@ -127,7 +127,7 @@ def _waits_for(body: LaidBody) -> list[str]:
 
 
 def _waited_for_by(body: LaidBody) -> list[str]:
-    """Return for each unit what waits for it: of the units that need it and take time, the first one to start."""
+    """Return, for each unit, the title of the first unit to start among those that need it and take time."""
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
         near = (j if body.pieces[j].duration else first[j] for j in body.then[i])

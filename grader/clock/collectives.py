@@ -38,7 +38,7 @@ class Untimed(Exception):
 
 
 def moves(about: Communication) -> bool:
-    """Return True if anything is sent to another device."""
+    """Return True if the collective sends data to another device."""
     if about.kind == "permute":
         return any(a != b for a, b in about.groups)
     return any(len(group) > 1 for group in about.groups)
@@ -66,7 +66,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return seconds of a collective, bandwidth only; of an all-reduce, seconds of each of its halves."""
+    """Return seconds of a collective, bandwidth only. For an all-reduce, return seconds of each of its halves."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)
@@ -76,19 +76,19 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 
 
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return seconds to gather an array over a grid, or to reduce-scatter it: what any method needs at least.
+    """Return the least seconds in which any method can gather or reduce-scatter an array over a grid.
 
-    Every corner of the grid must receive the part of the array that is outside. This bound is reached: parts of the
-    array take the axes in different orders. A part needs its first axis for little data, and its last for nearly all.
-    ``tests/network.py`` moves such parts.
+    Every corner of the grid must receive the part of the array that is outside of the corner. This bound is reached if
+    parts of the array take the axes in different orders. Each part sends little data along its first axis and nearly
+    all data along its last. ``tests/network.py`` moves such parts.
     """
     return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield for every corner of the grid its part of the devices, 1/n, and the bytes per second into it.
+    """Yield n and a rate for every corner of the grid: it has 1/n of the devices, and receives rate bytes per second.
 
-    A corner has one position on some of the axes, the first of a line's, and all positions on the others.
+    A corner has one position on some axes (on a line, the first) and all positions on the other axes.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -98,9 +98,9 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 
 
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
-    """Return seconds of an all-to-all if every chunk goes along the first axis, then the next: the busiest axis's.
+    """Return seconds of an all-to-all in which every chunk takes the axes in order. The busiest axis decides.
 
-    An axis of n devices out of N carries an all-to-all of its n devices of n/N of the array.
+    An axis of n devices out of N carries an all-to-all of n/N of the array among its n devices.
     """
     total = math.prod(side.size for side in torus)
     return max(

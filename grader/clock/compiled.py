@@ -1,7 +1,7 @@
 """Replay a compiled program: the compiler's order and kernel cycles, the clock's durations for communication.
 
-The compiler gives no times of collectives, and none are measured here: ``collectives`` computes them. So the order, the
-dependencies and the arithmetic are the compiler's, and the clock decides how long links are busy.
+The order, the dependencies and the arithmetic are the compiler's. The compiler gives no times of collectives, and the
+clock measures none: ``collectives`` computes how long links are busy.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _Replay:
 
 
 class _Drawn:
-    """Collects spans of a body that starts at a time, in a round. Of a loop: the first two rounds and the last."""
+    """Collects the spans of bodies. Of each loop it collects the first two rounds and the last."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []

@@ -33,13 +33,13 @@ ELEMENTWISE = {
 """Each element of the result needs only the same elements of the operands."""
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
-"""Most operands of operations fused into one. Each may join all its users, so work grows with the product."""
+"""Most operands of operations fused into one. Each may join all its users, so work grows with users times operands."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
 
 
 @dataclass
 class Unit:
-    """Operations that are laid out as one.
+    """Operations that the clock lays out as one.
 
     Attributes:
         at: the unit's position in the program's order, which is the position of its last operation in the body.
@@ -69,7 +69,7 @@ class Fused:
 
     Attributes:
         units: each comes after the units it needs.
-        same: maps values that only rename or reshape another value to that value.
+        same: maps each value that only renames or reshapes another value to that other value.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
@@ -135,7 +135,7 @@ class Fused:
     def _large(self) -> set[int]:
         """Return positions of cheap operations with so much fused into them that they are kernels of their own."""
         found: set[int] = set()
-        inside: dict[int, set[int]] = {}  # a cheap operation and all that is fused into it
+        inside: dict[int, set[int]] = {}  # a cheap operation and all operations fused into it
         for i in sorted(self.needed):
             if self._is_alias(self.ops[i]) or not self.light(i):
                 continue
@@ -222,7 +222,8 @@ class Fused:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
 
     def _left_over(self, roots: list[int]) -> set[int]:
-        """Return cheap operations that joined no kernel and feed a collective, loop, barrier or result: each is one."""
+        """Return cheap operations that form kernels: they joined none and feed a collective, loop, barrier or
+        result."""
         used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
         return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
 
@@ -306,7 +307,7 @@ class Fused:
     def may_write(self, value: int, at: int) -> bool:
         """Return True if nothing uses a value of this body after operation ``at``, so that ``at`` may overwrite it."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # values from outside the body are not its own
+        owned = value in self.maker or value in self.body.arguments  # a body does not own values from outside
         return owned and value not in self.kept and value not in self.results and not later
 
 

@@ -21,7 +21,7 @@ ELEMENT_BY_ELEMENT = ELEMENTWISE | {"broadcast_in_dim", "constant", "iota", "res
 
 @dataclass(frozen=True)
 class LaidBlock:
-    """A loop's body, or the branch of a conditional that takes longest: ``rounds`` times in a row."""
+    """A loop's body, or the longest branch of a conditional. It runs ``rounds`` times in a row."""
 
     body: LaidBody
     rounds: int
@@ -33,7 +33,8 @@ class LaidBody:
     """A body in time; units and pieces have the same positions.
 
     Attributes:
-        numbers: of each unit in the whole program. links: those that a unit holds. blocks: of loops and conditionals.
+        numbers: each unit's number in the whole program. links: the links that each unit holds. blocks: bodies of loops
+            and conditionals, by position.
     """
 
     fused: Fused

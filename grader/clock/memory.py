@@ -117,7 +117,7 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return, for a unit's results, the values with buffers that they take over."""
+    """Map results of a unit to the values that hand their buffers over to them."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -134,7 +134,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return, for a unit's results, operands of the same size that die there and are read element by element."""
+    """Map results of a unit to operands of equal size that die there and that the unit reads element by element."""
     if unit.kind not in ("product", "kernel") and not _is_all_reduce(unit):
         return {}
     found: dict[int, int] = {}

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 MAX_EDGES = 64
-"""Most starts and ends of kernels that are tried as late starts of a collective; without a limit all would see all."""
+"""Most starts and ends of kernels to try as late starts of a collective; without a limit it would try all of them."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Something to be laid out.
+    """A unit to be laid out.
 
     Attributes:
         duration: picoseconds. resources: held for the whole duration.
@@ -39,7 +39,7 @@ class Laid:
     order: tuple[int, ...]
     start: tuple[int, ...]
     early: tuple[int, ...]
-    before: tuple[frozenset[int], ...]  # pieces that had to be done first, by need or because they held a resource
+    before: tuple[frozenset[int], ...]  # pieces that end first: this one needs them or their resource
     length: int
 
 
@@ -56,9 +56,10 @@ def lay(pieces: Sequence[Piece], core: str) -> Laid:
 def orders(pieces: Sequence[Piece]) -> list[list[int]]:
     """Return five orders: the program's; collectives first; and three by how many collectives come after a piece.
 
-    Of the three, the second breaks ties by the fewest collectives needed: at the end of a loop's round no collective is
-    left, and a matmul that waits for no hop must not queue behind a sum that does. The third takes what the first
-    collective needs, then what the next one needs: gradients are sent while others are computed.
+    Of the last three, the second breaks ties by the fewest collectives needed. At the end of a loop's round no
+    collective is left, and a matmul that waits for no collective must not queue behind a sum that waits for one. The
+    third takes the pieces that the first collective needs, then those that the next one needs. So devices send some
+    gradients while they compute others.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count
@@ -129,7 +130,7 @@ class Busy:
         return found
 
     def before(self, time: int) -> int:
-        """Return how much of the intervals is before a time."""
+        """Return the total length of the intervals before a time."""
         n = bisect.bisect_left(self.starts, time)
         return self.until[n] - (max(0, self.stretches[n - 1][1] - time) if n else 0)
 
@@ -155,7 +156,7 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest start with no less overlap with busy time than now."""
+    """Return the latest start that keeps at least the present overlap with busy time."""
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest

@@ -21,7 +21,7 @@ def picoseconds(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Slice:
-    """Chips that are one torus or grid; ``shape``: number of chips along each axis.
+    """Chips that form one torus or grid. ``shape``: number of chips along each axis.
 
     ``cores``: devices per chip. If more than one, ``chip`` is the row of one device, and their number is one more side
     of the grid.
@@ -59,7 +59,7 @@ class Slice:
         return side < len(self.shape) and wraps(self.chip, self.shape[side], self.shape)
 
     def by_device(self) -> Slice:
-        """Return the slice of devices as JAX sees it: if a chip is two devices, the slice of its cores."""
+        """Return the slice as JAX sees it: if a chip is two devices, each of its two cores is one."""
         core = CORES.get(self.chip.name)
         if core is None or core.devices == self.cores:
             return self

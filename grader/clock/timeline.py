@@ -93,7 +93,7 @@ class LiveMemory:
     Attributes:
         peak: the maximum. arguments, results, temporaries: its parts.
         at: what runs at the peak, "dot_general, line 14"; "" before anything runs.
-        line, file: of that, if known.
+        line, file: source of that operation, if known.
         time: picoseconds of the peak; -1 without a clock, in the program's order.
     """
 
@@ -132,8 +132,9 @@ class Timeline:
         chip: the row of the hardware table. shape: chips along each axis of the slice, (2, 4).
         axes: for every mesh axis of more than one device, the slice's axes under it, by position; profile: the
             collectives that run beside the core ("ideal": all of them).
-        step: picoseconds from the start of the first to the end of the last.
-        busy: picoseconds that the core runs kernels; ``idle``: the rest of the step. products: those of matmuls.
+        step: picoseconds from the start of the first unit to the end of the last.
+        busy: picoseconds that the core runs kernels; ``idle``: the rest of the step. products: picoseconds that the
+            core runs matmuls.
         spans: by start, then lane; of loops rounds 1, 2 and the last.
         loops: the loops with spans left out.
         collectives: in program order.
@@ -186,14 +187,14 @@ class Timeline:
         return max(busy.values(), default=0)
 
     def gained(self, kind: str, work: int) -> float:
-        """Return what the step gains by running collectives of a kind beside work, of what could be gained, 0 to 1.
+        """Return the part of the possible gain, 0 to 1, that the step gets by overlapping collectives with work.
 
-        A step that waits takes the time of the work and of the busiest link together. The best one takes the longer
-        of the two. Exposed time of other kinds does not count. So only the step's length matters: work that the author
+        A step without overlap takes the time of the work plus that of the busiest link. The best step takes the longer
+        of the two. Exposed time of other kinds does not count. Only the step's length matters, so work that the author
         does not name lengthens it, even if collectives overlap with it.
 
         Args:
-            work: picoseconds of the kernels that any right program needs.
+            work: picoseconds of the kernels that every right program needs.
         """
         talks = self.talking(kind)
         others = sum(share.exposed for other, share in self.shares().items() if other != kind)

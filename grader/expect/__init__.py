@@ -1,8 +1,8 @@
 """Functions for checks. Each compares observations with a requirement and raises Failure with data.
 
-NumPy only. The reference sets the terms: shape and dtype are compared before values, and the tolerance follows from the
-expected values. So whatever a program returns is at most a wrong result: it causes no grader error and no wider bound.
-NaN never passes: every comparison is ``difference <= bound``.
+NumPy only. A check compares shape and dtype before values, and the tolerance follows from the expected values. So a
+program's results may be wrong, but they cannot cause a grader error or widen the bound. NaN never passes, because every
+comparison is ``difference <= bound``.
 """
 
 from grader.common.budget import between

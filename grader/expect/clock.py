@@ -26,15 +26,15 @@ class _TimelineKey:
 
 
 class _Kept:
-    """A cache of timelines, as several checks ask for one. Entries keep their program alive, so its id stays unique."""
+    """A cache of timelines that checks share. An entry keeps its program alive, so the program's id stays unique."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.found: dict[_TimelineKey, tuple[Operations, Timeline | Untimed]] = {}
-        self.lock = threading.Lock()  # several submissions are judged at a time
+        self.lock = threading.Lock()  # threads judge several submissions at a time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return the timeline. Raises what ``timeline`` raises."""
+        """Return the timeline. Raises the errors of ``timeline``."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -86,19 +86,19 @@ def laid_out(
 def expect_overlap(
     seen: Seen, kind: str, *, at_least: float = 0.9, work: float | None = None, on: str | None = None
 ) -> None:
-    """Check that the step gains this part of what it could by running collectives of a kind beside the work.
+    """Check that the step gains at least this part of the time that overlapping a kind of collective can save.
 
-    A step that waits for each collective takes as long as the work and the busiest link together; the best one takes
-    the longer of the two. Only the step's length decides, so a faster program never scores lower, and additional work
-    gains nothing. ``expect_flops`` checks that the work is done.
+    Without overlap, a step takes the time of the work plus the time that these collectives keep their busiest link
+    busy. The best step takes the longer of the two. Only the step's length decides, so a faster program never scores
+    lower, and additional work gains nothing. ``expect_flops`` checks that the work is done.
 
-    If the compiler of the timing call's slice ran (``--backend tpu:v5e:2x4``), its order decides: the part of the
-    collectives' time that overlaps with kernels. This excludes kinds that never run beside the core on this chip,
-    although ``profile="ideal"`` overlaps them.
+    If the compiler of the timing call's slice ran (``--backend tpu:v5e:2x4``), its order decides: the check measures
+    the part of the collectives' time that overlaps with kernels. It does not decide for kinds that never run beside the
+    core on this chip, although ``profile="ideal"`` overlaps them.
 
     Args:
         kind: "permute", "all_gather", ...
-        work: seconds of the kernels that any right program needs; by default those of the program's own matmuls.
+        work: seconds of the kernels that any right program needs. The default is the time of the program's own matmuls.
         on: a slice, "v5e:2x4"; by default that of the timing call.
     """
     if kind not in KINDS or not 0 < at_least <= 1:
@@ -131,7 +131,7 @@ def expect_overlap(
 
 
 def _gain(line: Timeline, kind: str, work: int, part: str, due: str) -> str:
-    """Explain the part of what the step could gain."""
+    """Explain how much of the possible gain the step reaches."""
     talks = line.talking(kind)
     if not work:
         return f"the program has no matmuls that {kind}s could overlap with"
@@ -162,10 +162,10 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that at most this part of the FLOPs of all devices is wasted, and that they do all useful FLOPs.
+    """Check that the devices do all useful FLOPs and waste at most this part of their FLOPs.
 
-    In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but work on nothing.
-    Arithmetic besides matmuls may cost as much as the matmuls may, as in ``expect_flops``.
+    In an SPMD program every device computes in every tick, so a pipeline's bubble is not idle time but useless work.
+    Arithmetic besides matmuls has the same budget as the matmuls, as in ``expect_flops``.
 
     Args:
         useful: FLOPs of the matmuls of the whole program on one device.
@@ -231,7 +231,7 @@ def _place(file: str | None, line: int | None) -> str:
 
 
 def show_time(picoseconds: float, digits: int = 5) -> str:
-    """Return ``298.97 us``: in the unit with one to three digits before the point, and ``digits`` digits in all."""
+    """Return ``298.97 us``: ``digits`` digits in all, one to three of them before the point."""
     for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
         if picoseconds >= size:
             return f"{picoseconds / size:.{digits}g} {unit}"

@@ -20,10 +20,10 @@ Key = tuple[str, tuple[str, ...], bool]
 def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     """Check for exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
-    Keys are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to a count, with loops multiplied
-    out, on every path. Axes of size 1 move nothing and are ignored on both sides. All collectives that run count
-    against the limit; only those that matter (``mattering``) count as done. Each group must hold all devices along its
-    axes: smaller groups of devices, such as pairs, count as a different collective.
+    Keys are kinds (see ``Collective.kind``). Values map an axis (or a tuple of axes) to the count on every path, with
+    loops multiplied out. Axes of size 1 move nothing and are ignored on both sides. Every collective that runs counts
+    against the limit. Only collectives that matter (see ``mattering``) count as done. Each group must hold all devices
+    along its axes: smaller groups, such as pairs, count as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -67,7 +67,7 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record how often each of these collectives runs: the most, or the least if only that differs from the budget."""
+    """Record how often each collective runs: the maximum, or the minimum if only it differs from the budget."""
     for kind, budget in budgets.items():
         for names, count in budget.items():
             axes = (names,) if isinstance(names, str) else names
@@ -150,7 +150,8 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
     """Check that no device sends more than this many bytes (over ``axis``, or in total), on any path.
 
     Args:
-        axis: a collective counts for each axis that one of its groups crosses, even if it does not span the axis.
+        axis: a collective counts for each axis that one of its groups crosses, even if the group does not span the
+            axis.
     """
     counted = [c for c in seen.collectives if axis is None or axis in c.axes]
     sent = seen.sends(counted)

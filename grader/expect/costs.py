@@ -14,7 +14,7 @@ from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
 
 MOST_DIGITS = 15
-MEMORY_SPREAD = 0.25  # styles differ in temporaries
+MEMORY_SPREAD = 0.25  # right programs differ in their temporaries
 Reckoner = Literal["compiler", "program", "clock"]
 
 
@@ -135,7 +135,7 @@ def _show_number(n: float) -> str:
 
 
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
-    """Format both amounts with ``digits`` digits, or as many more as it takes until they differ.
+    """Format both amounts with ``digits`` digits, or with more if they would look equal.
 
     Args:
         show: formats an amount with a number of digits.

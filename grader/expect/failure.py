@@ -17,7 +17,7 @@ class Compared:
         held, due: the values of each device; ``due`` as float64 or complex128.
         good: masks of the right values.
         bound: largest allowed error.
-        informative: masks of the values that depend on their cause; None: all.
+        informative: masks of the values that show the cause of the mistake; None means all.
     """
 
     held: Sequence[np.ndarray]
@@ -69,7 +69,7 @@ class Failure(Exception):
         self.wrong = list(wrong) if len(wrong) < count else []
 
     def about(self, name: str) -> Failure:
-        """Add the result's name to this failure, and return it."""
+        """Add the result's name to this failure, and return the failure."""
         if name:
             self.of = name
             self.reason = f"{name}: {self.reason}"

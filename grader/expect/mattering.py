@@ -1,6 +1,7 @@
-"""Which operations matter, and so count as done: changing what they return changes a result of the task.
+"""Find the operations that matter: changing their results changes a result of the task. Only these count as done.
 
-A timing call uses the answer of the call that it times. Without a run, operations that a result depends on matter.
+A timing call takes over the operations that matter in the call that it times. If the program does not run, the
+operations that a result depends on matter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class CannotSay(Exception):
 
 
 def collectives_that_matter(seen: Seen) -> list[Collective]:
-    """Return the collectives that matter; the compiler's own always do, as they move data that is needed."""
+    """Return the collectives that matter. The compiler's own always do, because they move data that is needed."""
     found = _matter(seen, poison.COLLECTIVES)
     return [c for c in seen.collectives if c.number is None or found is None or found[c.number]]
 
@@ -46,14 +47,14 @@ def idle_ones(seen: Seen, name: str) -> set[int]:
 
 
 def flops_that_matter(seen: Seen) -> Interval:
-    """Return the FLOPs of each device on matmuls that matter. A matmul written as multiplications and sums has none."""
+    """Return each device's FLOPs on matmuls that matter. A matmul written as multiplications and sums counts as 0."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return seen.dot_flops
     done = matmul_flops(seen.operations, chosen)
     if all(op.manual for op in seen.operations.walk() if op.flops):
         return done
-    every = matmul_flops(seen.operations)  # of whole arrays, outside shard_map: each device does its part
+    every = matmul_flops(seen.operations)  # FLOPs of whole arrays outside shard_map; each device does its part
     least, most = (
         d / e if e and e < math.inf else 1.0 for d, e in ((done.least, every.least), (done.most, every.most))
     )
@@ -61,7 +62,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
 
 def idle_note(seen: Seen) -> str:
-    """Return where the first matmul is that does not count, and why; '' if all count."""
+    """Return a note with the line of the first matmul that does not count, and the reason; '' if all count."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return ""
@@ -72,7 +73,7 @@ def idle_note(seen: Seen) -> str:
 
 
 def place_of(op: Operation) -> str:
-    """Return ``line 7: ``, as far as it is known."""
+    """Return ``line 7: ``, with the cell if the file is one; '' if the line is not known."""
     cell = f"{op.file}, " if op.file and op.file.startswith("cell") else ""
     return f"{cell}line {op.line}: " if op.line else ""
 

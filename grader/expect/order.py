@@ -1,7 +1,7 @@
 """Check what an operation waits for, and what can run beside it.
 
-Operations go by StableHLO's names ("dot_general"), the kinds of collectives ("permute"), or "product" for every matmul.
-Operations that no result needs are left out, as the compiler drops them.
+An operation's name is StableHLO's ("dot_general"), a collective's kind ("permute"), or "product" for every matmul.
+Operations that no result needs are left out, because the compiler drops them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ MAX_PAIRS = 1_000_000
 def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Literal["any", "same"] = "any") -> None:
     """Check that no ``what`` needs an ``on``: ``expect_not_waiting(seen, "permute", on="product")``. Covers all paths.
 
-    ``rounds="same"``: only an ``on`` in the same round of the innermost loop; carried values may depend on any.
+    With ``rounds="same"``, only an ``on`` in the same round of the innermost loop counts. Carried values may depend on
+    any.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, on)
@@ -35,8 +36,8 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Lit
 def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
     """Check that every ``what`` has an ``of`` in the same round of the same loop, and neither waits for the other.
 
-    So they can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its permutes. An
-    ``of`` that does not matter (``mattering``) does not count.
+    Then the two can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
+    permutes. An ``of`` that does not matter (``mattering``) does not count.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)
@@ -86,7 +87,7 @@ def _loop(graph: Dependency, number: int) -> int | None:
 
 
 def _runs_with(graph: Dependency, other: int, number: int) -> bool:
-    """Return True if ``other`` runs in each round, of the innermost loop around ``number``, that runs ``number``."""
+    """Return True if each round of the innermost loop around ``number`` that runs ``number`` also runs ``other``."""
     loop, place = _loop(graph, number), graph.places[other]
     return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
 

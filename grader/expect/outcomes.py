@@ -1,4 +1,4 @@
-"""Check what pure functions returned or raised against the reference."""
+"""Compare the values and errors of pure functions with the reference."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
 
 
 def _why(got: Outcome, want: Outcome, ints: bool) -> str:
-    """Return a note on what a reader of the two values may overlook."""
+    """Return a note on a difference between the two values that a reader may overlook."""
     if got.error or want.error:
         return ""
     if got.value is None:

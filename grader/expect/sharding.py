@@ -1,4 +1,4 @@
-"""Check the layout of results, and that the learner laid them out."""
+"""Check the layout of results, and that the learner's shard_map, not the compiler, divides the arithmetic."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
 
 
 def expect_shard_map(seen: Seen) -> None:
-    """Check that the arithmetic is in the body of ``jax.shard_map``: the learner laid it out, not the compiler.
+    """Check that the arithmetic is in the body of ``jax.shard_map``: then the learner, not the compiler, divides it.
 
     Outside of it a program may spend one operation per element of its arguments and results: to scale a result, add two
     arrays or take a mean. All arithmetic on data that the results depend on counts.

@@ -37,8 +37,8 @@ def expect_close(
     2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types accumulate in float32; only a sum
     over devices, at most 8 terms, is rounded to them. The bound never depends on the returned values. If matmul
     operands are rounded to less than the expected dtype (``Sharded.factors``), the bound is at least FACTORS times
-    their epsilon for any number of terms, as errors grow with the sum. One matmul is off by half an epsilon, chains of
-    a few by up to three; results further off are looked at in float32.
+    their epsilon for any number of terms, as errors grow with the sum. One matmul is off by half an epsilon, a chain of
+    a few by up to three. If results are further off, a run in float32 decides.
 
     Args:
         got: an output array, or a tree of them.
@@ -144,7 +144,7 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure for the first device with wrong values, and show some; draw a picture if others are right.
+    """Raise Failure for the first device with wrong values, and show some; draw the layout if other devices are right.
 
     Args:
         want: the reference as float64 or complex128.

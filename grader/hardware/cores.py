@@ -45,11 +45,11 @@ CORES: dict[str, Core] = {
     ),
     "v5p": Core(1.75e9, 8, 128, "v5p", (), SCALING_BOOK),
     "v5e": Core(1.5e9, 4, 128, "v5e", (), SCALING_BOOK),
-    # Units: Google's page has two for a TensorCore. A matmul of 8192^3 takes 2,977,840 of the compiler's cycles, so 2.8
-    # units at least; the peak rate has four.
+    # Units: Google's page gives a TensorCore two. A matmul of 8192^3 takes 2,977,840 of the compiler's cycles, so there
+    # are at least 2.8. The table's peak rate gives four.
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
-    # Units: a matmul of 8192^3 has 3.2 times 2 * 256^2 FLOPs for each cycle of one core, so a core has more than two.
-    # Between its cores: Google Cloud documentation, 'TPU7x', six times a link.
+    # Units: a matmul of 8192^3 does 3.2 times 2 * 256^2 FLOPs in each cycle of one core, so a core has more than two.
+    # Bandwidth between its cores: six times a link (Google Cloud documentation, 'TPU7x').
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
 """By ``Chip.name``."""
@@ -72,7 +72,7 @@ def core_of(chip: str | Chip) -> Core:
 
 
 def core_row(chip: Chip) -> Chip:
-    """Return the row of one of a chip's devices: its part of everything, also of the links that the devices share."""
+    """Return the row of one of a chip's devices: its part of memory and rates, also of shared links."""
     parts = core_of(chip).devices
     rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")
     return replace(chip, **{name: getattr(chip, name) / parts for name in rates})

@@ -66,7 +66,7 @@ def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
 
 
 def largest_slice(chip: str | Chip) -> tuple[int, ...]:
-    """Return chips along each axis of the largest slice that can be had."""
+    """Return chips along each axis of the largest available slice."""
     row = tpu(chip)
     return LARGEST_SLICES.get(row.name, row.pod)
 

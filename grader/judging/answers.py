@@ -1,6 +1,6 @@
 """Questions: draw a learner's parameters, print the text, and judge the answer.
 
-A verdict says that an answer is right, is the answer of a known misconception, or is wrong. It never tells the right
+A verdict says that an answer is right, is the answer of a known misconception, or is wrong. It never reveals the right
 answer.
 """
 
@@ -38,7 +38,7 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     """Draw one variant of a question and, for a choice, the order of its options.
 
     SHA-256 over (seed, question name, student) decides the draw, so the process, the platform and the order of students
-    do not matter. For one student and seed, only other parameters of the question change the draw.
+    do not matter. For one student and seed, the draw changes only if the question's parameters change.
 
     Args:
         seed: the course's seed, changed once per term.
@@ -56,7 +56,7 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
 
 
 class OfAClass:
-    """A question as drawn by each student of a class, to find students for whom a wrong answer would be right.
+    """A question's draws for all students of a class, to find students for whom a wrong answer would be right.
 
     Students with equal draws are grouped, so an answer is compared once per draw, not once per student.
     """
@@ -75,7 +75,7 @@ class OfAClass:
         self._right: dict[str, Any] = {}
 
     def fits_others(self, student: str, text: str) -> list[str]:
-        """Return the other students for whom a wrong answer would be right. For the staff to look at, never a verdict.
+        """Return the other students for whom a wrong answer would be right. For staff to review; never a verdict.
 
         Args:
             student: the student who gave the answer.
@@ -139,8 +139,9 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
 
-    An author's title takes the place of the question asked, which is the first sentence of the rendered text that ends
-    in a question mark, else its first sentence. If the text cannot be rendered, return the name alone.
+    An author's title replaces the question asked. The question asked is the first sentence of the rendered text that
+    ends in a question mark. Without one, it is the text's first sentence. If the text cannot be rendered, return the
+    name alone.
     """
     if question.title:
         return f"{question.name}: {question.title}"
@@ -226,7 +227,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
     Args:
         params: the parameters drawn for the learner (``params_for``).
-        misconceptions: all misconceptions of the exercise. Only those of this question count.
+        misconceptions: all misconceptions of the exercise. Only this question's count.
         raw: the plain JSON value from the submission; None or blank if not answered.
 
     Returns:
@@ -289,7 +290,7 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 def wanted(
     question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
 ) -> Any:
-    """Return the valid answer that this function of an author gives. Raises ValueError, and the function's errors."""
+    """Return an author's answer. Raises ValueError if it is not valid, and the errors of the author's function."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 
@@ -315,5 +316,5 @@ def misconceptions_of(question: Question, misconceptions: Iterable[Misconception
 
 
 def type_and_text(error: BaseException) -> str:
-    """Return an author's error as one short line, ``ValueError: 0.0 is not ...``. Paths in the line stay."""
+    """Return an author's error as one short line, ``ValueError: 0.0 is not ...``. The line keeps paths."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

@@ -64,7 +64,7 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """Answers that a check compares in one run: for each call of the check one answer, or one per mesh."""
+    """Answers that a check compares in one run: one answer, or one per mesh, for each call of the check."""
 
     check: Check
     answers: tuple[tuple[Answered, ...], ...]
@@ -96,8 +96,8 @@ class Together:
 def together(check: Check, answered: list[Answered]) -> list[Together]:
     """Return the groups of answers that a check compares, in the order of the asks.
 
-    A check of several calls gets a group for settings with which every call was asked. In public there may be none,
-    because learners may have only one of the calls.
+    A check of several calls gets one group for each choice of settings with which the plan asks for every call. A
+    public plan may have none, because learners may have only one of the calls.
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -152,7 +152,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return the result if the check fails on secret inputs, with a reason that reveals nothing of them; else None."""
+    """Return the result if the check fails on secret inputs, else None. Its reason reveals nothing about them."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))

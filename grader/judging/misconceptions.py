@@ -109,7 +109,7 @@ def _possible_forms(
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
 ) -> int:
-    """Count the things that agree further: failed checks, all collectives, all matmuls, all results."""
+    """Count what else agrees: the failed checks, all collectives, all matmuls, all results."""
     return sum((failed == set(misconception.fails) & results.keys(), *_likeness(submitted, mistaken, misconception)))
 
 
@@ -256,8 +256,8 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 def _same_finding(one: Failure, other: Failure) -> bool:
     """Return True if the data of both failures agree.
 
-    If the data are no numbers, the words of the reasons must agree too. If there are no data, the words and the numbers
-    of the reasons must agree.
+    If the data are not numbers, the words of the reasons must agree too. Without data, the words and the numbers of the
+    reasons must agree.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):

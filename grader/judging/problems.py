@@ -20,7 +20,7 @@ from grader.judging.answers import (
 from grader.judging.units import BadAnswer
 
 VARIANT_CAP = 4000
-"""The most variants of one question that ``question_problems`` looks at."""
+"""The most variants of one question that ``question_problems`` checks."""
 
 OF_KIND = {
     "number": "finite positive value",

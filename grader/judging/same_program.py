@@ -1,8 +1,8 @@
 """Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
 The timed program is large and never runs. Its values count as right only because it equals a small program whose values
-are judged: equal operations in equal order, with equal operands (by position), dtypes and attributes. Each size in it
-must be what the substitution makes of the size in the small program.
+are judged: equal operations in equal order, with equal operands (by position), dtypes and attributes. The substitution
+must turn each size of the small program into the size in the large one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k
 
 @dataclass(frozen=True)
 class Difference:
-    """How two programs differ. ``line``, ``file``: the differing operation's, in the large program if known there."""
+    """How two programs differ. ``line``, ``file``: of the differing operation, in the large program if known there."""
 
     message: str
     line: int | None = None
@@ -265,8 +265,9 @@ class _Matching:
     def fits(self, judged: int, timed: int) -> bool:
         """Return True if the substitution turns ``judged`` into ``timed``.
 
-        A pair in ``follows`` also fits if ``timed`` is larger than that, or if both are off by one small number from a
-        size that grows. A weaker rule would let arrays of 5 and 6 numbers excuse 11 rows where 4,096 are due.
+        A pair in ``follows`` also fits if ``timed`` is larger than the substituted size, or if both are off by one
+        small number from a size that grows. Under a weaker rule, arrays of 5 and 6 numbers would excuse 11 rows where
+        the substitution expects 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:

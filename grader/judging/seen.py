@@ -86,7 +86,7 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Return True if a runner shall find out which operations matter: on one mesh; for a grade, on hidden dimensions.
+    """Return True if this ask is to show which operations matter: on one mesh; for a grade, on hidden dimensions.
 
     Each trial compiles a program. A submission that does the work on the mesh with most axes gains nothing by leaving
     the work out on other meshes, or at the sizes that learners see.
@@ -205,9 +205,9 @@ TOO_LARGE = (
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers. A timed program that is not the judged program at other sizes becomes a Fault.
+    """Return the answers. A timed program that differs from the judged program in more than sizes becomes a Fault.
 
-    The timed program takes over which operations matter in the judged one. Answers that are already paired stay
+    The operations that matter in the judged program also matter in the timed one. Answers that are already paired stay
     unchanged.
     """
     found = []

@@ -42,7 +42,7 @@ UNITS = (
     "day = 86400 * second = d",
     "byte = [data] = B",
     "bit = byte / 8 = b",
-    "KB = 1000 * byte",  # KB and kiB are what people write
+    "KB = 1000 * byte",  # people write KB and kiB
     "kiB = 1024 * byte",
     "bps = bit / second",
     "Bps = byte / second",
@@ -162,7 +162,7 @@ NUMBER = rf"""
     (?: (?(digits)\s*[x×*·]\s*) (?P<base>10|2)(?:\^|\*\*)(?P<open>[({{])?(?P<power>[+-]?[0-9]+)(?(open)[)}}]) )?
     (?: \s*/\s*(?P<divisor>[0-9]+(?:\.[0-9]+)?) )?
 """
-# What people write before a number: "~", "≈", "about", "T =".
+# Text that learners may write before a number: "~", "≈", "about", "T =".
 NEARLY = r"(?:about|around|roughly|approximately|circa)\b | (?:approx|ca)(?:\.|\b)"
 BEFORE = rf"(?: (?: (?:[A-Za-z_]\w*\s*)?[=≈] | ~ | {NEARLY} ) \s* ){{0,2}}"
 WRITTEN_UNITS = rf"(?:{UNIT_NAME})?(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*"

@@ -22,7 +22,7 @@ class ChoiceKind:
 
     @classmethod
     def drawn(cls, options: Mapping[str, str], drawn: Mapping[str, Any]) -> ChoiceKind:
-        """Fill in the options' texts. Raises jinja2.TemplateError, or ValueError if two options read alike."""
+        """Fill in the options' texts. Raises jinja2.TemplateError, or ValueError if two options look alike."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
         kind = cls(texts)

@@ -19,7 +19,7 @@ UNKNOWN = "not right, and no known misconception leads to it"
 class AnswerKind(Protocol[Want, Given]):
     """One kind of answer: asks for, reads, compares and shows answers.
 
-    A *want* is the right answer: the value of an author's function, found to be valid. A *given* is a learner's answer
+    A *want* is the right answer: the value of an author's function after validation. A *given* is a learner's answer
     after ``read``. Texts about a wrong answer never reveal the right answer.
     """
 
@@ -29,7 +29,7 @@ class AnswerKind(Protocol[Want, Given]):
         ...
 
     def want(self, value: Any) -> Want:
-        """Convert the value of an author's function. Raises ValueError if the value is no answer of this kind."""
+        """Convert the value of an author's function. Raises ValueError if the value is not an answer of this kind."""
         ...
 
     def read(self, raw: Any) -> Given:

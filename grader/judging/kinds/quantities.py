@@ -12,7 +12,7 @@ from grader.judging.kinds.kind import UNKNOWN, is_blank
 from grader.judging.units import DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
-"""Relative tolerance to detect kB taken for KiB: they differ by only 2.4 %, and (N + 1) / N is near its powers."""
+"""Relative tolerance to detect kB taken for KiB. The ratio is only 1.024, and (N + 1) / N may be near its powers."""
 COUNTS = range(1, 9)
 """Numbers that occur in many formulas, in addition to the drawn ones."""
 
@@ -22,7 +22,7 @@ class QuantityKind:
     """A number with a unit.
 
     Attributes:
-        zero: True if the answer may be 0. Entries of tables may.
+        zero: True if the answer may be 0, as entries of tables may.
         drawn: the numbers that were drawn for the question.
     """
 
