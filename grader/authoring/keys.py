@@ -19,7 +19,7 @@ from grader.judging.units import BadAnswer, show, unit_of
 
 LEAST_WORDS = 4
 """Fewer words are a fragment, which refers to the sentence before."""
-LEAST, MOST = 1e-3, 1e6
+LEAST, MOST = 1e-3, 1e7
 """Plausible numbers in front of a unit. Outside of them an author would choose another prefix."""
 UNIT = r"[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?"
 ASKED = re.compile(rf"\bhow many\s+({UNIT})", re.IGNORECASE)

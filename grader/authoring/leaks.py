@@ -15,6 +15,7 @@ from grader.exercise import Exercise
 LEAST_LINE = 16  # characters; shorter lines occur in any file
 IDIOM = 3  # exercises; a line of so many is an idiom
 LEAST_OPERATORS = 2
+NAMES_ALONE = re.compile(r"[\w\s,]*")  # as in the arguments of a call, over several lines; these tell nothing
 SIGNS = str.maketrans({"·": "*", "×": "*", "−": "-", "÷": "/", "'": '"'})
 
 
@@ -66,7 +67,8 @@ def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str
     for part in statements(exercise, grading=False):
         if part.kind in ("task", "question", "private"):
             for line in _secret(part, set()):
-                if len(normal_form(line)) >= LEAST_LINE and used[normal_form(line)] < IDIOM:
+                idiom = used[normal_form(line)] >= IDIOM
+                if len(normal_form(line)) >= LEAST_LINE and not idiom and not NAMES_ALONE.fullmatch(line):
                     yield f"a line of {part.name}", line.split("  #")[0]
         if part.kind == "question":
             yield from ((f"the answer of {part.name}", formula) for formula in _formulas(part))

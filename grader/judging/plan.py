@@ -122,7 +122,7 @@ class Ask:
     def digest(self) -> str:
         """SHA-256 of all inputs, or of the cases."""
         runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in arrays_of(one)]
-        return hashlib.sha256(repr((runs, self.cases)).encode()).hexdigest()
+        return hashlib.sha256(repr((runs, self.encoded)).encode()).hexdigest()
 
     @cached_property
     def request_digest(self) -> str:

@@ -52,9 +52,9 @@ def test_a_table_is_looked_at_column_by_column() -> None:
     @exercise.table(points=1, columns={"bytes": "MiB", "time": "us"}, params={"I": [1, 2]}, title="a title")
     def sent(I):
         """How many MiB, and how long?"""
-        return {"bytes": I * 2**20, "time": 5 * I}
+        return {"bytes": I * 2**20, "time": 50 * I}
 
-    told = "sent: with I=1 the key is 5e+06 us. Return seconds, bytes or FLOP and not us, or choose another prefix"
+    told = "sent: with I=1 the key is 5e+07 us. Return seconds, bytes or FLOP and not us, or choose another prefix"
     assert list(key_problems(sent)) == [told]
 
 
