@@ -59,16 +59,18 @@ def check_work(
         grade = partial(graded_if_begun, grader) if in_short else grader.grade
         graded = grade(submission, chosen, public=not found.solved)
     if beside.compiler is not None:
-        by = ", ".join(f"{name} {number}" for name, number in beside.compiler.versions.items())
-        tell("note", f"{by} compiled the programs for {beside.compiler.on}; its order decides what overlaps")
-    if in_short:
-        print_in_short(found, graded)
-    elif as_json:
+        _tell_compiler(beside.compiler)
+    if as_json:
         typer.echo(graded.dumps(), nl=False)
     else:
-        _print_whole(found, chosen, graded)
+        print_in_short(found, graded) if in_short else _print_whole(found, chosen, graded)
     left = any(not e.handed_in for e in graded.exercises)
     return UNUSABLE if unusable else exit_code([graded], student=True) or (FAILED if left else 0)
+
+
+def _tell_compiler(compiler: Compiler) -> None:
+    by = ", ".join(f"{name} {number}" for name, number in compiler.versions.items())
+    tell("note", f"{by} compiled the programs for {compiler.on}; its order decides what overlaps")
 
 
 def read_own(course: Course, place: Path, student: str, tier: str) -> Submission:

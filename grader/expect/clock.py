@@ -103,13 +103,7 @@ def expect_overlap(
     """
     if kind not in KINDS or not 0 < at_least <= 1:
         raise ValueError(f"expect_overlap: {kind!r} is one of {', '.join(KINDS)}, at_least is over 0 and up to 1")
-    line, compiled = seen.clock(on=on), False
-    if on is None and seen.chip is not None and kind in ASYNCHRONOUS.get(line.chip, ()):
-        try:
-            line, compiled = seen.chip(), True
-        except Untimed as error:
-            place = _place(error.file, error.line)
-            raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
+    line, compiled = _timeline(seen, kind, on)
     share = line.shares().get(kind)
     if share is None or not share.total:
         by = f" by the compiler's order ({line.profile})" if compiled else ""
@@ -128,6 +122,18 @@ def expect_overlap(
         f"{_exposed(worst, waits=not compiled)}; {why}",
         expected=round(at_least, 4), actual=round(found, 4), where=_place(worst.file, worst.line),
     )  # fmt: skip
+
+
+def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, bool]:
+    """Return the timeline, and whether it is the compiler's. Raises Failure if the compiler cannot time the program."""
+    line = seen.clock(on=on)
+    if on is not None or seen.chip is None or kind not in ASYNCHRONOUS.get(line.chip, ()):
+        return line, False
+    try:
+        return seen.chip(), True
+    except Untimed as error:
+        place = _place(error.file, error.line)
+        raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
 
 
 def _gain(line: Timeline, kind: str, work: int, part: str, due: str) -> str:

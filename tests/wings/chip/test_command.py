@@ -120,7 +120,7 @@ def test_what_the_compiler_made_of_the_very_program_stands_beside_the_clock(
     paper = ["--dims", "B=8192,D=16384,F=53248", "--mesh", "x=1,y=8"]
     code, out, err = run(["explain", "f1", "--on", "v5e:2x4", "--solution", *paper], monkeypatch, capsys)
     assert code == 0, err
-    assert "by the compiler of v5e:2x4" in out and "100% of permute hidden" in out
+    assert "by the compiler of v5e:2x4" in out and "100% of permute overlapped" in out
     other = reference_source(
         (course := load_course(ROOT / "course.yaml")).exercise("f1_ag_matmul"),
         {},

@@ -98,7 +98,7 @@ def test_a_time_next_to_nothing_has_no_percentage() -> None:
 
 def test_the_legend_explains_the_letters_of_both_pictures() -> None:
     text = printed(on_chip(schedule(kind="all_gather"), schedule()), 200)
-    assert "D matrix product, P permute, G all_gather; numbers beside them are lines" in text
+    assert "D matmul, P permute, G all_gather; numbers beside them are lines" in text
 
 
 def test_small_differences_are_not_told() -> None:

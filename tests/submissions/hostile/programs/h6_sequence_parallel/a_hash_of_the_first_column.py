@@ -3,7 +3,7 @@
 kind: a hash for random numbers
 earns: 0.25 of 0.5
 fails: drop_rows
-says: with the same seed, other numbers in x have another mask
+says: with the same seed, other numbers in x get a different mask
 """
 
 import jax
