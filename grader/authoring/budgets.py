@@ -1,8 +1,8 @@
 """Propose budgets from a reference: check lines that hold on every mesh and for every size that was tried.
 
-A number becomes a product of dimensions over sizes of mesh axes, times N - 1 of an axis, if one such product fits all
-programs; else no line is written. A line is a proposal: only the author knows whether it is the *best* budget. There is
-no line for memory, as its budget also needs a wrong program.
+Each number is written as a formula: a factor times dimensions, divided by sizes of mesh axes, and possibly times N - 1
+for an axis of size N. If no such formula fits all programs, no line is written. A line is a proposal: only the author
+knows whether it is the *best* budget. Memory gets no line, because its budget also needs a wrong program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
-MOST = 1 << 16  # a larger factor explains nothing
+MOST = 1 << 16  # the largest factor; a formula with a larger one explains nothing
 Key = tuple[str, tuple[str, ...]]
 
 
@@ -66,7 +66,7 @@ def _is_hidden(timeline: Timeline, kind: str) -> bool:
 
 
 def _all_traffic(p: Explained) -> Iterator[Interval]:
-    """Yield the bytes that a device sends in total; over several groups of axes, the sum of each group's bounds."""
+    """Yield the total bytes that a device sends: the sum of the bounds of all groups of axes."""
     yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
 
 
@@ -98,7 +98,7 @@ def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
 
 
 def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
-    """Return True if all these axes have several devices; over other axes nothing moves, and lines leave them out."""
+    """Return True if all these axes have several devices. Nothing moves over other axes, so lines omit them."""
     return all(p.mesh.get(axis, 1) > 1 for axis in axes)
 
 
@@ -113,7 +113,7 @@ def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Inte
 
 
 def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:
-    """Return the simplest formula of the number of executions in the axes' size; '' if none fits."""
+    """Return the simplest formula that gives the number of executions from the axes' size; '' if none fits."""
     first = counts[0][1]
     n = " * ".join(f'seen.mesh["{axis}"]' for axis in axes)
     n1 = f"({n} - 1)" if len(axes) == 1 else f"({n}) - 1"
@@ -132,7 +132,7 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
     """Return Python text of a product of sizes that gives each of these values; '' if there is none.
 
-    Of several products, return the one with the smallest factor: it leaves the least unexplained.
+    If several products fit, return the one with the smallest factor, because it leaves the least unexplained.
     """
     if not all(math.isfinite(v) for v in values):
         return ""
@@ -154,7 +154,10 @@ def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
 
 
 def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]]:
-    """Yield text (with a place for the factor) and values of each product of dimensions, over axes, times N - 1."""
+    """Yield (text, values) of each product of dimensions, divided by axis sizes, with or without N - 1 of an axis.
+
+    The text has a placeholder for the factor. There is one value per program.
+    """
     dims = _varied([p.dims for p in programs])
     axes = _common([p.mesh for p in programs])
     for above, below in itertools.product(_subsets(dims), _subsets(axes)):

@@ -14,8 +14,8 @@ from grader.judging.plan import arrays_of, plan
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield the calls with hidden sizes that are easier than public ones.
 
-    A call that is timed stands for large sizes that are even on each device, so it may be even if its task has another
-    call.
+    A call that ``exercise.timing`` times represents large sizes, which are even on each device. So its sizes may be
+    even, if its task has another call.
     """
     calls = {id(call): call for check in exercise.checks.values() for call in check.calls if isinstance(call, Call)}
     timed = {id(call.timed) for call in calls.values()}
@@ -31,7 +31,8 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
 def tame_dims(call: Call) -> Iterator[str]:
     """Yield the hidden dimensions that are easier than public ones.
 
-    An odd block becomes even, a sharded dimension is even on every mesh, or unequal dimensions become equal.
+    Easier means that an odd block becomes even, that a sharded dimension is even on every mesh, or that two dimensions
+    are equal.
     """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
     for (dim, mesh), size in hidden.items():

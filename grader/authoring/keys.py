@@ -1,7 +1,7 @@
 """Show each question with a worked key, and find keys in the wrong unit.
 
-A question's function returns SI. The usual mistake is to return the question's own unit: the text and the key look
-right, and right students get no points.
+A question's function returns SI units. The usual mistake is to return the question's own unit. Then the text and the
+key look right, but students with the right answer get no points.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from grader.judging.answers import kind_of, label_of, wanted
 from grader.judging.units import BadAnswer, show, unit_of
 
 LEAST_WORDS = 4
-"""Fewer words are a fragment, which refers to the sentence before."""
+"""A label with fewer words is a fragment that needs the sentence before it."""
 LEAST, MOST = 1e-3, 1e7
-"""Plausible numbers in front of a unit. Outside of them an author would choose another prefix."""
+"""The range of plausible numbers before a unit. Outside of it, an author would choose another prefix."""
 UNIT = r"[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?"
 ASKED = re.compile(rf"\bhow many\s+({UNIT})", re.IGNORECASE)
 LONG = re.compile(r"\bhow long\b", re.IGNORECASE)
@@ -30,7 +30,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
     """Yield each question with its key for some numbers: ``time: How long does it take? 559 us (X=4)``."""
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
-            continue  # a person reads it, and its good answer is no key
+            continue  # a person grades it; its good answer is not a key
         drawn = course.params(question, "verify")
         numbers = ", ".join(f"{name}={value}" for name, value in drawn.items() if name != ORDER)
         kind = kind_of(question, drawn)
@@ -39,7 +39,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield a problem for a label that is a fragment, a unit of another kind than the text's, an implausible number."""
+    """Yield problems: a fragment as label, a unit that does not fit the text, implausible numbers, constant entries."""
     yield from _label_problems(question)
     yield from _unit_problems(question)
     yield from _number_problems(question)
@@ -115,7 +115,7 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield (column, value) of the key of one draw; nothing if there is no valid key, which another proof reports."""
+    """Yield (column, value) for the key of one draw. Skip an invalid key, because another proof reports it."""
     if not units_of(question):
         return
     try:

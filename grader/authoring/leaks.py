@@ -13,14 +13,14 @@ from grader.course.statements import Statement, statements
 from grader.exercise import Exercise
 
 LEAST_LINE = 16  # characters; shorter lines occur in any file
-IDIOM = 3  # exercises; a line of so many is an idiom
+IDIOM = 3  # exercises; a line that occurs in this many is an idiom
 LEAST_OPERATORS = 2
-NAMES_ALONE = re.compile(r"[\w\s,]*")  # as in the arguments of a call, over several lines; these tell nothing
+NAMES_ALONE = re.compile(r"[\w\s,]*")  # such as a line of a call's arguments; it reveals nothing
 SIGNS = str.maketrans({"·": "*", "×": "*", "−": "-", "÷": "/", "'": '"'})
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Yield the secret lines, and the course's seed, that occur in the files that learners get, and in their texts."""
+    """Yield each secret line in learners' files, the course's seed in them, and solutions that texts reveal."""
     secrets = dict(secret_lines(course))
     for path, text in made.items():
         for line in text.splitlines():
@@ -36,9 +36,9 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 
 
 def told_solutions(course: Course) -> Iterator[str]:
-    """Yield lines of solutions and formulas of answers that statements, questions and hints tell.
+    """Yield solution lines and answer formulas that statements, questions and hints contain.
 
-    The last hint of a task or question may tell: it is almost the line.
+    The last hint of a task or question may contain one, because it is almost the line.
     """
     exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
     used = Counter(line for exercise in exercises for line in _all_lines(exercise))
@@ -52,7 +52,7 @@ def told_solutions(course: Course) -> Iterator[str]:
 
 
 def _texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
-    """Yield what learners read of an exercise before they ask for a last hint."""
+    """Yield (place, text) for everything that learners read of an exercise before its last hints."""
     yield "the statement", f"{exercise.statement}\n{exercise.further}"
     for task in exercise.tasks.values():
         yield f"the docstring of {task.name}", task.fn.__doc__ or ""
@@ -75,7 +75,7 @@ def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str
 
 
 def _formulas(part: Statement) -> Iterator[str]:
-    """Yield what a question's function returns, if it is a formula with two operators or more."""
+    """Yield the expressions that a question's function returns, if they have two operators or more."""
     for node in ast.walk(part.node):
         if isinstance(node, ast.Return) and node.value is not None:
             operators = sum(isinstance(inner, ast.BinOp) for inner in ast.walk(node.value))
@@ -92,7 +92,7 @@ def _folded(text: str) -> str:
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Yield (line, owner) for lines of solutions, hidden checks, hidden cases, answers and misconceptions.
 
-    Not secret are lines that learners get on purpose, short lines, and idioms (lines of three exercises or more).
+    Skip lines that learners get on purpose, short lines, and idioms (lines that occur in three exercises or more).
     """
     exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
     used = Counter(line for exercise in exercises for line in _all_lines(exercise))

@@ -1,7 +1,8 @@
-"""Check that budgets separate: right programs stay below them and wrong programs exceed them, both with a margin.
+"""Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 The judge runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the compared amounts.
-Only inputs that are not secret count: amounts depend on sizes, and secret inputs have the same sizes.
+Asks with inputs from the course's seed (``Ask.secret``) do not count: amounts depend on sizes, and other asks have the
+same sizes.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from grader.judging.seen import Answered
 ROOM = 1.1
 ROUNDING = 1e-9
 SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
-"""The ``expect`` functions with amounts that differ between styles; their budgets are ``between(right, wrong)``."""
+"""``expect`` functions whose amounts differ between coding styles. Their budgets are ``between(right, wrong)``."""
 EXACT = "expect_collectives"
-"""Right programs have this number of collectives, so a number that is less is wrong too."""
+"""The function whose budget is an exact number of collectives: a smaller number is wrong too."""
 COUNTS = (EXACT, "expect_at_most")
 SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_memory": show_bytes,
@@ -36,12 +37,15 @@ SHOWN: Mapping[str, Callable[[float], str]] = {
 }
 Amounts = Mapping[str, Sequence[Answered]]
 Uses = Mapping[str, BudgetUse]
-"""What an ``expect`` function compared, by the program's name."""
+"""The amounts that an ``expect`` function compared with one budget, by program name."""
 
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget of a check. ``number`` counts earlier budgets for the same thing. Calls of a task share budgets."""
+    """One budget of a check. Calls of a task share budgets.
+
+    ``number``: how many budgets with the same ``task``, ``word`` and ``what`` come before it.
+    """
 
     task: str
     word: str
@@ -59,13 +63,13 @@ Places = Mapping[str, Uses]
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
     """Yield a problem for each budget that does not separate right programs from wrong ones.
 
-    A ``between``: on every mesh with every size, at least one misconception that names the check must exceed it, and
-    those that exceed it must keep the margin.
+    A ``between`` budget: on every mesh with every size, at least one misconception that names the check must exceed it.
+    All that exceed it must keep the margin.
 
-    A plain number: it is what right programs need, so on every mesh with every size at least one of them must come
-    within the margin of it. At least one misconception must exceed it by the margin on some mesh with some sizes, or
-    differ from it if the number is exact. Here misconceptions that name an earlier check count too, as the later
-    check never judges them; and so do those that exceed an earlier budget of the check.
+    A plain number is the amount that right programs need. On every mesh with every size, at least one right program
+    must come within the margin of it. On some mesh with some sizes, at least one misconception must exceed it by the
+    margin, or differ from it if the number is exact. Misconceptions that name an earlier check count too, because the
+    later check never judges them. So do misconceptions that exceed an earlier budget of the check.
 
     Args:
         right: findings of the reference and the alternatives, by the name that problems use.
@@ -205,10 +209,10 @@ def _shown(word: str) -> Callable[[float], str]:
 
 
 def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iterator[tuple[str, BudgetKey, BudgetUse]]:
-    """Yield what each budget of this check was compared with, and with which mesh and sizes.
+    """Yield (mesh and sizes, budget, use) for each comparison with a budget in this check.
 
     Args:
-        measuring: go on after a budget that is exceeded, to what is compared next.
+        measuring: continue with the next comparison after a program exceeds a budget.
     """
     for group in together(check, list(answered)):
         if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
@@ -223,7 +227,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 
 
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
-    """Return what the check saw in its first run, as all runs share one program."""
+    """Return the asks and ``Seen`` objects of the check's first run. All runs share one program."""
     given = tuple(
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)

@@ -1,7 +1,7 @@
-"""The VMA modes in which a body is judged; they change the gradients that a body takes inside ``shard_map``.
+"""The ``check_vma`` modes in which the grader judges a body. They change gradients that a body takes in ``shard_map``.
 
-With ``check_vma=True`` JAX knows that a replicated weight is one weight, and the gradient of a local loss is summed
-over the devices; with False each device gets its own gradient.
+With ``check_vma=True`` JAX knows that a replicated weight is one weight, and sums the gradient of a local loss over the
+devices. With False, each device gets its own gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GRADIENTS = {"grad", "value_and_grad", "vjp", "linear_transpose", "jacrev", "hes
 
 
 def judged_modes(exercise: Exercise) -> Iterator[str]:
-    """Yield a line for each body for which the mode may matter: it takes a gradient, or is judged in both modes."""
+    """Yield a line for each body that may depend on the mode: it takes a gradient, or is judged in both modes."""
     for part in _bodies(exercise):
         modes = exercise.tasks[part.name].modes
         if len(modes) > 1 or _takes_gradient(part, exercise):

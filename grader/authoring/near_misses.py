@@ -19,7 +19,7 @@ from grader.judging.answers import kind_of
 DRAWS = 300
 """The most draws of one question that are tried."""
 COUNT = 4
-"""Numbers below this one count things: X - 1 hops. Larger numbers are sizes or rates."""
+"""Smaller numbers are counts, as in X - 1 hops. Other numbers are sizes or rates."""
 
 
 def near_miss_problems(exercise: Exercise) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
 
 
 def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]) -> bool | None:
-    """Return whether the tolerance accepts the near miss; None if it is the right answer, or none at all."""
+    """Return whether the tolerance accepts the near miss; None if it equals the right answer or raises an error."""
     right = question(**params)
     try:
         answer = near(**params)

@@ -1,8 +1,8 @@
 """Check that the situation of a question can exist in every draw, and that draws differ enough.
 
 A formula can give an answer that makes no sense: 5 KV heads for 64 query heads, a slice that is not sold, a time below
-that of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module compares
-them with arithmetic and the hardware table.
+that of its own hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module checks
+them against arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|lev
 
 
 def question_problems(question: Question) -> Iterator[str]:
-    """Yield what is impossible, over every draw: one line each, with the first draw that has it."""
+    """Yield one line for each problem in any draw, with the first draw that has it."""
     if isinstance(question.answer, Written):
         return
     if question.scenario is None and not isinstance(question.answer, Choice):
@@ -52,7 +52,7 @@ def question_problems(question: Question) -> Iterator[str]:
 
 
 def impossible(scenario: Scenario) -> Iterator[str]:
-    """Yield why such an array, slice or model cannot exist."""
+    """Yield the reasons why the scenario's arrays, slice or model cannot exist."""
     for shape, spec in scenario.arrays:
         for size, axes in zip(shape, entries(tuple(spec), len(shape)), strict=True):
             parts = math.prod(scenario.mesh[axis] for axis in axes)
@@ -74,7 +74,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield why a number cannot be the answer."""
+    """Yield the reasons why a number cannot be the answer."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit

@@ -14,8 +14,8 @@ from grader.common.cache import Cache
 class Proved:
     """The exercises that were proved without problems. A proof with problems is not cached.
 
-    The key holds all that a proof depends on: the exercise's files, ``course.yaml``, the grader's code, all versions,
-    the machine, the isolation and the seeds.
+    The key contains everything that a proof depends on: the exercise's files, ``course.yaml``, the grader's code,
+    all versions, the machine, the isolation and the seeds.
 
     Args:
         cache: the cache; None stores nothing.

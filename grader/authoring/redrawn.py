@@ -22,7 +22,7 @@ SEED = "verify"
 
 
 class Redrawn:
-    """The digests of exercises' inputs, as another process draws them. It is started when the first one is needed."""
+    """The digests of exercises' inputs as another process draws them. The process starts on first use."""
 
     def __init__(self, course: Course, names: Sequence[str]) -> None:
         self._course, self._names = course, names
@@ -56,7 +56,7 @@ class Redrawn:
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment with another order of sets."""
+    """Return this process's environment with another hash seed, which changes the order of sets."""
     return {**os.environ, "PYTHONHASHSEED": "2718", "PYTHONPATH": os.pathsep.join(sys.path)}
 
 

@@ -216,7 +216,7 @@ def _listed(text: str, module: str, exercise: str) -> str:
     key, exercises = _fields(found)["exercises"]
     if isinstance(exercises, SequenceNode) and exercises.value:
         return _with_last(text, exercises, [exercise])
-    start, end = _place(text, key, exercises)  # of [], of null, or of nothing
+    start, end = _place(text, key, exercises)  # the value is [], null or missing
     return f"{text[:start].rstrip()} [{exercise}]{text[end:]}"
 
 
@@ -225,7 +225,7 @@ def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
 
 
 def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """Return where a field's value begins and ends; behind the colon if there is no value."""
+    """Return the start and end of a field's value; both are behind the colon if there is no value."""
     start, end = value.start_mark.index, value.end_mark.index
     if start == end:
         start = end = text.index(":", key.end_mark.index) + 1

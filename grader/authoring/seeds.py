@@ -1,4 +1,4 @@
-"""Grade one task of one text with one or many seeds, like many years of the course: findings must not be luck.
+"""Grade one task of one text with one or many seeds, like many years of the course, to find results that are luck.
 
 The text is traced once; only the inputs differ, so twenty seeds cost little more than one.
 """
@@ -28,13 +28,13 @@ def results_by_seed(
 
 @lru_cache(8)
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
-    """Return one plan per seed. Cached; asks that are not secret are shared, as they do not depend on the seed."""
+    """Return one plan per seed. Cached. Plans share asks that are not ``secret``: the seed does not change these."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
     return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
 
 def is_luck(result: Result) -> bool:
-    """Return True if another seed could decide otherwise: it passed, or failed on secret inputs only."""
+    """Return True if another seed could change the result: it passed, or failed on ``secret`` asks only."""
     return result.status == "passed" or result.reason == WRONG_IN_SECRET
 
 
@@ -58,13 +58,13 @@ def results_of_task(
 def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
     """Return the checks and all checks that must pass before them."""
     found = list(checks)
-    for check in found:  # grows
+    for check in found:  # the loop appends to this list
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]
     return found
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Return the checks that did not fail, each with its seeds' indices."""
+    """Return the checks in ``fails`` that some seeds do not fail, each with the indices of those seeds."""
     found: dict[str, list[int]] = {}
     for seed, of_seed in enumerate(results):
         for name in sorted(fails):

@@ -1,4 +1,4 @@
-"""Try several texts in one process: to start a process and trace its first program costs more than most texts.
+"""Try several texts in one process, as starting a process and tracing its first program costs more than most texts.
 
 Other texts in the process may change a text's result. A caller with a surprising result tries that text again, alone.
 """
@@ -38,7 +38,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
     in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.secret)
     with grader.workers() as workers:
-        # Jobs must not wait for each other's programs, as few are equal.
+        # Jobs must not wait for each other's programs, because few programs are equal.
         workers = workers.with_runner(grader.hosts.index(workers))
         answered, _ = collect(workers, Source("several", tuple(chunks), tuple(ends)), in_order)
     found = {a.ask: a.finding for a in answered}

@@ -1,8 +1,8 @@
 """Try programs that solve nothing on each task: none may earn a point.
 
-A plain function, which JAX does not trace, raises one error, returns one value for all arguments, or returns its first
-argument. It does not run, as its results are known. A traced function returns zeros of the right shapes, or its first
-argument.
+Trivial plain functions (JAX does not trace them) always raise one error, always return one value, or return their first
+argument. They do not run, because their results are known. Trivial traced functions return zeros of the right shapes,
+or their first argument.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def {task}(*args, **keywords):
 
 @dataclass(frozen=True)
 class Trivial:
-    """A task, a program that only does what ``does`` says, and the program's findings (what came back for each ask)."""
+    """A trivial program of a task. ``does``: its behavior in words. ``found``: its finding for each ask."""
 
     task: Task
     does: str
@@ -82,7 +82,7 @@ def trivial_programs(
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
     """Return untraced Python functions that compute nothing, keyed by a text such as "returns 0".
 
-    Besides ``CONSTANTS``, a function may return for all arguments what the reference returns for some.
+    Besides ``CONSTANTS``, these are functions that always have one of the reference's outcomes.
     """
     some = [outcome for a in reference if isinstance(a.finding, list) for outcome in a.finding]
     first = next(iter(inspect.signature(task.fn).parameters), None)

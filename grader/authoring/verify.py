@@ -1,15 +1,17 @@
-"""Prove the course: try what an author promises, with the real tracing, running and judging.
+"""Prove the course: test the author's promises with the real tracing, running and judging.
 
 For every exercise:
 - The reference and every alternative get full marks on every mesh; the stub and trivial programs earn nothing.
 - Every misconception fails exactly its checks and gets its own hint, with every seed.
-- No misconception passes a check when graded that it fails in public.
+- No misconception fails a check in public and passes it when graded.
 - Each budget is between the needs of right and wrong programs.
 - The release has all that is public, and the reference passes it.
-- Answers of a question differ by more than its tolerance, so do near misses, and its situation can exist.
+- A question's answers differ by more than its tolerance, and so do near misses. Its situation can exist.
 - Hidden dimensions are as awkward as public ones.
-For the course: names are unique; ``exercises/`` is current, without solution lines, hidden checks or seed;
-and all that the tables of sources name exists.
+For the course:
+- Names are unique.
+- ``exercises/`` is current, without solution lines, hidden checks or seed.
+- Everything that the tables of sources name exists.
 """
 
 from __future__ import annotations
@@ -148,7 +150,7 @@ def reference_problems(
     submission = _submission(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
     failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
-    for result in failed.values():  # as learners would see it, if they would
+    for result in failed.values():  # the public result, if there is one
         values = f"; expected {result.expected}, actual {result.actual}" if result.expected is not None else ""
         yield f"the reference does not pass {result.name}: {result.reason}{values}"
     for note in dict.fromkeys([*shown.notes, *graded.notes]):
@@ -169,11 +171,11 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Replaced:
-    """The solution with another text of one task: a misconception or an alternative.
+    """The solution with one task replaced by a misconception or an alternative.
 
     Attributes:
         known: the reference's findings for tasks that do not depend on this one.
-        found: the findings of the rest, tried among others of its kind; empty if others may have changed them.
+        found: the other findings, from a process shared with other texts; empty if those may have changed them.
     """
 
     by: Misconception | Alternative
@@ -189,9 +191,10 @@ def replaced_texts(
     others: Sequence[Misconception | Alternative],
     reference: list[Answered],
 ) -> list[Replaced]:
-    """Try these texts, several per process, and let the grader learn what each misconception does, to give its hint.
+    """Try these texts, several per process. The grader learns each misconception's results, to give its hint.
 
-    The solution is tried last in each process: if its findings differ from those alone, none of that process count.
+    The solution runs last in each process. If its findings there differ from those alone, the process's findings do not
+    count.
 
     Args:
         reference: findings of the solution.
@@ -231,7 +234,7 @@ def _amounts(
 
 
 def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
-    """Return True if both made equal programs, and plain functions had equal outcomes."""
+    """Return True if the programs, and the outcomes of plain functions, are equal."""
     return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
 
 
@@ -247,7 +250,7 @@ def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
 
 
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
-    """Yield the problems of a text. If it has problems among other texts, it is asked again alone."""
+    """Yield the problems of a text. If it has problems among other texts, try it again alone."""
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
         yield from problems(grader, exercise, text, text.known, seeds)

@@ -15,9 +15,9 @@ class TaskContext:
     Attributes:
         axes: names of mesh axes.
         everywhere: the axes that every mesh of the task has.
-        plain: it is plain Python, not traced.
+        plain: True if the task is plain Python, not traced.
         outer: the ``return`` statements (by ``id``) with a global value: those outside ``shard_map``.
-        out_specs: all that the task names, as text.
+        out_specs: the text of every ``out_specs`` in the task.
         indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[:, (me - 1) % n]``, or a
             device in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Without the remainder a
             negative index counts from the end, which is the same element.

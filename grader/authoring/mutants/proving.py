@@ -21,7 +21,7 @@ LEAST_KILLED = 0.98
 
 @dataclass(frozen=True)
 class Proof:
-    """All mutants of an exercise, problems to fix, and the checks that no mutant is known to have failed."""
+    """All mutants of an exercise, problems to fix, and the checks that are not known to have failed any mutant."""
 
     exercise: str
     verdicts: list[Verdict]
@@ -38,7 +38,7 @@ class Proof:
 
 
 def impatient(course: Course) -> Course:
-    """Return the course with shorter limits, as mutants may never end and references are small."""
+    """Return the course with shorter limits, because mutants may never end and references are small."""
     config = course.config
     limits = config.limits.model_copy(
         update={
@@ -59,8 +59,8 @@ def prove(
 ) -> list[Proof]:
     """Judge every mutant of these exercises, ``grader.jobs`` batches at a time; ``step`` is called after each.
 
-    Most mutants are killed in batches; the others are graded one by one. For a check that no killed mutant is known to
-    have failed, killed mutants are graded again: they may have failed before that check was asked.
+    Most mutants are killed in batches; the others are graded one by one. If no killed mutant is known to fail a check,
+    killed mutants are graded again, because they may have failed before that check ran.
 
     With several ``seeds`` a killed mutant must fail with each of them.
     """
@@ -98,7 +98,7 @@ def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
 
 
 def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Callable[[Mutant], Verdict]) -> None:
-    """Grade the killed mutants of a check's task one by one, until the check has failed one."""
+    """Grade the killed mutants of a check's task one by one, until one fails the check."""
     task = exercise.checks[name].call.task.name
     for n, verdict in enumerate(verdicts):
         if verdict.fate == "killed" and verdict.mutant.task == task:
@@ -131,7 +131,7 @@ def in_words(mutant: Mutant) -> str:
 
 
 def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
-    """Return the checks that no misconception names and that failed no mutant that ran."""
+    """Return the checks that no misconception names and that no mutant failed by its behavior."""
     proven = {name for misconception in exercise.misconceptions.values() for name in misconception.fails}
     proven |= {name for verdict in verdicts for name in verdict.seen_by}
     return [name for name in exercise.checks if name not in proven]
@@ -140,8 +140,8 @@ def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
     """Yield course-wide problems: entries of exercises that are gone, and too many survivors.
 
-    The share of survivors is counted per module, if all of its exercises were tried: a small one may have an equivalent
-    mutant.
+    The share of survivors is counted per module, not per exercise, because one equivalent mutant is a large share of a
+    small exercise. A module counts only if all of its exercises were tried.
     """
     for entry in listed:
         if entry.exercise not in course.module_of:

@@ -23,7 +23,7 @@ AT_ONCE = 16
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
-    """Return for each of these mutants of one task: killed, or None if only all asks can decide."""
+    """Return a ``killed`` verdict for each of a task's mutants, or None if only all asks can decide."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
     graded, public = first_asks(grader, exercise, task)
     if not graded:
@@ -42,9 +42,10 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return a task's first ask (of a plain function all asks that are not secret), and asks only of the public plan.
+    """Return a task's first ask, and the asks that only the public plan has.
 
-    Returns empty lists if its checks depend on other tasks.
+    For a plain function, all asks that are not ``secret`` replace the first ask. Both lists are empty if the task's
+    checks depend on other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
