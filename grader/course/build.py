@@ -23,8 +23,8 @@ class Built:
 
     Attributes:
         changed: written or removed.
-        left: left alone, because they differ from what ``build`` wrote: they hold work.
-        saved: work that ``force`` replaced, and its new place below the course's folder.
+        left: kept, because they differ from what ``build`` wrote, so they hold a person's work.
+        saved: for each file that ``force`` replaced, the new path of its work below the course's folder.
         unusable: for each exercise that cannot be used, one line that says why; its files stay as they are.
     """
 
@@ -94,7 +94,7 @@ def stale(course: Course, made: Made | None = None) -> list[str]:
 
 
 def _written(folder: Path) -> dict[str, set[str]]:
-    """Return path -> digests of the files that ``build`` wrote: two if git merged the lists. Skips other lines."""
+    """Return the digests of each file that ``build`` wrote: two if git merged the lists. Skip invalid lines."""
     try:
         text = (folder / BUILT).read_text(encoding="utf-8", errors="replace")
     except OSError:

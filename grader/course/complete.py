@@ -23,7 +23,7 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
 
     Args:
         text: Python that was made from the exercise.
-        kept: how an author marks what belongs into this text, for the message.
+        kept: advice for the message: how an author marks a statement that this text needs.
     """
     for name in unbound(text):
         binding = _binding(statements(exercise, grading=True), name)

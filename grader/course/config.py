@@ -76,7 +76,7 @@ class Config(Strict):
 
     ``repository`` is the address of ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is
     written by ``build``: fingerprints of untouched stubs and notebooks. ``statement_words`` is the most words that
-    ``verify`` allows in a statement before ``## Going further``; any number if it is missing.
+    ``verify`` allows in a statement before ``## Going further``; without it, any number is allowed.
     """
 
     name: str

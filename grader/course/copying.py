@@ -1,6 +1,6 @@
 """Pieces of the author's text, for the release.
 
-They are copied from the author's file: ``ast.unparse`` writes other text with each Python.
+They are copied from the author's file, because ``ast.unparse`` writes different text with each Python version.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from grader.judging.answers import render_question, units_known
 from grader.judging.units import BadAnswer
 
 FURTHER = "## Going further"
-"""The heading in an author's statement that ends what learners read before their code."""
+"""The heading in an author's statement above the text that learners read after their code."""
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: all threads share sys.modules
 
 
@@ -52,7 +52,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
 
 
 def divided(document: str) -> tuple[str, str]:
-    """Return a statement's text before and below its line ``## Going further``; all of it and '' without the line."""
+    """Return a statement's text above and below its line ``## Going further``. Without the line, the second is ''."""
     found = re.search(rf"^{FURTHER}[ \t]*$", document, re.MULTILINE)
     return (document[: found.start()], document[found.end() :]) if found else (document, "")
 
@@ -69,7 +69,7 @@ def expect_devices(exercise: Exercise, devices: int) -> None:
 
 
 def _expect_questions(path: Path, exercise: Exercise) -> None:
-    """Raise CourseError if a question has an unknown unit, no choice of parameters, or a text that is no template."""
+    """Raise CourseError if a question has an unknown unit, no choice of parameters, or an invalid template as text."""
     for question in exercise.questions.values():
         at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
         try:

@@ -46,7 +46,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
 
 
 def course_around() -> Course:
-    """Return the working directory's course, for a notebook that runs in it: the course's code runs already."""
+    """Return the working directory's course for a notebook. It is trusted, because its code already runs."""
     found = courses_above(Path.cwd())
     return load_course(found[0]) if found else find_course(packaged=True)
 

@@ -96,13 +96,13 @@ class Course:
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
-        """Return the selected exercises. Raises CourseError if there are none; ``then`` says what follows from that."""
+        """Return the selected exercises. Raises CourseError if there are none. ``then`` ends the message."""
         if found := self.select(list(names)):
             return found
         raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """Return the exercises with this name; else the exercise with such a part, and the part's name. Prefixes work.
+        """Return the exercises with this name, or the exercise with this part and the part's name. Prefixes work.
 
         Args:
             parts: returns the names of an exercise's tasks, or of its questions.
@@ -127,7 +127,7 @@ class Course:
 
     def exercise(self, name: str) -> Exercise:
         """Load an exercise. Raises CourseError if its file is missing or has a wrong declaration."""
-        with self._lock:  # imports inside imports, from two threads, fail
+        with self._lock:  # nested imports from two threads fail
             if name not in self._loaded:
                 # Imported here, since it loads NumPy, which reading course.yaml does not need.
                 from grader.course.exercises import expect_devices, load_exercise
@@ -139,7 +139,7 @@ class Course:
             return self._loaded[name]
 
     def usable(self, names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-        """Return the usable ones of these exercises, and for each of the others one line that says why not."""
+        """Return the usable exercises, and a one-line reason for each of the others."""
         good, unusable = [], {}
         for name in names:
             try:
@@ -163,7 +163,7 @@ class Course:
 
     @property
     def seed_problem(self) -> str:
-        """Why students could draw the hidden inputs; '' if they cannot."""
+        """The reason why students could draw the hidden inputs; '' if they cannot."""
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
         what = f"is the published one, {self.config.seed}" if self.config.seed else "is missing"
@@ -180,7 +180,7 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """Return a digest of everything that verdicts depend on: no deadlines, late penalties or lengths of texts."""
+        """Return a digest of everything that verdicts depend on, without deadlines, late penalties and text lengths."""
         left_out = {"late": True, "statement_words": True, "modules": {"__all__": {"deadline"}}}
         config = self.config.model_dump_json(exclude=left_out)
         text = config + "".join(self.exercise(e).digest for e in exercises)
@@ -189,8 +189,8 @@ class Course:
     def digest_of_checks(self, name: str) -> str:
         """Return a digest of everything in the course that the results of an exercise's checks depend on.
 
-        Of ``course.yaml``, checks depend on the devices and limits, which key every remembered value, and on the seed,
-        which the inputs show. The rest concerns questions, points and other exercises.
+        Nothing in ``course.yaml`` is included. Every cache key contains its devices and limits anyway, and the inputs
+        change with its seed. The rest concerns questions, points and other exercises.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

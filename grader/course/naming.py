@@ -36,7 +36,7 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return ``; there are a, b``; only the first of very many."""
+    """Return ``; there are a, b``, with at most ``MANY`` names."""
     listed = sorted(names)
     more = f" and {len(listed) - MANY} more: shardlings list" if len(listed) > MANY else ""
     return f"; there are {', '.join(listed[:MANY])}{more}"

@@ -59,7 +59,7 @@ def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[st
 
 
 def _with_hidden_points(exercise: Exercise, part: Statement) -> Statement:
-    """Return ``Exercise(..., hidden_points=2.0)``, so that learners know what else their work is worth."""
+    """Return ``Exercise(..., hidden_points=2.0)``, so that learners see the points of hidden checks."""
     points = sum(c.points for c in exercise.checks.values() if not c.public)
     match part.node:
         case ast.Assign(value=ast.Call() as call) if points:

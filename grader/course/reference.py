@@ -37,7 +37,7 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """Put the misconception under its task's name. If it uses the task, it gets the right one by another name."""
+    """Put the misconception under its task's name. If it uses the task, it gets the right one as ``right_TASK``."""
     task, right = replaced.of.name, f"right_{replaced.of.name}"
     solution = next(undecorated(p) for p in parts if p.name == task)
     without_task = _renamed(wrong, {task: right})
@@ -59,7 +59,7 @@ def _renamed(text: str, names: dict[str, str]) -> str:
 
 
 def _place(node: ast.AST) -> tuple[int, int]:
-    """Return the line, from 1, and the byte in it, from 0."""
+    """Return the line (from 1) and the byte in that line (from 0)."""
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 

@@ -1,6 +1,6 @@
 """All texts that learners get, chosen by an allow-list.
 
-Each top-level statement of an author's file has a kind. Every product includes only the kinds that it names,
+Each top-level statement of an author's file has a kind. Every generated file includes only the kinds that it names,
 so a statement that an author forgets to mark is missing rather than leaked.
 """
 
@@ -46,9 +46,9 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get, as far as the exercises can be used. A notebook needs all its exercises.
+    """Return the files that learners get for the usable exercises. A notebook needs all its exercises.
 
-    Raises CourseError for what concerns the whole course.
+    Raises CourseError for a problem with the whole course.
     """
     if not course.solved:
         raise CourseError("there is no solutions/ here to build from")

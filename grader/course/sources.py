@@ -43,7 +43,7 @@ def read_sources(course: Course) -> tuple[CitedSource, ...]:
 
 
 def source_problems(course: Course) -> Iterator[str]:
-    """Yield promises of the tables that the course does not keep, and report tables that are out of date."""
+    """Yield a problem for each item that names nothing or something missing, and for tables that are out of date."""
     try:
         sources = read_sources(course)
         current = not sources or _readme(course, sources) is None
@@ -103,7 +103,7 @@ def _declared(exercise: Exercise) -> set[str]:
 def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
     """Return README.md's text with its tables rewritten, or None if they are up to date already.
 
-    Raises CourseError if README.md lacks the two lines between which the tables belong.
+    Raises CourseError if README.md lacks the two marker lines around the tables.
     """
     path = _path(course).with_name("README.md")
     try:

@@ -36,7 +36,8 @@ class Statement:
 def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
     """Return the statements of the exercise's file, with ``grading`` also those of the grading file beside it.
 
-    They form one sequence, as in one file: line numbers continue, and the second imports nothing from the first.
+    They form one sequence, as in one file: line numbers continue, and the grading file's imports of the exercise are
+    left out.
     """
     found = [*_statements(exercise.source)]
     if grading:
@@ -124,7 +125,7 @@ def _imports_from(node: ast.stmt, package: str) -> bool:
 
 
 def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
-    """Return the imports that a product needs, because their names occur in its text. Never those of the grader."""
+    """Return the imports whose names occur in a generated file's text, except imports of the grader."""
     lines = []
     for part in parts:
         if part.kind != "import" or _imports_from(part.node, "grader"):

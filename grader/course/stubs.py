@@ -33,7 +33,7 @@ def stub_source(course: Course, exercise: Exercise) -> str:
 
 
 def commented(text: str) -> str:
-    """Return a text as comment lines, which are not code for readers of submissions."""
+    """Return a text as comment lines, so that readers of submissions do not take it for code."""
     return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
@@ -65,7 +65,7 @@ def _question_stub(question: Question, params: dict[str, Any] | None) -> str:
 
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
-    """Return a question as a comment above its answer; without numbers if each student has other ones."""
+    """Return a question as a comment above its answer; without numbers if they differ between students."""
     if params is None:
         text = f"Your numbers: run `shardlings show {question.name}`."
     else:
@@ -76,7 +76,7 @@ def question_comment(question: Question, params: dict[str, Any] | None) -> str:
 
 
 def question_text(question: Question, params: dict[str, Any]) -> str:
-    """Return the rendered question. Raises CourseError if its text is no template over its parameters."""
+    """Return the rendered question. Raises CourseError if its text is not a template over its parameters."""
     try:
         return render_question(question, params)
     except jinja2.TemplateError as error:
@@ -84,7 +84,7 @@ def question_text(question: Question, params: dict[str, Any]) -> str:
 
 
 def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
-    """Return the numbers that all students share; None if each has other numbers, or other orders of options."""
+    """Return the numbers that all students share; None if numbers or the order of options differ between students."""
     varies = bool(question.params) or isinstance(question.answer, Choice)
     return None if varies and course.config.variants.mode == "per_student" else course.params(question)
 
