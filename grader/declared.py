@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AuthorError(Exception):
-    """An exercise is declared wrongly. The message says what and where."""
+    """A declaration in an exercise is invalid. The message says what is wrong, and where."""
 
 
 def spelt(called: str) -> Callable[[F], F]:
@@ -50,7 +50,7 @@ def spelt(called: str) -> Callable[[F], F]:
 
 
 def _misfit(called: str, signature: inspect.Signature, args: tuple, named: Mapping[str, Any]) -> str:
-    """Say which argument is unknown or missing; '' if neither is the case."""
+    """Return which argument is unknown or missing; '' if none is."""
     if len(args) == 2 and inspect.isfunction(args[1]) and not named:
         return f"it takes arguments: write @{called}(...) above {args[1].__name__}"
     parameters = signature.parameters.values()
@@ -125,7 +125,7 @@ def dims(name: str, value: Any) -> dict[str, Size]:
 
 
 def sizes(name: str, value: Mapping[str, Size], mesh: Mapping[str, int]) -> dict[str, int]:
-    """Return the sizes that ``dims`` returned, on this mesh. Raises AuthorError for an axis that it does not have."""
+    """Return the sizes of ``dims`` on this mesh. Raises AuthorError if a size needs an axis that the mesh lacks."""
     for dim, size in value.items():
         for axis in size.axes if isinstance(size, AxisSize) else ():
             if axis not in mesh:
@@ -259,7 +259,7 @@ def function(name: str, value: Any, such_as: str) -> Any:
 
 
 def draws(fn: Any) -> tuple[str, ...]:
-    """Return the further inputs that a drawing function needs: parameters without a default after the first two."""
+    """Return the names of a drawing function's related inputs: parameters without a default after the first two."""
     such_as = "lambda rng, shape: rng.permutation(shape[0])"
     try:
         found = list(inspect.signature(function("draw", fn, such_as)).parameters.values())

@@ -94,9 +94,9 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
     Args:
-        draw: called with a generator, the array's shape, and its further parameters without defaults by name: earlier
-            arguments of the call (as checks see them), its static keywords, its dimensions, and ``mesh`` (the size of
-            every axis). The values may depend on nothing else.
+        draw: called with a generator and the array's shape. Its further parameters without defaults are passed by name.
+            They can be earlier arguments of the call (as checks see them), its static keywords, its dimensions, and
+            ``mesh`` (the size of every axis). The values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

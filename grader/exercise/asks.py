@@ -38,7 +38,7 @@ class Asks:
         """Declare a numeric question; the docstring is its text (Jinja2 over the parameters).
 
         Args:
-            title: the label in reports; by default the sentence of the text that asks.
+            title: the label in reports; by default the sentence of the text with the question.
         """
         answer = questions.quantity(unit, rtol)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)

@@ -38,7 +38,7 @@ def declared_call(
     returns: Any,
     steps: Any,
 ) -> Call:
-    """Return the call of these arguments. Raises AuthorError for the first invalid one."""
+    """Return the call with these arguments. Raises AuthorError for the first invalid one."""
     arguments = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
     _check_arrays(task, arguments, KEYWORDS)
     result = None if returns is None else results_tree(returns, args)
@@ -139,7 +139,7 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
 
 
 def _of_a_loss(result: Any) -> Any:
-    """Return cotangent 1 for the first result, as a program argument: all that depends on it is the backward pass."""
+    """Return cotangent 1 for the first result, as a program argument: operations that use it are the backward pass."""
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])
 

@@ -20,7 +20,7 @@ from grader.wire.trees import flat, leaves
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Something the learner writes. ``kind`` says how the grader asks for it:
+    """A function that the learner writes. ``kind`` says how the grader uses it:
 
     function: pure Python, called with plain arguments;
     array: a global JAX function that takes ``mesh`` as a keyword, traced;
@@ -52,10 +52,10 @@ class Call:
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims, static: sizes and keywords that learners can try; ``grade`` asks for them and for the hidden ones.
+        dims, static: sizes and keywords that learners can try; ``grade`` uses these and the hidden ones.
         hidden_dims, hidden_static: other sizes, unequal to each other, and keywords (None: ``static``).
-        wrt, cotangent: arguments to differentiate, and the result's cotangent, a tree of its structure (None: the first
-            leaf is a loss, with cotangent 1).
+        wrt, cotangent: arguments to differentiate with respect to, and the result's cotangent, a tree with the result's
+            structure (None: the first leaf is a loss, with cotangent 1).
         returns: the tree of the result; None if not declared.
         steps: number of runs; a result named like an argument becomes that argument of the next step.
         timing: set if the program is only traced and laid out in time, never run; its arrays hold no data.
@@ -125,7 +125,7 @@ class Call:
 
     @cached_property
     def dtype(self) -> np.dtype | None:
-        """The dtype due of a result unless its check names one: the arguments' dtype, floats before integers.
+        """The dtype that a result must have unless its check names one: the arguments' dtype, floats before integers.
 
         None if the arguments do not determine it, such as float32 and bfloat16 together.
         """
@@ -157,8 +157,8 @@ class Cases:
 class Check:
     """One judged property. ``label`` (the docstring) is shown to learners.
 
-    ``fn`` gets a ``Seen`` for each of ``calls``, of the same mesh and run; with ``every_mesh`` a list instead, with one
-    ``Seen`` per mesh.
+    ``fn`` gets one ``Seen`` for each of ``calls``, all from the same mesh and run. With ``every_mesh`` it gets a list
+    for each of ``calls``, with one ``Seen`` per mesh.
     """
 
     name: str
@@ -172,7 +172,7 @@ class Check:
 
     @property
     def call(self) -> Call | Cases:
-        """The first of its calls, the only one of most checks."""
+        """The check's first call. Most checks have only one."""
         return self.calls[0]
 
     @property
@@ -185,8 +185,8 @@ class Check:
 class Misconception:
     """A known wrong answer: the docstring is the hint, the body the mutant that proves the checks.
 
-    ``form_of`` names the misconception whose second form this is. ``gives`` gets the arguments of its first check,
-    and raises Failure unless a program's results are those of this mistake.
+    ``form_of``: the name of the misconception that this is another form of. ``gives``: takes the arguments of the first
+    check, and raises Failure unless a program's results are those of this mistake.
     """
 
     name: str

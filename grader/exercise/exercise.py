@@ -177,19 +177,20 @@ class Exercise(Asks):
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
         The program is traced and laid out in time (``seen.timeline``), never run, so arrays may have realistic sizes.
-        It is judged only if it equals the program of ``call`` operation by operation, so the judged program is timed.
+        It is judged only if it equals the program of ``call`` operation by operation, so that the timed program is the
+        judged one.
 
         Args:
-            call: the call with the judged values. Each dimension with another size here needs a prime factor of its own
-                there, larger than the number of devices.
+            call: the call with the judged values. If a dimension has another size in the timing call, its size in
+                ``call`` needs a prime factor of its own, larger than the number of devices.
             on: a slice; every mesh has as many devices as the slice has chips.
             dims, hidden_dims: the sizes of the same dimensions.
             meshes: meshes of the same axes, if those of ``call`` have too few devices.
             axes: the slice's axes (0, 1, ...) under each mesh axis; by default the first that fit.
-            profile: the collectives that overlap with the core: all ("ideal"), or those of a chip, by its name.
+            profile: which collectives overlap with the core: all ("ideal"), or those of a chip, by the chip's name.
 
         Raises:
-            AuthorError: sizes of ``call`` do not determine the dimensions they are made of.
+            AuthorError: a dimension or an axis that changes its size has no prime factor of its own in ``call``.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
@@ -235,7 +236,7 @@ class Exercise(Asks):
         after: Check | Sequence[Check] = (),
         every_mesh: bool = False,
     ) -> Callable[[Callable[..., None]], Check]:
-        """Judge a call, or how several are related. The function raises Failure through the functions of ``expect``.
+        """Judge a call, or a relation between several. The function raises Failure through the functions of ``expect``.
 
         Args:
             call: the function gets a ``Seen`` for each call, of the same mesh and run.
@@ -270,8 +271,8 @@ class Exercise(Asks):
             form_of: another form of this misconception, with its task, checks and hint. Places where the forms' results
                 differ are undefined, and submissions are not compared there.
             gives: gets the arguments of the first of these checks. It compares the results with those of this mistake,
-                and raises Failure if they differ. A task that draws random numbers needs it: no two programs have equal
-                results.
+                and raises Failure if they differ. A task that draws random numbers needs it, because no two programs
+                have equal results.
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]

@@ -108,9 +108,9 @@ Answer = Quantity | Spec | Choice | Table | Written
 class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
-    ``usual_rtol``, the course's tolerance, holds unless the author names one. ``scenario`` returns the chip, mesh and
-    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: its
-    label; '' for the sentence of the text that asks.
+    ``usual_rtol``: the course's tolerance, used if the author names none. ``scenario`` returns the chip, mesh and
+    arrays of a draw. ``published``: answers, in the question's unit, that are published elsewhere. ``title``: the
+    label; '' for the sentence of the text with the question.
     """
 
     name: str

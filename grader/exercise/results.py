@@ -1,4 +1,4 @@
-"""Declared results of a call: a tree of names, with parts like an argument, and results that are fed back."""
+"""Declared results of a call: a tree of names. Results can be like an argument, and be fed back to the next step."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class CallResult:
 
     Attributes:
         name: its name, such as ``grads['w1']``.
-        dtype: dtype of the argument's leaf that it is like; empty if the call's arguments together determine it.
-        feeds: position, among the leaves of all arguments, of the one that it becomes in the next step; or None.
+        dtype: dtype of the argument's leaf that it matches; empty if the call's arguments together determine it.
+        feeds: index, among the leaves of all arguments, of the leaf that it becomes in the next step; or None.
     """
 
     name: str
