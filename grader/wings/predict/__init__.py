@@ -1,4 +1,4 @@
 """Predicted and measured times: a few fixed programs, timed on the available devices. Nothing here is graded.
 
-In: a prediction, made before. Out: times of calls, and the fitted model. Programs run in a process of their own.
+In: a prediction, made before measuring. Out: times of calls, and the fitted model. Programs run in their own process.
 """

@@ -24,7 +24,7 @@ class TimeModel:
 
 @dataclass(frozen=True)
 class Case:
-    """One program at one size: bytes of the whole array that results, or the rows of square matrices."""
+    """One program at one size. ``size``: bytes of a collective's whole result, or rows of square matrices."""
 
     program: str
     size: int

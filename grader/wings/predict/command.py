@@ -96,7 +96,7 @@ def predict_step(
     if len(tasks) > 1:
         raise CourseError(f"{name} has several tasks: predict one of {', '.join(tasks)}")
     mesh, dims = dict(wanted.mesh or {}), dict(wanted.dims)
-    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # raises if it cannot be laid out like this
+    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # raises if the clock cannot lay it out
     place = folder_of(course, exercise.id, work)
     command = f"{tasks[0]} --on {wanted.on}{option_text('mesh', mesh)}{option_text('dims', dims)}"
     if not numbers:
@@ -147,7 +147,7 @@ def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
 
 
 def folder_of(course: Course, exercise: str, work: Path | None) -> Path:
-    """Return the folder in which a learner has an exercise."""
+    """Return the learner's folder for an exercise."""
     place = work_in(course, work)
     place = place.parent if place.is_file() else place
     inner = place / course.module_of[exercise]
@@ -195,13 +195,13 @@ def profile(
 
 
 def expect_new(trace: Path | None) -> None:
-    """Raise CourseError if the trace's folder exists, because files would mix."""
+    """Raise CourseError if the trace's folder exists, because old and new files would mix."""
     if trace is not None and os.path.lexists(trace):
         raise CourseError(f"{trace} is there already; name a new folder")
 
 
 def beside(course: Course, name: str, work: Path | None) -> Path:
-    """Return the folder in which a learner has this exercise. Raises CourseError for any other exercise."""
+    """Return the learner's folder for the exercise ``PROFILED``. Raises CourseError for any other exercise."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
             f"{name} has no programs to predict and profile; L2 has: {PROFILED}. How long a step of yours takes on a slice: "

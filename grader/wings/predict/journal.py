@@ -33,7 +33,7 @@ class Journal:
 
     @classmethod
     def read(cls, path: Path) -> Journal:
-        """Read the file. Raises NotMeasured if a line was changed into something invalid."""
+        """Read the file. Raises NotMeasured if a line is invalid."""
         lines = path.read_bytes().splitlines() if path.exists() else []
         entries = tuple(_entry(path, i, line) for i, line in enumerate(lines, 1) if line.strip())
         return cls(path, "".join(line.decode() + "\n" for line in lines), entries)

@@ -46,7 +46,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Return each program's calls. Each call was awaited, and no input was whole beforehand."""
+    """Return each program's calls. The timing process waited for each call, and no input was whole beforehand."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]

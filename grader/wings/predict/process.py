@@ -1,4 +1,4 @@
-"""The process that times programs: starting it, waiting for it, and reading its one answer."""
+"""Start the process that times programs, wait for it, and read its one answer."""
 
 from __future__ import annotations
 
