@@ -1,4 +1,4 @@
-"""The loop of ``watch`` with a page: what changes is shown there, too, and the page's buttons do what keys do."""
+"""The loop of ``watch`` with a page. The page shows every change, and its buttons work like keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PICTURES = "pictures"
 
 
 class PageScreen(Screen):
-    """The screen in the terminal, and the same on the page.
+    """The terminal's screen, which also updates the page.
 
     Attributes:
         shown: the page's state besides the session's.
@@ -101,7 +101,7 @@ class PageLoop(WatchLoop):
     # from the page's threads
 
     def act(self, name: str, value: str) -> bool:
-        """Do what a button of the page says. Return False if there is no such button."""
+        """Queue the action of one of the page's buttons. Return False if there is no such button."""
         actions: dict[str, Callable[[], None]] = {
             "hint": self._hint,
             "next": lambda: self._move(1),
@@ -158,6 +158,6 @@ class PageLoop(WatchLoop):
 
 
 def can_open() -> bool:
-    """Return whether a browser with windows can be started here; a browser in this terminal would hide it."""
+    """Return whether a browser with windows can be started here. A browser in this terminal would cover the screen."""
     windows = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     return bool(windows or os.environ.get("BROWSER"))

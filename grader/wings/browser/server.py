@@ -1,8 +1,8 @@
 """The page's server: this machine only, and only for browsers that know the token.
 
 Every answer forbids scripts, styles and connections from anywhere but this server. A request must name this server in
-its Host, which a foreign page that resolves to this machine cannot do. A request that changes anything, or that a
-browser sends for a page, must come from this page.
+its Host. A foreign page with a host name that resolves to this machine cannot do that. A request that changes anything,
+or that a browser sends for a page, must come from this page.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ class Server:
     """Serves the page in a thread of its own.
 
     Args:
-        act: does what a button says, by name and value; False if there is no such button.
+        act: runs a button's action, by name and value; returns False if there is no such button.
         timeline: returns the timeline at a width.
         port: 0 for a free one.
         at: the page's address in the browser behind a proxy; "" without one.
 
     Raises:
-        WingError: the port is taken, or the address is none.
+        WingError: the port is taken, or the address is invalid.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Server:
         self._thread.start()
 
     def once(self) -> str:
-        """Return an address that leads to the page once. A browser's command line, which others may see, names it."""
+        """Return an address that opens the page once. Other users may see it on the browser's command line."""
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class Server:
             width = float(request.query_params["width"])
         except (KeyError, ValueError):
             return PlainTextResponse("width: a number of pixels\n", 400)
-        return HTMLResponse(self._timeline(min(max(width, WIDTHS[0]), WIDTHS[1])))  # NaN becomes the least
+        return HTMLResponse(self._timeline(min(max(width, WIDTHS[0]), WIDTHS[1])))  # NaN becomes the least width
 
     async def _acted(self, request: Request) -> Response:
         body = b""

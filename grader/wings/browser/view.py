@@ -1,4 +1,4 @@
-"""The page's parts as HTML, made of the session of ``watch`` and of what ``explain`` found out."""
+"""Render the page's parts as HTML, from the session of ``watch`` and the facts of ``explain``."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Shown:
     Attributes:
         status, busy: a line about the last check; whether one is running.
         on: the slice that was chosen for timelines; "" for the usual one.
-        exercise, source: of the programs.
+        exercise, source: the exercise and the source of the programs.
         programs: what ``explain`` found, without those that could not be traced.
-        problem: the reason why there are none.
-        chosen: which one is drawn.
+        problem: the reason why there are no programs.
+        chosen: the index of the drawn program.
     """
 
     status: str = ""
@@ -55,7 +55,7 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Draw these programs from now on; the one with the title that was drawn before, if it is there."""
+        """Replace the programs. Draw the one with the same title as before, if there is one."""
         before = self.program.title if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
@@ -107,7 +107,7 @@ def _word(result: Result) -> str:
 
 
 def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None, failure: Result | None) -> str:
-    """Return the pictures of the drawn program; of the current exercise only."""
+    """Return the pictures of the drawn program, if it belongs to the current exercise."""
     mine = shown.exercise == session.exercise.id
     program = shown.program if mine else None
     if program is None:

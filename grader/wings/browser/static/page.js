@@ -1,4 +1,4 @@
-// The page of `shardlings watch --browser`: takes what the server sends, plays rounds, and joins pictures with lines.
+// The page of `shardlings watch --browser`: shows what the server sends, plays rounds, links pictures with lines.
 // All HTML here comes from the server, which escapes what learners write.
 
 import { animate } from "./ring.js";

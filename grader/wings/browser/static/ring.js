@@ -1,4 +1,4 @@
-// Rounds of a ring as an animation: each device holds data in the colour of the device where they started.
+// Rounds of a ring as an animation: each device's data has the colour of the device where it started.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a"];
@@ -25,7 +25,7 @@ function places(count) {
   };
 }
 
-// Where what a device holds in a round came from: the nearest device that held it before; itself if none did.
+// The device that a device's data came from in a round: the nearest one that held it before; itself if none did.
 export function sender(rows, round, device) {
   const source = rows[round].held[device];
   const before = rows[round - 1].held;
