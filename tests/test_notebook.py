@@ -251,7 +251,9 @@ def test_explain_tells_of_the_callers_own_functions() -> None:
     assert "in time on v5e 2x4, x on slice axis 0, y on slice axis 1, profile ideal" in told
 
 
-def test_explain_draws_the_timeline_below_the_cell(monkeypatch: pytest.MonkeyPatch, devices: int) -> None:
+def test_explain_draws_what_devices_hold_and_the_timeline_below_the_cell(
+    monkeypatch: pytest.MonkeyPatch, devices: int
+) -> None:
     import jax
     from jax.sharding import PartitionSpec as P
 
@@ -264,6 +266,7 @@ def test_explain_draws_the_timeline_below_the_cell(monkeypatch: pytest.MonkeyPat
     space: dict = {"jax": jax, "P": P}
     exec(SOLVED, space)
     notebook.explain("c1", space, mesh={"x": 8, "y": 1}, dims={"I": 4096, "J": 4096, "K": 4096}, on="v5e:2x4")
-    picture, roofline = shown
+    held, picture, roofline = shown
+    assert held.count("<svg") == 2 and "512:1024, 0:4096" in held  # one grid an argument; rows 512 to 1023 on device 1
     assert picture.startswith("<figure") and picture.count("<svg") == 1 and "step " in picture
     assert "roof of HBM" in roofline
