@@ -115,9 +115,25 @@ def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
 
 def render_rounds(explained: Explained) -> str:
     """Return the data that go round a program's rings as an HTML fragment with inline styles; '' if there are none."""
+    return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
+
+
+def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
+    """Return the routes of a program, of those that can be drawn."""
     found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
-    drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
-    return _environment().get_template("rounds.html.j2").render(rings=drawn, look=inline)
+    return [draw_rounds(rounds) for rounds in found if rounds is not None]
+
+
+def render_steps(steps: Mapping[str, str]) -> str:
+    """Return HTML fragments by name as pictures that ``player`` shows one at a time."""
+    shown = [(name, Markup(html)) for name, html in steps.items()]
+    return _environment().get_template("steps.html.j2").render(steps=shown, look=inline)
+
+
+@cache
+def player() -> str:
+    """Return the script that moves pictures, for pages that allow scripts."""
+    return (TEMPLATES / "player.js").read_text(encoding="utf-8")
 
 
 def render_roofline(roofline: Roofline) -> str:
