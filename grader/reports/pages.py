@@ -30,7 +30,7 @@ from grader.reports.loglog import MeasuredPoint, draw_plot
 from grader.reports.people import UNKNOWN, Person, with_name
 from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
-from grader.reports.programs import rings_of, rooflines_of, timelines_of
+from grader.reports.programs import rings_of, rooflines_of, step_limit, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
 from grader.reports.rounds import MOST_ROUTES, RoundsSvg, draw_rounds, rounds_of
 from grader.reports.summary import Summary
@@ -149,7 +149,7 @@ def render_timelines(timelines: Mapping[str, Timeline]) -> str:
 
 def _charts_of(result: Result) -> list[Chart]:
     """Return the timelines of a result, ready to draw."""
-    return [draw_chart({"your program in time": timeline}) for timeline in timelines_of(result)]
+    return [draw_chart({"your program in time": t}, limit=step_limit(result, t)) for t in timelines_of(result)]
 
 
 def _plots_of(result: Result) -> list[RooflineSvg]:
