@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,16 @@ class Maker:
             raise RuntimeError(f"{function}: {found.fault} {notes}")
         return found
 
-    def timelines(self, name: str) -> dict[str, str]:
-        """Return the timelines of a statement's part "In time", one by one."""
+    def timelines(self, name: str, **dims: int) -> dict[str, str]:
+        """Return the timelines of a statement's part "In time", one by one, with some other sizes."""
         picture = clock_pictures.STATEMENTS[name]
+        picture = replace(picture, dims=picture.dims | dims)
         found = {
             heading: clock_pictures.timeline_of(self.course, self.grader, name, one, picture)
             for heading, one in picture.shown.items()
         }
-        return {heading: render_timelines({heading: one}) for heading, one in found.items()}
+        sizes = "".join(f", {dim} = {size:,}" for dim, size in dims.items())
+        return {f"{heading}{sizes}": render_timelines({heading: one}) for heading, one in found.items()}
 
 
 def held(shape: tuple[int, ...], spec: tuple, mesh: Mapping[str, int], name: str = "A") -> str:
@@ -80,6 +82,12 @@ def held(shape: tuple[int, ...], spec: tuple, mesh: Mapping[str, int], name: str
 def moved(program: Explained) -> str:
     """Return the devices before and after, and what they send."""
     return render_held(program) + render_arrows(program)
+
+
+def rounds(program: Explained) -> str:
+    """Return the rounds of a program without its lines, because the page does not show them."""
+    routes = [replace(route, lines=(None,) * len(route.lines)) for route in program.routes]
+    return render_rounds(replace(program, routes=routes))
 
 
 def layouts(maker: Maker) -> dict[str, str]:
@@ -130,7 +138,7 @@ def times(maker: Maker) -> dict[str, str]:
 
 def ring(maker: Maker) -> dict[str, str]:
     array, dims = normal("I", "J", spec=P("x")), {"I": 48, "J": 40}
-    return {"": render_rounds(maker.explained("ring_all_gather", {"x": 8}, a=array, out=P(), dims=dims))}
+    return {"": rounds(maker.explained("ring_all_gather", {"x": 8}, a=array, out=P(), dims=dims))}
 
 
 def overlap(maker: Maker) -> dict[str, str]:
@@ -153,10 +161,8 @@ def gradients(maker: Maker) -> dict[str, str]:
 
 
 def pipeline(maker: Maker) -> dict[str, str]:
-    array, dims = normal("I", "J", spec=P("x")), {"I": 48, "J": 40}
-    return {
-        "": render_rounds(maker.explained("along_a_pipeline", {"x": 5}, a=array, out=P("x"), dims=dims | {"I": 50}))
-    }
+    array, dims = normal("I", "J", spec=P("x")), {"I": 50, "J": 40}
+    return {"": rounds(maker.explained("along_a_pipeline", {"x": 5}, a=array, out=P("x"), dims=dims))}
 
 
 def attention(maker: Maker) -> dict[str, str]:
@@ -175,6 +181,10 @@ def meshes(maker: Maker) -> dict[str, str]:
     return {
         f"mesh {', '.join(f'{a}={n}' for a, n in mesh.items())}": held((48, 40), spec, mesh) for mesh, spec in found
     }
+
+
+def training_steps(maker: Maker) -> dict[str, str]:
+    return {name: html for length in (8192, 2048) for name, html in maker.timelines("m1_block", T=length).items()}
 
 
 def rooflines(maker: Maker) -> dict[str, str]:
@@ -241,7 +251,9 @@ PAGES = {
         "A matmul under its roofline", "With more rows, a matmul does more FLOPs per byte.", rooflines
     ),
     "13_capstone": Page(
-        "A training step in time", "The step of a transformer block on a 3-D mesh.", lambda m: m.timelines("m1_block")
+        "A training step in time",
+        "A transformer block on a 3-D mesh. Shorter texts leave less compute to overlap with.",
+        training_steps,
     ),
 }
 INSERTED = """

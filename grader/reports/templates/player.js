@@ -24,7 +24,7 @@
   // The buttons and the slider. `show(at, moves)` draws a frame and returns it in words.
   function player(unit, names, show) {
     const button = (text, name) => {
-      const made = element("button", { type: "button", textContent: text });
+      const made = element("button", { type: "button", textContent: text }, { border: "1px solid", borderRadius: "6px", padding: ".2rem .7rem", minHeight: "2rem" });
       if (name) made.setAttribute("aria-label", name);
       return made;
     };
@@ -161,6 +161,7 @@
       pictures.forEach((picture, i) => { picture.hidden = i !== at; });
       return `${at + 1} of ${pictures.length}: ${names[at]}`;
     };
+    pictures.forEach((picture) => { picture.querySelector("[data-heading]").hidden = true; });
     box.prepend(player("Picture", names, show));
   }
 
