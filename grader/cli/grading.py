@@ -26,6 +26,7 @@ from grader.cli.console import (
     progress,
     say,
     tell,
+    tell_slow,
     tell_unusable,
 )
 from grader.cli.grade_options import GradeOptions
@@ -150,6 +151,8 @@ def run_in(
         tell("note", text)
     keep_roster(folder, known.plain)
     unusable = refuse_on_file(folder, course) if folder.database.students() else None
+    if not quiet:
+        grader.pool.slow = tell_slow
     graded, failures = store.grade_batch(
         grader,
         folder,
