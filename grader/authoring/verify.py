@@ -340,7 +340,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     question = misconception.of
     assert isinstance(question, Question)
     params = course.params(question, "verify")
-    given = answer_by(misconception, question, params)
+    given = judging.kind_of(question, params).raw(answer_by(misconception, question, params))
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed":
         yield f"the answer of the misconception {misconception.name} is {result.status}, and should be wrong"

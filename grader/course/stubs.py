@@ -13,7 +13,7 @@ from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
 from grader.course.pages import README, further, module_text
 from grader.course.statements import Statement, needed_imports, statements
-from grader.exercise import Choice, Exercise, Question
+from grader.exercise import Choice, Code, Exercise, Question
 from grader.judging.answers import heading, render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
@@ -61,7 +61,13 @@ def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
 
 def _question_stub(question: Question, params: dict[str, Any] | None) -> str:
     head = f"# Question {question.name} [{heading(question)}]"
-    return f"{head}\n{question_comment(question, params)}\n{question.name} = None  # TODO: your answer\n"
+    return f"{head}\n{question_comment(question, params)}\n{answer_line(question)}\n"
+
+
+def answer_line(question: Question) -> str:
+    """Return the line for a learner's answer."""
+    todo = "the grader takes it" if isinstance(question.answer, Code) else "TODO: your answer"
+    return f"{question.name} = None  # {todo}"
 
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
