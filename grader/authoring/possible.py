@@ -102,13 +102,17 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers.
+    """Yield a problem if draws give too few different answers. Another proof reports answers that are not valid.
 
     A table needs many, so that neighbours do not share one. Other questions need two, if they have several draws.
     """
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
-    for answer in map(kind.want, answers):
+    for value in answers:
+        try:
+            answer = kind.want(value)
+        except Exception:
+            return
         if len(found) < LEAST_ANSWERS and not any(kind.are_close(answer, known) for known in found):
             found.append(answer)
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)

@@ -29,13 +29,17 @@ what_scales = None  # TODO: your answer
 
 
 # Question what_sets_the_bytes [some of A, B, C, D, E]
-# Your numbers: run `shardlings show what_sets_the_bytes`.
+# Which of these change the bytes that a device sends in one step?
+#
+# Your options: run `shardlings show what_sets_the_bytes`.
 #
 what_sets_the_bytes = None  # TODO: your answer
 
 
 # Question overlapped_step [an order of A, B, C, D]
-# Your numbers: run `shardlings show overlapped_step`.
+# In which order does a device do these, so that most of the exchange runs beside compute?
+#
+# Your options: run `shardlings show overlapped_step`.
 #
 overlapped_step = None  # TODO: your answer
 
