@@ -72,10 +72,7 @@ def answer_line(question: Question) -> str:
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
     """Return a question as a comment above its answer; without numbers if they differ between students."""
-    if params is None:
-        text = own_text(question, question.name)
-    else:
-        text = question_text(question, params)
+    text = own_text(question, question.name) if params is None else question_text(question, params)
     paragraphs = text.split("\n\n")  # the author's line breaks have no meaning here
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
     return "\n".join(f"# {line}".rstrip() for line in lines)

@@ -20,7 +20,7 @@ NONE = "this is not a formula: write it like 2*D/(W*X), with * for products and 
 
 
 def test_points_are_equal_on_every_machine_and_use_each_value() -> None:
-    assert POINTS == points_of(SYMBOLS) and len(POINTS) == 32
+    assert points_of(SYMBOLS) == POINTS and len(POINTS) == 32
     assert {point[0] for point in POINTS} == {*SYMBOLS["V"]} and {point[1] for point in POINTS} == {4, 8, 16}
     assert POINTS[:2] == [[1000000.0, 16.0], [1000000.0, 16.0]]
 
