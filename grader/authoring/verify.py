@@ -111,10 +111,12 @@ def exercise_problems(
         return
     yield from declaration_problems(exercise, course.config.statement_words)
     yield from inputs.tame_sizes(exercise)
+    of_questions: list[str] = []
     for question in exercise.questions.values():
-        yield from question_problems(question, exercise.misconceptions.values())
+        of_questions += question_problems(question, exercise.misconceptions.values())
         yield from key_problems(question)
         yield from possible.question_problems(question)
+    yield from of_questions
     try:
         yield from near_miss_problems(exercise)
         undecided = list(inputs.undecided_draws(exercise))
@@ -123,7 +125,7 @@ def exercise_problems(
         yield from _stub(course, grader, exercise)
         yield from trivial_problems(course, grader, exercise, found)
         for misconception in exercise.misconceptions.values():
-            if isinstance(misconception.of, Question):
+            if isinstance(misconception.of, Question) and not of_questions:
                 yield from _wrong_answer(course, exercise, misconception)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
         texts = replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found)
@@ -131,7 +133,8 @@ def exercise_problems(
             yield from text_problems(grader, exercise, text, seeds)
         yield from margin_problems(exercise, *_amounts(grader, exercise, found, texts))
     except (CourseError, AuthorError) as error:
-        yield str(error)
+        if not of_questions:  # these are the cause: a question without an answer
+            yield str(error)
 
 
 def _submission(name: str, text: str, student: str = "verify") -> Submission:
@@ -340,7 +343,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     question = misconception.of
     assert isinstance(question, Question)
     params = course.params(question, "verify")
-    given = answer_by(misconception, question, params)
+    given = judging.kind_of(question, params).raw(answer_by(misconception, question, params))
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed":
         yield f"the answer of the misconception {misconception.name} is {result.status}, and should be wrong"
