@@ -3,6 +3,7 @@
 For every exercise:
 - The reference and every alternative get full marks on every mesh; the stub and trivial programs earn nothing.
 - Every misconception fails exactly its checks and gets its own hint, with every seed.
+- Every rule of the statement is broken by a misconception, and every check is failed by one.
 - No misconception fails a check in public and passes it when graded.
 - Each budget is between the needs of right and wrong programs.
 - The release has all that is public, and the reference passes it.
@@ -29,6 +30,7 @@ from grader.authoring.near_misses import near_miss_problems
 from grader.authoring.proved import Proved
 from grader.authoring.redrawn import Redrawn
 from grader.authoring.released import released_problems
+from grader.authoring.rules import rule_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
 from grader.authoring.trivial import trivial_problems
@@ -110,6 +112,7 @@ def exercise_problems(
         yield str(error)
         return
     yield from declaration_problems(exercise, course.config.statement_words)
+    yield from rule_problems(exercise)
     yield from inputs.tame_sizes(exercise)
     of_questions: list[str] = []
     for question in exercise.questions.values():
