@@ -134,7 +134,7 @@ def all_reduced_then_cut(x, ws, dy):
     return written(x, ws, dy, scatter=lambda parts: cut(total(parts)))
 
 
-@exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def equal_cotangents_summed(x, ws, dy):
     """You, or the transpose of the last all_gather, reduce-scattered dy. dy is not a partial sum: this adds N equal copies and makes everything N times too large. Cut a device's columns out of dy, and differentiate only the part before the last gather."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
@@ -163,19 +163,19 @@ def dx_averaged(x, ws, dy):
     return written(x, ws, dy, whole=lambda parts: jax.lax.pmean(parts, "tp"))
 
 
-@exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def columns_of_device_0(x, ws, dy):
     """Every device cut the first columns out of dy. A device's columns start at its index along tp times the number of columns per device."""
     return written(x, ws, dy, own=lambda dy: cut(dy, 0))
 
 
-@exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def never_reduced(x, ws, dy):
     """You went on with your own part of {dh}. The other devices' columns of w also contribute to it: add these parts with a reduce-scatter."""
     return written(x, ws, dy, scatter=cut)
 
 
-@exercise.misconception(fails=gather_forward, breaks="y and gradients are those of one device")
+@exercise.misconception(fails=[gather_dws, gather_dx, gather_forward], breaks="y and gradients are those of one device")
 def went_on_without_the_gather(x, ws, dy):
     """You gathered only the last h, and gave each layer zeros for the other devices' columns. Every layer needs all of h: gather it for each layer."""
     n, h = jax.lax.axis_size("tp"), x

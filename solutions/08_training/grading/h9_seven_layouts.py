@@ -58,7 +58,6 @@ def right(*schemes):
             due = due @ w
         expect_close(seen.out, due)
         expect_spec(seen.out, SCHEMES[seen.scheme][0])
-        expect_shard_map(seen)
 
 
 @exercise.helper
@@ -67,6 +66,7 @@ def budget(seen, *kinds, x=0, y=0, parts="x"):
     share each matmul."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
+    expect_shard_map(seen)
     expect_only(seen, *kinds, *(["permute"] if kinds else []))
     for axis, size in (("x", x), ("y", y)):
         expect_traffic(seen, at_most=4 * L * size * (1 - 1 / seen.mesh[axis]), axis=axis)
@@ -343,6 +343,17 @@ def everything_gathered(a, ws, *, mesh, scheme):
     """You gathered A and W whole, so each device computes all of C and keeps a part. Gather only the array that the table names; then devices share the matmul."""
     act, weight = SCHEMES[scheme]
     return with_layers(**{f"s{scheme}": lambda a, w: whole_product(a, w, act, weight)})(a, ws, mesh, scheme)
+
+
+@exercise.misconception(
+    of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="laid out as A, by `jax.shard_map`"
+)
+def left_to_the_compiler(a, ws, *, mesh, scheme):
+    """You left the collectives to the compiler, so your program does not show what is sent. Write it with
+    jax.shard_map."""
+    for w in ws:
+        a = jax.lax.with_sharding_constraint(a @ w, jax.NamedSharding(mesh, SCHEMES[scheme][0]))
+    return a
 
 
 @exercise.misconception(
