@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from grader.authoring import inputs, possible
 from grader.authoring.declarations import declaration_problems
 from grader.authoring.keys import key_problems
-from grader.authoring.leaks import leaks
 from grader.authoring.margins import margin_problems
 from grader.authoring.near_misses import near_miss_problems
 from grader.authoring.proved import Proved
@@ -34,18 +33,16 @@ from grader.authoring.rules import rule_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
 from grader.authoring.trivial import trivial_problems
+from grader.authoring.whole_course import course_problems
 from grader.batch.grade import Grader
 from grader.batch.workers import pool_of
 from grader.common.cache import Cache
 from grader.common.observation import Observation
 from grader.common.result import ExerciseReport, Result
 from grader.course.answers import answer_by, answers
-from grader.course.build import stale
-from grader.course.config import GRADING, CourseError
+from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.course.release import usable_products
-from grader.course.sources import source_problems
 from grader.course.statements import names_reached, statements
 from grader.course.stubs import stub_source
 from grader.exercise import Alternative, AuthorError, Exercise, Misconception, Question, Task
@@ -98,9 +95,6 @@ def verify(
     problems = list(course_problems(course))
     tell("course", problems)
     return total + len(problems)
-
-
-# -- one exercise ------------------------------------------------------------------------------
 
 
 def exercise_problems(
@@ -361,43 +355,3 @@ def _other_hint(result: Result) -> str:
 
 def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"
-
-
-# -- the whole course --------------------------------------------------------------------------
-
-
-def course_problems(course: Course) -> Iterator[str]:
-    yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
-    try:
-        made = usable_products(course)
-    except CourseError as error:
-        yield str(error)
-        return
-    for name in made.unusable:
-        yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
-    for path in stale(course, made):
-        yield f"exercises/{path} is not current; run `shardlings build`"
-    yield from leaks(course, made.texts)
-    if not made.unusable:
-        yield from source_problems(course)
-    known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
-    known |= {f"{m}/{GRADING}/{e}.py" for e, m in course.module_of.items()}
-    for path in sorted((course.root / "solutions").rglob("*.py")):
-        name = path.relative_to(course.root / "solutions").as_posix()
-        if name not in known and "__pycache__" not in name:
-            what = "belongs to no exercise" if path.parent.name == GRADING else "is not listed"
-            yield f"solutions/{name} {what} in course.yaml"
-
-
-def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
-    """Yield names that are used twice: tasks and questions share the namespace of a notebook."""
-    owner: dict[str, str] = {}
-    for exercise in exercises:
-        for name in [*exercise.tasks, *exercise.questions]:
-            if name in owner:
-                yield f"the name {name} is used by {owner[name]} and by {_file(exercise)}"
-            owner[name] = _file(exercise)
-
-
-def _file(exercise: Exercise) -> str:
-    return f"solutions/{exercise.module}/{exercise.id}.py"
