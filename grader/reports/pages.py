@@ -36,7 +36,7 @@ from grader.reports.rounds import MOST_ROUTES, RoundsSvg, draw_rounds, rounds_of
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
-from grader.reports.untrusted import clean
+from grader.reports.untrusted import clean, clean_code
 from grader.reports.whole_class import WholeClass
 from grader.reports.wording import (
     Audience,
@@ -222,7 +222,7 @@ def _environment() -> Environment:
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
     environment.globals.update(several=SEVERAL, with_name=with_name)
-    environment.filters.update(prose=_prose, tidy=tidy, clean=clean)
+    environment.filters.update(prose=_prose, tidy=tidy, clean=clean, code=clean_code)
     for name in environment.list_templates(extensions=["j2", "css"]):
         environment.get_template(name)
     return environment
