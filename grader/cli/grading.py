@@ -48,7 +48,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.integrations.roster import Roster
 from grader.reports.summary import Counts, Summary
-from grader.reports.tables import NOT_GRADED, NOTHING
+from grader.reports.tables import NOTHING
 from grader.reports.terminal import print_attention, print_summary, print_warnings
 from grader.reports.untrusted import clean
 from grader.reports.wording import standing_of
@@ -242,7 +242,8 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    missing = known.plain.without([*students, *not_graded]) if known.plain else []
+    absent = known.absent(students, not_graded)
+    missing = [student for student, why in absent.items() if why == NOTHING]
     whose = [(student, f"whose submission is it? {files}") for student, files in signed.items()]
     summary = counts.summary(
         not_graded=not_graded,
@@ -252,8 +253,7 @@ def finish(
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None
-    aside = known.plain.without([*students, *missing]) if known.plain else []
-    folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(aside, NOT_GRADED), people)
+    folder.finish(summary, absent, people)
     if text := notes.untimed():
         tell("note", text)
     if missing:
