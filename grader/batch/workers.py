@@ -72,6 +72,19 @@ class Runner:
                 died.ours = died.reason != "timeout" and not self.worker.runs()
                 raise
 
+    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a formula. Raises WorkerDied as ``run_or_try_again`` does."""
+        with self._lock:
+            try:
+                return self.worker.evaluate(request)
+            except WorkerDied:
+                pass
+            try:
+                return self.worker.evaluate(request)
+            except WorkerDied as died:
+                died.ours = not self.worker.runs()
+                raise
+
 
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
@@ -244,6 +257,10 @@ class Workers:
     def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
         """Run a program on the inputs of an ask. Raises WorkerDied."""
         return Ran(*self._runner_of(ask).run(request, program, ask))
+
+    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a formula, see ``common.formulas.answer``. Raises WorkerDied."""
+        return self.runners[0].formula(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with some of its operations changed. Raises WorkerDied."""
