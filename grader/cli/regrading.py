@@ -21,7 +21,6 @@ from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
-from grader.reports.tables import NOT_GRADED, NOTHING
 from grader.reports.untrusted import clean
 
 MOST_SHOWN = 100  # students on the screen; changes.html has all
@@ -39,18 +38,17 @@ class Rosters:
     named: Roster | None
     plain: Roster | None
 
-    def absent(self, students: Collection[str], not_graded: Collection[str]) -> dict[str, str]:
-        """Return the students of the class without a report, and why, as in ``write_grades_csv``.
+    def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
+        """Return the students of the class who handed in nothing, and those whose submissions were set aside.
 
         Args:
             students: those with reports.
             not_graded: those whose submissions could not be graded.
         """
         if self.plain is None:
-            return {}
+            return [], []
         missing = self.plain.without([*students, *not_graded])
-        set_aside = self.plain.without([*students, *missing])
-        return dict.fromkeys(missing, NOTHING) | dict.fromkeys(set_aside, NOT_GRADED)
+        return missing, self.plain.without([*students, *missing])
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:

@@ -13,7 +13,6 @@ from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, 
 from grader.common.result import Report
 from grader.course.finding import find_course
 from grader.integrations.roster import Roster
-from grader.reports.tables import NOT_GRADED, NOTHING
 from tests.commands import GOOD, ROOT, one_line, shardlings
 from tests.reports.example_reports import exercise, make_report, result
 
@@ -46,8 +45,8 @@ def test_students_without_a_report_handed_in_nothing_or_were_set_aside(tmp_path:
     (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\nzoe,Z\n")
     roster = Roster(tmp_path / "roster.csv")
     found = Rosters(roster, roster).absent(["Ada"], {"bob": "bob is there twice", "readme.py": "is beside folders"})
-    assert found == {"zoe": NOTHING, "bob": NOT_GRADED}
-    assert Rosters(None, None).absent(["ada"], ["bob"]) == {}
+    assert found == (["zoe"], ["bob"])
+    assert Rosters(None, None).absent(["ada"], ["bob"]) == ([], [])
 
 
 @pytest.mark.slow
