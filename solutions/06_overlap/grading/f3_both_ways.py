@@ -366,6 +366,12 @@ def both_ag_swapped(a, w):
     return jnp.concatenate([c[half:], c[:half]])
 
 
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value, breaks="Rows and columns may be odd")
+def both_ag_equal_halves(a, w):
+    """You cut two equal halves, so with an odd number of rows the last row is lost. Let the halves differ by one row: a[:half] and a[half:]."""
+    return both_ways_ag_matmul(a[: a.shape[0] // 2 * 2], w)
+
+
 @exercise.misconception(
     of=both_ways_ag_matmul, fails=both_ag_value, breaks="send the opposite device's block only once"
 )
