@@ -366,7 +366,7 @@ def rs_round_the_other_axis(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hops, breaks="N − 1 `ppermute`s over y")
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_order], breaks="N − 1 `ppermute`s over y")
 def rs_in_n_hops(t, w):
     """You start with your own block and need N hops to bring the sum home. Start with the block of the device before you. Its sum arrives after N - 1 hops."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -404,7 +404,7 @@ def rs_sends_all_blocks(t, w):
     return total.reshape(t.shape[0], n, -1)[:, me]
 
 
-@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_hidden], breaks="to a neighbour")
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_memory], breaks="to a neighbour")
 def rs_over_the_heads(t, w):
     """You send each part straight to its owner, past all devices between. Send one running sum through them: each device adds its part."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
