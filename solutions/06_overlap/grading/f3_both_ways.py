@@ -306,7 +306,9 @@ def rs_whole_blocks_half_the_rounds(t, w):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="in one direction at most ⌊N/2⌋ blocks")
+@exercise.misconception(
+    of=both_ways_ag_matmul, fails=[both_ag_ways, both_ag_fast], breaks="in one direction at most ⌊N/2⌋ blocks"
+)
 def both_ag_one_way(a, w):
     """All your hops go one way round, and the other direction of every link is idle. Send each half in its own direction."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -317,7 +319,7 @@ def both_ag_one_way(a, w):
     return c
 
 
-@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="or N − 1 larger halves")
+@exercise.misconception(of=both_ways_ag_matmul, fails=[both_ag_ways, both_ag_fast], breaks="or N − 1 larger halves")
 def both_ag_halves_one_way(a, w):
     """You split the shard and send both halves one way round. Send each half in its own direction: the lower half goes back."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -331,7 +333,7 @@ def both_ag_halves_one_way(a, w):
     return jnp.concatenate([c, d])
 
 
-@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="N − 1 blocks in all")
+@exercise.misconception(of=both_ways_ag_matmul, fails=[both_ag_ways, both_ag_fast], breaks="N − 1 blocks in all")
 def both_ag_whole_shards_all_round(a, w):
     """You send whole shards both ways, all the way round: twice the bytes. Send halves for N - 1 rounds, or whole shards for half as many."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -428,7 +430,7 @@ def both_ag_sends_after_the_matmuls(a, w):
     return jnp.concatenate([c, d])
 
 
-@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="to neighbours over y")
+@exercise.misconception(of=both_ways_ag_matmul, fails=[both_ag_ways, both_ag_fast], breaks="to neighbours over y")
 def both_ag_over_the_heads(a, w):
     """You fetch each half straight from its owner. On a ring it passes all devices between. Take it from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -466,7 +468,9 @@ def both_ag_multiplies_every_block(a, w):
     return jnp.concatenate([c_upper, c_lower])
 
 
-@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ways, breaks="in one direction at most ⌊N/2⌋ blocks")
+@exercise.misconception(
+    of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_fast], breaks="in one direction at most ⌊N/2⌋ blocks"
+)
 def both_rs_one_way(t, w):
     """All your sums go one way round, and the other direction of every link is idle. Send half of each sum in the other direction."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -477,7 +481,7 @@ def both_rs_one_way(t, w):
     return total
 
 
-@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ways, breaks="or N − 1 larger halves")
+@exercise.misconception(of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_fast], breaks="or N − 1 larger halves")
 def both_rs_halves_one_way(t, w):
     """You split the sums and send both halves one way round. Send each half in its own direction."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
