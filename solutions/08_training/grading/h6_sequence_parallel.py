@@ -162,7 +162,7 @@ def train_norms(seen):
     expect_flops(seen, at_most=LAYERS * (products + norms))
 
 
-@exercise.check(on_a_ring, points=0.5, after=[train_forward, train_dx, train_gradients])
+@exercise.check(on_a_ring, points=0.5, after=train_norms)
 def train_memory(seen):
     """train: a device keeps of each layer only its rows and its `hidden`"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
@@ -271,19 +271,19 @@ def weights_added_too(x, layers, dy):
     return written(x, layers, dy, grads_of=lambda grads: jax.lax.psum(grads, "tp"))
 
 
-@exercise.misconception(of=train, fails=train_forward, breaks="those of one device")
+@exercise.misconception(of=train, fails=[train_dx, train_forward, train_gradients], breaks="those of one device")
 def bias_inside_the_sum(x, layers, dy):
     """You added the bias before the reduce-scatter, which adds it N times. Add it after the reduce-scatter, to the device's own rows."""
     return written(x, layers, dy, inside=True)
 
 
-@exercise.misconception(of=train, fails=train_dx, breaks="those of one device")
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
 def residual_forgotten(x, layers, dy):
     """Your gradient goes back through the block only. The layer also adds x to the block's output, so dy itself is part of the gradient of x."""
     return written(x, layers, dy, residual=False)
 
 
-@exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
+@exercise.misconception(of=train, fails=[train_memory, train_traffic], breaks="2 reduce-scatters of [S, D]")
 def all_reduced_then_cut(x, layers, dy):
     """You all-reduced and kept your own rows. A reduce-scatter sends half the bytes and gives each device only its own rows."""
     return written(x, layers, dy, scatter=all_reduce_then_own_rows)
