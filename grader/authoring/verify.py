@@ -132,7 +132,7 @@ def exercise_problems(
         texts = replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found)
         for text in texts:
             yield from text_problems(grader, exercise, text, seeds)
-        yield from margin_problems(exercise, *_amounts(grader, exercise, found, texts))
+        yield from margin_problems(exercise, *amounts(grader, exercise, found, texts))
     except (CourseError, AuthorError) as error:
         yield str(error)
 
@@ -220,7 +220,7 @@ def replaced_texts(
     return replaced
 
 
-def _amounts(
+def amounts(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
     """Return the findings of right and of wrong programs, by name."""
