@@ -51,8 +51,8 @@ trained = exercise.call(
     layers=[layer] * LAYERS,
     dy=normal("S", "D", spec=ROWS),
     returns=("y", "dx", like("layers", "grads")),
-    dims={"S": 60, "D": 90, "F": 60},
-    hidden_dims={"S": 100, "D": 117, "F": 60},
+    dims={"S": 60, "D": 90, "F": 20},
+    hidden_dims={"S": 100, "D": 117, "F": 20},
 )
 on_a_ring = exercise.call(
     train,
@@ -151,10 +151,22 @@ def train_traffic(seen):
     expect_traffic(seen.only(kind="all_reduce"), at_most=2 * LAYERS * 2 * seen.dims["D"] * 4 * (n - 1) / n)
 
 
-@exercise.check([trained, on_a_ring], points=0.25, after=[train_forward, train_dx, train_gradients])
-def train_norms(many_units, many_devices):
+many_units = exercise.call(
+    train,
+    x=normal("S", "D", spec=ROWS),
+    layers=[layer] * LAYERS,
+    dy=normal("S", "D", spec=ROWS),
+    meshes=[{"tp": 8}],
+    returns=("y", "dx", like("layers", "grads")),
+    dims={"S": 40, "D": 20, "F": 120},
+    hidden_dims={"S": 48, "D": 21, "F": 120},
+)
+
+
+@exercise.check([on_a_ring, many_units], points=0.25, after=[train_forward, train_dx, train_gradients])
+def train_norms(wide, many_units):
     """train: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once"""
-    for seen in (many_units, many_devices):
+    for seen in (wide, many_units):
         expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
         n, whole, _ = sizes_of(seen)
         products = 14 * seen.dims["F"] * whole / n  # a multiplication of two numbers counts as part of a matmul
