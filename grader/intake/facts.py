@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -77,6 +78,16 @@ def pseudonym_of(source: Source) -> str:
     """Return the text of the last ``leaderboard_name = "..."`` in a source; "" if missing or not a literal."""
     named = [name for chunk in source.chunks if (name := looked_at(chunk).pseudonym) is not None]
     return named[-1] if named else ""
+
+
+def definition(source: Source, name: str) -> tuple[str, int, str] | None:
+    """Return the file or cell, first line and text of the last top-level definition of a name; None without one."""
+    for chunk in reversed(source.chunks):
+        if place := looked_at(chunk).places.get(name):
+            first, last = place
+            lines = re.split(r"\r\n|\r|\n", chunk.text)  # Python's line ends
+            return chunk.name, first, "\n".join(lines[first - 1 : last])
+    return None
 
 
 def _pseudonym(tree: ast.Module) -> str | None:

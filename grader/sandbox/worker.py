@@ -169,6 +169,12 @@ class Worker:
                 return header, blobs
             self._phase = header["phase"]
 
+    def evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a formula, within the CPU time of a run. Raises WorkerDied."""
+        self.await_ready()
+        self.send(b"!" + frames.pack({"formula": request, "seconds": self.limits.run_seconds}))
+        return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0]
+
     def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
         """Return the answer of the process that parses submissions, within ``request["seconds"]`` of CPU time."""
         self.await_ready()
