@@ -96,11 +96,16 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
     """
     declared = {name: autograder.loaded.exercise(name) for name in work.names}
     found = {e.exercise: e for e in report.exercises}
-    comments = {c.name: c for c in submitted.comments if c.name not in work.repaired.untouched}
+    waiting = {f"{e.exercise}/{r.name}" for e in report.exercises for r in e.results if r.status == "waiting"}
+    read = by_hand.to_read(autograder.loaded, work.names)
+    to_grade = {cell for cell, question in read.items() if question in waiting}
+    comments = {c.name: c for c in submitted.comments if c.name not in work.repaired.untouched - to_grade}
     for name, exercise in declared.items():
         _comment_tasks(comments, exercise, found[name])
     extra_words = by_hand.to_read(autograder.loaded, [name for name in work.names if declared[name].extension])
     for grade in submitted.grades:
+        if grade.name in to_grade and grade.manual_score is None:  # code is graded, though its own cell is unchanged
+            grade.auto_score, grade.needs_manual_grade = None, True
         if grade.name in extra_words and grade.auto_score is None:
             grade.auto_score = 0  # nbgrader omits the extra credit of a cell without a score
         name = work.exercise_of.get(grade.name, "")
