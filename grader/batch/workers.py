@@ -7,9 +7,10 @@ submission are graded one after another. An *ask* is one request to a submission
 
 from __future__ import annotations
 
+import math
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
@@ -123,8 +124,8 @@ class Children:
         """Return a reply for each ask. Secret asks are sent after all others are answered.
 
         An ask that ends its child is tried once more, alone. A source is given up if two children end while loading it.
-        A timeout is never tried again. While loading, it ends the source; later it ends the function and, after two
-        such functions, the rest of the file.
+        A function that ends its child by a timeout is never tried again. While loading, the timeout ends the source;
+        later it ends the function's exercise and, after two such exercises, the rest of a notebook.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -148,23 +149,27 @@ class Children:
                 fault = ended_fault(ended.how, "your file, while it was loaded,", seconds)
                 self._replies |= dict.fromkeys(left, Reply(fault))
         elif ended.how == "timeout":
-            self._hung.add(self._asks[left[0]].task)
-            self._give_up_on(self._hung)
+            self._give_up_after(self._asks[left[0]])
         elif left[0] == self._suspect:
             self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
         else:
             self._suspect = left[0]
 
-    def _give_up_on(self, hung: Collection[str]) -> None:
-        """Add replies for functions that used up their time; if there are two, also for the rest of the file."""
+    def _give_up_after(self, hung: Ask) -> None:
+        """Add replies for a function that used up its time, and for what is not tried after it."""
         seconds = self._limits.trace_seconds
+        self._hung.add(hung.exercise)
         for i, ask in enumerate(self._asks):
-            if i not in self._replies and ask.task in hung:
+            if i in self._replies:
+                continue
+            if (ask.exercise, ask.task) == (hung.exercise, hung.task):
                 self._replies[i] = Reply(ended_fault("timeout", "it", seconds))
-            elif i not in self._replies and len(hung) > 1:
-                self._replies[i] = Reply(
-                    Fault("timeout", f"not asked: two functions of this file did not finish within {seconds:g} s each")
-                )
+            elif ask.exercise == hung.exercise:
+                why = f"{hung.task} of this exercise did not finish within {seconds:g} s"
+                self._replies[i] = Reply(Fault("timeout", f"not asked: {why}"))
+            elif len(self._hung) > 1:
+                why = f"functions of two exercises of this notebook did not finish within {seconds:g} s each"
+                self._replies[i] = Reply(Fault("timeout", f"not asked: {why}"))
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """Return the request to a child for an ask."""
@@ -282,16 +287,23 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
+SLOW = 40.0  # seconds
 AHEAD = 4  # queued submissions per set of workers: more would fill the memory, fewer would leave workers idle
 
 T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Sets of workers. Sets that are already running are lent first."""
+    """Sets of workers. Sets that are already running are lent first.
+
+    Attributes:
+        slow: called with a name and its seconds so far, if its work takes ``SLOW`` seconds, and again each time that
+            the seconds have doubled.
+    """
 
     def __init__(self, every: Sequence[Workers]) -> None:
         self.every = list(every)
+        self.slow: Callable[[str, float], None] = lambda name, seconds: None
         self._free: LifoQueue[Workers] = LifoQueue()
         for workers in every:
             self._free.put(workers)
@@ -311,14 +323,25 @@ class Pool(Generic[T]):
         Results are passed on as they arrive, in the order of the names if several arrive at once. If ``work`` raises an
         exception for one name, ``done`` gets the exception and the other names go on.
         """
-        left, running = iter(names), dict[Future[T], str]()
+        left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
+
+        def begin(name: str) -> T:
+            began[name] = time.monotonic()
+            return work(name)
+
+        told = dict[str, float]()
         with pool_of(len(self.every)) as threads:
             while True:
                 for name in islice(left, AHEAD * len(self.every) - len(running)):
-                    running[threads.submit(work, name)] = name
+                    running[threads.submit(begin, name)] = name
                 if not running:
                     break
-                wait(running, return_when=FIRST_COMPLETED)
+                wait(running, SLOW / 8, FIRST_COMPLETED)
+                for name in running.values():
+                    seconds = time.monotonic() - began.get(name, math.inf)
+                    if seconds >= 2 * told.get(name, SLOW / 2):
+                        told[name] = seconds
+                        self.slow(name, seconds)
                 # A list, because ``wait`` returns a set without order.
                 for future in [one for one in running if one.done()]:
                     name, error = running.pop(future), future.exception()

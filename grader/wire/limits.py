@@ -24,7 +24,7 @@ MAX_BRACKETS = 2_000_000  # in all outputs of a notebook
 # The process that parses submissions.
 READ_MEMORY_MIB = 2048  # of addresses; text that needs more to parse is graded without its facts
 READ_SECONDS = 20.0  # of CPU time for one file
-READ_SECONDS_TOTAL = 60.0  # for all files of a submission, each time that a step reads them
+READ_SECONDS_TOTAL = 60.0  # for all files of a submission, in all steps of a command
 
 # Any frame. The largest are the grader's own: inputs for a program, and its results.
 MAX_HEADER = 8 * MIB

@@ -204,14 +204,12 @@ def expect_both_ways(seen):
     way."""
     expect_only(seen, "permute")
     n, rows, columns = seen.mesh["y"], seen.dims["B"] // seen.mesh["x"], seen.dims["D"] // seen.mesh["y"]
-    expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns)
+    expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns, at_least=(n - 1) * 4 * rows * columns)
     ways = {1: 0, -1: 0}
     for hop in seen.collectives:
         if hop.axes != ("y",) or hop.shift not in ways:
             raise Failure(f"line {hop.line}: this is no ppermute to a neighbour over y", where=f"line {hop.line}")
         ways[hop.shift] += (hop.count * hop.bytes).most
-    if sum(ways.values()) < (n - 1) * 4 * rows * columns:
-        raise Failure(f"each device sends {sum(ways.values())} bytes, N - 1 blocks have {(n - 1) * 4 * rows * columns}")
     larger_half = max((rows + 1) // 2 * columns, rows * ((columns + 1) // 2))
     most = 4 * max(n // 2 * rows * columns, (n - 1) * larger_half)
     if max(ways.values()) > most:
@@ -253,7 +251,7 @@ def both_ag_same(small, large):
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
 
 
-@exercise.check(ag_large, points=0.5, public=True, after=both_ag_same)
+@exercise.check(ag_large, points=0.5, public=True)
 def both_ag_fast(seen):
     """both_ways_ag_matmul in time: matmuls overlap the hops, and the step takes at most 1.4 times as long as its matmuls"""
     expect_not_waiting(seen, "permute", on="product")
@@ -288,7 +286,7 @@ def both_rs_same(small, large):
         expect_flops(seen, at_least=work(seen), at_most=work(seen))
 
 
-@exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)
+@exercise.check(rs_large, points=0.5, public=True)
 def both_rs_fast(seen):
     """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.55 times as long as its matmuls"""
     expect_beside(seen, "permute", of="product")
