@@ -1,5 +1,6 @@
 """H5: checks, misconceptions and alternatives."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -105,6 +106,13 @@ def init_spread(seen):
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
 
 
+@exercise.helper
+def parts_of(seen, name):
+    """Return the numbers of each device's part of a weight."""
+    cut = CUT[name].index("tp")
+    return [part.ravel() for part in np.split(seen.out[name].value.astype(np.float64), seen.mesh["tp"], axis=cut)]
+
+
 @exercise.check([drawn, drawn_again], points=0.5, after=init_spread)
 def init_independent(one, other):
     """init: devices, weights and seeds share no numbers"""
@@ -116,6 +124,15 @@ def init_independent(one, other):
         raise Failure(
             f"{again:.0%} of the numbers have been drawn before, on another device, for another weight or seed"
         )
+    parts = np.stack([part for seen in (one, other) for name in fan_in for part in parts_of(seen, name)])
+    parts -= parts.mean(axis=1, keepdims=True)
+    waves = np.fft.fft(parts / np.linalg.norm(parts, axis=1, keepdims=True))
+    for i, j in itertools.combinations(range(len(parts)), 2):
+        similar = np.fft.ifft(waves[i] * waves[j].conj()).real.max()
+        if similar > 7 / np.sqrt(parts.shape[1]):  # so similar are no independent numbers, however they are shifted
+            raise Failure(
+                f"two devices, weights or seeds share nearly the same numbers: their correlation is {similar:.2f}"
+            )
 
 
 @exercise.check(cases, points=0.5, public=True)
