@@ -25,7 +25,12 @@ ROOTS = PRODUCTS | {
 BLOCKS = {"while", "case", "if"}
 ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group", "propagation_barrier"}
 TAKES_PART = {"slice", "dynamic_slice"}
-NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse", "dynamic_update_slice"}  # never fused at the end of a matmul
+NOT_AN_END = TAKES_PART | {
+    "concatenate",
+    "pad",
+    "reverse",
+    "dynamic_update_slice",
+}  # never fused at the end of a matmul
 ELEMENTWISE = {
     "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "convert", "cosine", "divide", "exponential",
     "exponential_minus_one", "floor", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate",

@@ -88,7 +88,9 @@ def plural(kind: str, count: int) -> str:
 def overlap_text(one: Counted) -> str:
     """Return the overlapped part of the time of all runs, and the number of runs that overlap nearly all of theirs."""
     share = one.share
-    part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {plural(one.kind, one.runs)} ({share.part:.0%})"
+    part = (
+        f"{show_time(share.hidden)} of the {show_time(share.total)} of {plural(one.kind, one.runs)} ({share.part:.0%})"
+    )
     return f"{part}; {one.hidden} of {one.runs} overlap for {HIDDEN:.0%} of their time or more"
 
 
