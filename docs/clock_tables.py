@@ -47,7 +47,7 @@ GRIDS = (
     "l2 l2 l4",
     "l2 l2 c2",
 )
-WIRES = {"c": 12}  # the two cores of a 7x chip: six links' bandwidth between them, of which each core has half
+WIRES = {"c": 12}  # between the two cores of a 7x chip: six links, in units of a core's half link
 
 
 def axes_of(grid: str) -> list[network.Axis]:

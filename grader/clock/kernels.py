@@ -144,7 +144,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True for ``zeros.at[i].set(part)`` whose only use is a sum or the like: no array of zeros is stored."""
+        """Return True for an update of zeros whose only use is elementwise, so that no zeros are stored."""
         op = self.ops[i]
         if op.name != "dynamic_update_slice":
             return False

@@ -111,12 +111,10 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
             if v in of:
                 buffer = found[of[v]]
                 buffer.start, buffer.end = min(buffer.start, when[i][0]), max(buffer.end, when[i][1])
-    for v in fused.results:
-        if v in of:
-            found[of[v]].end, found[of[v]].is_result = length, True
-        elif v in stay:
-            found.append(_Buffer(fused.program.values[v].bytes, 0, max(1, length), True, -1))
-    return found
+    for v in fused.results & of.keys():
+        found[of[v]].end, found[of[v]].is_result = length, True
+    copies = (fused.program.values[v].bytes for v in fused.results & stay)
+    return [*found, *(_Buffer(size, 0, max(1, length), True, -1) for size in copies)]
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
