@@ -29,6 +29,7 @@ from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
 from grader.judging.seen import Answered
 from grader.reports.explained import Explained, Placed, show_sizes
 from grader.reports.loglog import show_seconds
+from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 
@@ -189,6 +190,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
         flops=seen.flops,
         dot_flops=seen.dot_flops,
         timeline=timeline,
+        profiles=_profiles(seen, timeline, ask.of.timing, wanted),
         untimed=untimed,
         program=seen.program,
     )
@@ -242,6 +244,14 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
         return None, failure.reason
     except ValueError as error:  # the mesh does not fit the slice
         return None, str(error)
+
+
+def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
+    """Return the steps with both profiles of the clock, and why they differ; '' if they do not, or are unknown."""
+    if timeline is None:
+        return ""
+    timing = timing or Timing(wanted.on)
+    return profiles_text(timeline, laid_out(seen.operations, replace(timing, profile=other_profile(timeline))))
 
 
 def _arguments(ask: Ask) -> list[Placed]:

@@ -42,6 +42,7 @@ from grader.intake.reading import read
 from grader.intake.submission import Source
 from grader.reports.explained import Explained, alike, as_data
 from grader.reports.explained_text import print_explained
+from grader.reports.profiles import apart_text
 from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
@@ -124,13 +125,15 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
+    apart = apart_text((known.step, known.products, known.waiting), program.timeline) if program.timeline else ""
     parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
     parts += [
         f"{under / every:.0%} of {kind} overlapped in its order"
         for kind, (under, every) in known.hidden.items()
         if every
     ]
-    return f"{show_time(known.step)} by the compiler of {on}{clock}: {', '.join(parts)} ({known.by})"
+    why = f"; {apart}" if apart else ""
+    return f"{show_time(known.step)} by the compiler of {on}{clock}: {', '.join(parts)} ({known.by}){why}"
 
 
 def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:

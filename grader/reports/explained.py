@@ -48,6 +48,7 @@ class Explained:
         measured: its time there, if it has a timeline.
         predicted: the time that its learner predicted.
         compiled: the TPU compiler's schedule of this program, if that is known.
+        profiles: its steps with both profiles of the clock, and why they differ; empty if they are equal.
         program: SHA-256 of its canonical form.
         timeline: the program laid out in time, if that was asked for.
         untimed: the reason why it has no timeline.
@@ -71,6 +72,7 @@ class Explained:
     measured: str = ""
     predicted: str = ""
     compiled: str = ""
+    profiles: str = ""
     program: str = ""
     timeline: Timeline | None = None
     untimed: str = ""
@@ -136,7 +138,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "roofline": _roofline(explained.roofline) if explained.roofline else None,
             "untimed": explained.untimed or None,
         }
-        | {name: text for name in ("elsewhere", "compiled") if (text := getattr(explained, name))}
+        | {name: text for name in ("elsewhere", "compiled", "profiles") if (text := getattr(explained, name))}
     )
 
 

@@ -70,6 +70,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
     others = [
         ("runs", "", explained.elsewhere),
         ("measured", "cyan", explained.measured),
+        ("profiles", "cyan", explained.profiles),
         ("compiled", "cyan", explained.compiled),
         ("predicted", "cyan", explained.predicted),
     ]

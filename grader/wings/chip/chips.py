@@ -10,7 +10,7 @@ from grader.batch.explaining import Wanted, asks_of, calls_of
 from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.clock import Slice, Timeline, Untimed, placed, replayed
-from grader.common.observation import Fault, Observation
+from grader.common.observation import Fault, Observation, Timing
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Call, Exercise
@@ -19,6 +19,7 @@ from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
 from grader.reports.explained import show_sizes
+from grader.reports.profiles import other_profile, profiles_text
 from grader.wings.chip.compiling import Shipped, name_of
 from grader.wings.chip.on_chip import OnChip
 from grader.wire.schedule import Schedule
@@ -96,8 +97,9 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
     made: Schedule | Fault | None = seen.compiled
     if made is None and shipped is not None:
         made = shipped.made.get(name_of(ask, on))
-    clock, untimed = _clock(seen, ask.of)
-    about = replace(about, clock=clock, untimed=untimed, source=tuple(seen.collectives))
+    clock, untimed = _clock(seen, ask.of.timing)
+    profiles = _profiles(seen, ask.of.timing, clock) if clock else ""
+    about = replace(about, clock=clock, untimed=untimed, profiles=profiles, source=tuple(seen.collectives))
     if made is None:
         return replace(about, fault=Fault("missing", "this was not compiled for the slice"))
     if isinstance(made, Fault):
@@ -114,9 +116,16 @@ def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
     return replace(about, schedule=schedule, timeline=line)
 
 
-def _clock(seen: Observation, call: Call) -> tuple[Timeline | None, str]:
+def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, str]:
     """Return the clock's timeline of the same program, or the reason why there is none."""
     try:
-        return laid_out(seen.operations, call.timing), ""
+        return laid_out(seen.operations, timing), ""
     except Failure as failure:
         return None, failure.reason
+
+
+def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
+    """Return the clock's steps with both profiles, and why they differ; '' if they are equal."""
+    if timing is None:
+        return ""
+    return profiles_text(clock, laid_out(seen.operations, replace(timing, profile=other_profile(clock))))

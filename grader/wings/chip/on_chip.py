@@ -28,6 +28,7 @@ class OnChip:
         on: the slice, "v5e:2x4".
         schedule: the compiler's schedule. timeline: the schedule in time. unreplayed: why there is no timeline.
         clock: the clock's own timeline, on the same slice. untimed: why there is none.
+        profiles: the clock's steps with both profiles, and why they differ; empty if they are equal.
         source: the collectives as written in the program.
         fault: why nothing was compiled.
     """
@@ -43,6 +44,7 @@ class OnChip:
     unreplayed: str = ""
     clock: Timeline | None = None
     untimed: str = ""
+    profiles: str = ""
     source: tuple[Collective, ...] = ()
     fault: Fault | None = None
 
@@ -83,6 +85,15 @@ def plural(kind: str, count: int) -> str:
     return f"{count} {kind}{'' if count == 1 else 's'}"
 
 
+def overlap_text(one: Counted) -> str:
+    """Return the overlapped part of the time of all runs, and the number of runs that overlap nearly all of theirs."""
+    share = one.share
+    part = (
+        f"{show_time(share.hidden)} of the {show_time(share.total)} of {plural(one.kind, one.runs)} ({share.part:.0%})"
+    )
+    return f"{part}; {one.hidden} of {one.runs} overlap for {HIDDEN:.0%} of their time or more"
+
+
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:
     """Yield word and text of every fact about the compiler's schedule."""
     line, schedule = about.timeline, about.schedule
@@ -90,19 +101,18 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
         return
     if line is not None:
         for one in counted(line):
-            each = f"{show_time(one.share.hidden)} under kernels, {show_time(one.share.exposed)} exposed"
-            yield "talks", f"{one.hidden} of {plural(one.kind, one.runs)} {HIDDEN:.0%} hidden; {each}"
+            yield "overlap", overlap_text(one)
         if joined := sum(bool(i.joined) for i in schedule.walk()):
-            what = "a product waits" if joined == 1 else f"{joined} products wait"
+            what = "a matmul waits" if joined == 1 else f"{joined} matmuls wait"
             yield (
                 "joined",
                 f"{what} for what arrives, as the compiler adds the two in one kernel; in the program only the sum waits",
             )
         if not line.collectives:
-            yield "talks", "no collectives: devices do not talk"
+            yield "overlap", "none: the program has no collectives"
         other = line.busy - line.products
         rest = f"other kernels {show_time(other)}, waiting {show_time(line.idle)}"
-        yield "core", f"{show_time(line.products)} of {show_time(line.step)} are matrix products; {rest}"
+        yield "core", f"{show_time(line.products)} of {show_time(line.step)} are matmuls; {rest}"
     elif about.unreplayed:
         yield "time", f"none: {about.unreplayed}"
     there = about.chip.hbm
@@ -111,6 +121,8 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
     parts += f", {show_bytes(schedule.aliased)} of it shared" if schedule.aliased else ""
     yield "memory", f"{show_bytes(schedule.held)} of {there / 1e9:.0f} GB ({schedule.held / there:.1%}): {parts}"
     yield "by", schedule.by
+    if about.profiles:
+        yield "clock", about.profiles
 
 
 def differences(about: OnChip) -> list[str]:
@@ -141,7 +153,7 @@ def _times_apart(about: OnChip) -> Iterator[str]:
     if _apart(line.step, clock.step) > STEP_APART:
         yield f"the step takes {_both(line.step, clock.step)}"
         parts = {
-            "matrix products": (line.products, clock.products),
+            "matmuls": (line.products, clock.products),
             "other kernels": (line.busy - line.products, clock.busy - clock.products),
             "waiting for collectives": (line.idle, clock.idle),
         }
@@ -152,7 +164,7 @@ def _times_apart(about: OnChip) -> Iterator[str]:
     for kind, share in line.shares().items():
         other = shares.get(kind)
         if other is not None and abs(share.part - other.part) > PART_APART:
-            yield f"hidden part of {kind}: {share.part:.0%} by the compiler's order, {other.part:.0%} by the clock's"
+            yield f"overlapped part of {kind}: {share.part:.0%} by the compiler's order, {other.part:.0%} by the clock's"
 
 
 def _memory_apart(about: OnChip) -> Iterator[str]:

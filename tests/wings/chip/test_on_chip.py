@@ -57,8 +57,8 @@ def test_hidden_runs_are_counted_by_kind() -> None:
 
 def test_facts_say_what_is_hidden_what_are_products_and_what_is_held() -> None:
     found = dict(facts(on_chip(schedule())))
-    assert found["talks"] == "2 of 2 permutes 90% hidden; 200 us under kernels, 0 ps exposed"
-    assert found["core"] == "300 us of 300 us are matrix products; other kernels 0 ps, waiting 0 ps"
+    assert found["overlap"] == "200 us of the 200 us of 2 permutes (100%); 2 of 2 overlap for 90% of their time or more"
+    assert found["core"] == "300 us of 300 us are matmuls; other kernels 0 ps, waiting 0 ps"
     assert found["memory"] == "10 MiB of 16 GB (0.1%): 10 MiB arguments, 0 B results, 0 B temporaries"
     assert found["by"] == "libtpu 1"
 
@@ -77,11 +77,11 @@ def test_two_that_agree_differ_in_nothing() -> None:
 @pytest.mark.parametrize(
     ("compiled", "told"),
     [
-        (schedule(serial=True), "hidden part of permute: 0% by the compiler's order, 100% by the clock's"),
+        (schedule(serial=True), "overlapped part of permute: 0% by the compiler's order, 100% by the clock's"),
         (schedule(cycles=300_000), "the step takes 600 us by the compiler's cycles, 300 us by the clock (+100%)"),
         (
             schedule(cycles=300_000),
-            "  of it matrix products: 600 us by the compiler's cycles, 300 us by the clock (+100%)",
+            "  of it matmuls: 600 us by the compiler's cycles, 300 us by the clock (+100%)",
         ),
         (schedule(kind="all_gather"), "written are 2 permutes; the compiler made 2 all_gathers of it"),
         (schedule(held=20 * MIB), "memory: 20 MiB by the compiler, 10 MiB by liveness"),
@@ -93,7 +93,7 @@ def test_what_differs_is_told_with_both_numbers(compiled: Schedule, told: str) -
 
 def test_a_time_next_to_nothing_has_no_percentage() -> None:
     told = "\n".join(differences(on_chip(schedule(cycles=150_000), schedule(cycles=1_500))))
-    assert "of it matrix products: 300 us by the compiler's cycles, 3 us by the clock\n" in told + "\n"
+    assert "of it matmuls: 300 us by the compiler's cycles, 3 us by the clock\n" in told + "\n"
 
 
 def test_the_legend_explains_the_letters_of_both_pictures() -> None:
