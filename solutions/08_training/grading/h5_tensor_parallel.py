@@ -200,19 +200,19 @@ def dx_averaged(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: jax.lax.pmean(gate + up, "tp"))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients of one device")
 def copies_of_dy_summed(x, w1, w3, w2, b, dy):
     """You summed dy over tp. Every device holds a copy of dy, not a part, so all gradients are N times too large."""
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="those of x and b are whole")
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="those of x and b are whole")
 def bias_gradient_summed(x, w1, w3, w2, b, dy):
     """You summed the bias's gradient over tp. dy is whole on every device, so the sum of its rows is complete on every device."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="y and gradients of one device")
 def weights_summed(x, w1, w3, w2, b, dy):
     """You summed the gradients of the weights over tp. Each device has different columns and rows: add nothing."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {name: total(g[name]) for name in ("w1", "w3", "w2")})

@@ -151,19 +151,29 @@ def train_traffic(seen):
     expect_traffic(seen.only(kind="all_reduce"), at_most=2 * LAYERS * 2 * seen.dims["D"] * 4 * (n - 1) / n)
 
 
-@exercise.check(on_a_ring, points=0.25, after=[train_forward, train_dx, train_gradients])
-def train_norms(seen):
+many_units = exercise.call(
+    train,
+    x=normal("S", "D", spec=ROWS),
+    layers=[layer] * LAYERS,
+    dy=normal("S", "D", spec=ROWS),
+    meshes=[{"tp": 8}],
+    returns=("y", "dx", like("layers", "grads")),
+    dims={"S": 40, "D": 20, "F": 120},
+    hidden_dims={"S": 48, "D": 21, "F": 120},
+)
+
+
+@exercise.check([on_a_ring, many_units], points=0.25, after=[train_forward, train_dx, train_gradients])
+def train_norms(wide, many_units):
     """train: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once"""
-    expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
-    n, whole, _ = sizes_of(seen)
-    products, norms = (
-        14 * seen.dims["F"] * whole / n,
-        45 * whole / n,
-    )  # a multiplication of two numbers counts as part of a matmul
-    expect_flops(seen, at_most=LAYERS * (products + norms))
+    for seen in (wide, many_units):
+        expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
+        n, whole, _ = sizes_of(seen)
+        products = 14 * seen.dims["F"] * whole / n  # a multiplication of two numbers counts as part of a matmul
+        expect_flops(seen, at_most=LAYERS * (products + 45 * whole / n))
 
 
-@exercise.check(on_a_ring, points=0.5, after=[train_forward, train_dx, train_gradients])
+@exercise.check(on_a_ring, points=0.5, after=train_norms)
 def train_memory(seen):
     """train: a device keeps of each layer only its rows and its `hidden`"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
@@ -280,19 +290,19 @@ def weights_added_too(x, layers, dy):
     return written(x, layers, dy, grads_of=lambda grads: jax.lax.psum(grads, "tp"))
 
 
-@exercise.misconception(of=train, fails=train_forward, breaks="those of one device")
+@exercise.misconception(of=train, fails=[train_dx, train_forward, train_gradients], breaks="those of one device")
 def bias_inside_the_sum(x, layers, dy):
     """You added the bias before the reduce-scatter, which adds it N times. Add it after the reduce-scatter, to the device's own rows."""
     return written(x, layers, dy, inside=True)
 
 
-@exercise.misconception(of=train, fails=train_dx, breaks="those of one device")
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
 def residual_forgotten(x, layers, dy):
     """Your gradient goes back through the block only. The layer also adds x to the block's output, so dy itself is part of the gradient of x."""
     return written(x, layers, dy, residual=False)
 
 
-@exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
+@exercise.misconception(of=train, fails=[train_memory, train_traffic], breaks="2 reduce-scatters of [S, D]")
 def all_reduced_then_cut(x, layers, dy):
     """You all-reduced and kept your own rows. A reduce-scatter sends half the bytes and gives each device only its own rows."""
     return written(x, layers, dy, scatter=all_reduce_then_own_rows)
@@ -310,7 +320,7 @@ def gathered_for_each_use(x, layers, dy):
     return written(x, layers, dy, due_of=gather)
 
 
-@exercise.misconception(of=train, fails=train_traffic)
+@exercise.misconception(of=train, fails=train_traffic, breaks="at most 3 all-gathers")
 def gathered_for_each_matmul(x, layers, dy):
     """Your backward pass gathers norm(x) and dy again for each matmul that uses them. Gather each of them once, and use the result twice."""
     return written(x, layers, dy, due_of=gather, again=True)
