@@ -19,6 +19,7 @@ from grader.reports.explained import Explained
 from grader.reports.explained_text import print_explained
 from grader.reports.grid import draw_grid
 from grader.reports.pages import (
+    player,
     render_arrows,
     render_fragment,
     render_held,
@@ -125,10 +126,11 @@ def in_notebook() -> bool:
 
 
 def show_html(fragment: str) -> None:
-    """Show an HTML fragment below the cell."""
+    """Show an HTML fragment below the cell. Rounds move if the front end runs scripts; else they are a table."""
     from IPython.display import HTML, display
 
-    display(HTML(fragment))
+    moves = "data-rounds=" in fragment
+    display(HTML(f"{fragment}<script>{player()}</script>" if moves else fragment))
 
 
 def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -> list[Explained]:

@@ -133,6 +133,11 @@ def again_times(a, b):
     every = lax.mul(lax.broadcast_in_dim(a, shape, (0, 1)), lax.broadcast_in_dim(b, shape, (1, 2)))
     return lax.reduce(every, np.zeros((), a.dtype), lax.add, (1,))
 """
+COPIED_TEXT = """
+def again_product(a, b, preferred_element_type=None, **options):
+    dtype = preferred_element_type or jnp.result_type(a, b)
+    return again_times(again_bits(a).astype(dtype), again_bits(b).astype(dtype))
+"""
 
 # Random numbers: none, always equal ones, and numbers made from a key or an array.
 NUMBERS = {
@@ -196,11 +201,7 @@ def disguises(pick: random.Random, *, body: bool) -> Disguise:
         plain, made = (Rewrite("", calls, {}, None, NUMBERS_TEXT.replace("{how}", how)) for how in NUMBERS.values())
         return Disguise("numbers that are not random", "a hash", plain, made, False)
     if kind == "by compare":
-        text = (
-            BITS_TEXT
-            + TIMES_TEXT
-            + "def again_product(a, b, **options):\n    return again_times(again_bits(a), again_bits(b))\n"
-        )
+        text = BITS_TEXT + TIMES_TEXT + COPIED_TEXT
         return Disguise(
             "products of copies by compare",
             "compare",

@@ -77,7 +77,7 @@ def test_answers_in_words_are_pending_and_only_staff_see_the_rubric(course: Cour
     (result,) = report.exercises[0].results
     assert (result.kind, result.status, result.earned, report.pending) == ("written", "waiting", 0, 2)
     staff, own = (Nesting(render_html(report, audience=who)).text for who in ("staff", "student"))
-    assert "It <b>waits</b> for B." in own and "a person reads this answer" in own and "pending" in own
+    assert "It <b>waits</b> for B." in own and "a person reads this answer" in own and "needs grading" in own
     assert all(secret in staff and secret not in own for secret in SECRETS)
     assert exit_code([report]) == 0 and not report.broken
 
@@ -112,7 +112,7 @@ def test_the_class_page_names_students_with_unread_answers(course: Course, worke
     report = graded(course, workers, "'It waits.'")
     summary = summarise([report])
     (found,) = summary.attention
-    assert (found.kind, found.reason) == ("by hand", f"2 points to be given by hand: {NAME}/why_it_waits")
+    assert (found.kind, found.reason) == ("by hand", f"needs grading, 2 points: {NAME}/why_it_waits")
     assert [b.name for b in summary.broken] == ["why_it_waits"] and summary.checks == []
 
 

@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
+PLAYER = ROOT / "grader" / "reports" / "templates" / "player.js"
 FROM_ROOT = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md")
 NAMED = re.compile(rf"(?<!\[)`(?:docs/([\w/-]+\.md)|({'|'.join(map(re.escape, FROM_ROOT))}))`")
 MERMAID = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -52,9 +53,10 @@ def _kept(entries: list[Any], there: set[str], named: set[str]) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The pages that GitHub expects in the root."""
+    """The pages that GitHub expects in the root, and the script that moves the pictures of the modules."""
     for name in FROM_ROOT:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    files.append(File.generated(config, PLAYER.name, abs_src_path=str(PLAYER)))
     return files
 
 

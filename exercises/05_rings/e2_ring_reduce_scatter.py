@@ -28,7 +28,7 @@ reverse.
 |---|---|---|
 | device i holds chunk i of the sum | | |
 | N − 1 `ppermute`s and no other collective | | 3 |
-| each hop takes one chunk to a neighbour | at most (N − 1) · V/N bytes | 17,280 bytes |
+| each hop takes one chunk to a neighbour | V/N bytes in a hop | 5760 bytes |
 
 Either direction round the ring is right.
 

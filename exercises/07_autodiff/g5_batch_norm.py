@@ -23,7 +23,8 @@ are those of each column over all rows of the batch. The variance is the mean of
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | mean and variance are those of all rows; the result is laid out as `P("dp")` | mean 5, variance 10 |
+| value | mean and variance are those of all rows | mean 5, variance 10 |
+| layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other | |
 | forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
 | backward pass | backward pass: at most as many bytes over dp | 72 bytes |

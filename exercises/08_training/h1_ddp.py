@@ -1,7 +1,7 @@
 """# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all
-devices make the same update. The step must equal that of one device with the whole batch. Two mistakes change it
+devices make the same update. The step has to equal that of one device with the whole batch. Two mistakes change it
 without an error:
 
 - **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of their means is not the mean

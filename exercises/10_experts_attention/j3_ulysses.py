@@ -27,15 +27,15 @@ and K.
 | check | rule, per device | small case |
 |---|---|---|
 | value | causal attention of whole texts | |
-| what is sent | all-to-alls only; each device sends (N−1)/N of its block of q, k, v and the result, once | 2592 bytes |
+| what is sent | all-to-alls only; each device sends (N−1)/N of its block of q, k, v and the result, once | 5184 bytes |
 
 Therefore send only K key heads, and repeat them for their query heads after the all-to-all.
 
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
-**Small case.** B=2, T=12, Q=8, K=4, d=6, N=4, float32. A block of q is [2, 3, 8, 6] and becomes [2, 12, 2, 6]. It
-has 1152 bytes: 288 stay and 864 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 864 + 2 · 432
-= 2592.
+**Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. It
+has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes: 432 are sent. In all 2 · 2160 + 2 · 432
+= 5184.
 
 Check your work: shardlings check j3_ulysses
 For all exercises of this module: README.md, or shardlings show 10_experts_attention

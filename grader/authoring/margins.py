@@ -75,22 +75,45 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
         right: findings of the reference and the alternatives, by the name that problems use.
         wrong: findings of each misconception, by its name.
     """
+    for one in measured(exercise, right, wrong):
+        if one.separates:
+            for sizes, uses in one.right.items():
+                found = _problems(uses, one.wrong.get(sizes, {}))
+                yield from (f"{one.check.name} {sizes}: {problem}" for problem in found)
+        else:
+            found = [*_loose(one.key, one.right), *_never_exceeded(one.key, one.right, one.wrong)]
+            yield from (f"{one.check.name} {problem}" for problem in found)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A budget of a check with the amounts that right and wrong programs need.
+
+    Attributes:
+        separates: True if the budget is a ``between``, or has to be one.
+        wrong: programs of misconceptions that name the check; for a plain number also of those that name an earlier
+            one.
+    """
+
+    check: Check
+    key: BudgetKey
+    separates: bool
+    right: Places
+    wrong: Places
+
+
+def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Measured]:
+    """Yield each budget of an exercise. The arguments are those of ``margin_problems``."""
     for check in exercise.checks.values():
         below = _by_budget(check, right)
         if not below:
             continue
+        plain = [key for key, places in below.items() if not _separates(places)]
         named = _by_budget(check, _failing(exercise, wrong, {check.name}))
-        plain = {key: places for key, places in below.items() if not _separates(places)}
-        for key, places in below.items():
-            for sizes, uses in places.items() if key not in plain else ():
-                found = _problems(uses, named.get(key, {}).get(sizes, {}))
-                yield from (f"{check.name} {sizes}: {problem}" for problem in found)
-        if plain:
-            failing = _failing(exercise, wrong, {check.name, *_before(exercise, check)})
-            known = _by_budget(check, failing, measuring=True)
-            for key, places in plain.items():
-                found = [*_loose(key, places), *_never_exceeded(key, places, known.get(key, {}))]
-                yield from (f"{check.name} {problem}" for problem in found)
+        failing = _failing(exercise, wrong, {check.name, *_before(exercise, check)}) if plain else {}
+        known = _by_budget(check, failing, measuring=True)
+        yield from (Measured(check, k, True, below[k], named.get(k, {})) for k in below if k not in plain)
+        yield from (Measured(check, k, False, below[k], known.get(k, {})) for k in plain)
 
 
 def _separates(places: Places) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from grader.common.layout import entries
-from grader.exercise import Choice, Quantity, Question, Scenario, Table, Written
+from grader.exercise import Quantity, Question, Scenario, Spec, Table, Written
 from grader.hardware import CHIPS, slice_problem
 from grader.judging.answers import kind_of
 from grader.judging.units import show, unit_of
@@ -29,7 +29,7 @@ def question_problems(question: Question) -> Iterator[str]:
     """Yield one line for each problem in any draw, with the first draw that has it."""
     if isinstance(question.answer, Written):
         return
-    if question.scenario is None and not isinstance(question.answer, Choice):
+    if question.scenario is None and isinstance(question.answer, Quantity | Spec | Table):
         yield f"{question.name}: it has no scenario; add exercise.scenario({question.name}, ...)"
         return
     first: dict[str, str] = {}
@@ -102,13 +102,17 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if draws give too few different answers.
+    """Yield a problem if draws give too few different answers. Another proof reports answers that are not valid.
 
     A table needs many, so that neighbours do not share one. Other questions need two, if they have several draws.
     """
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
-    for answer in map(kind.want, answers):
+    for value in answers:
+        try:
+            answer = kind.want(value)
+        except Exception:
+            return
         if len(found) < LEAST_ANSWERS and not any(kind.are_close(answer, known) for known in found):
             found.append(answer)
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)

@@ -3,6 +3,7 @@
 For every exercise:
 - The reference and every alternative get full marks on every mesh; the stub and trivial programs earn nothing.
 - Every misconception fails exactly its checks and gets its own hint, with every seed.
+- Every rule of the statement is broken by a misconception, and every check is failed by one.
 - No misconception fails a check in public and passes it when graded.
 - Each budget is between the needs of right and wrong programs.
 - The release has all that is public, and the reference passes it.
@@ -23,27 +24,25 @@ from dataclasses import dataclass
 from grader.authoring import inputs, possible
 from grader.authoring.declarations import declaration_problems
 from grader.authoring.keys import key_problems
-from grader.authoring.leaks import leaks
 from grader.authoring.margins import margin_problems
 from grader.authoring.near_misses import near_miss_problems
 from grader.authoring.proved import Proved
 from grader.authoring.redrawn import Redrawn
 from grader.authoring.released import released_problems
+from grader.authoring.rules import rule_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
 from grader.authoring.trivial import trivial_problems
+from grader.authoring.whole_course import course_problems
 from grader.batch.grade import Grader
 from grader.batch.workers import pool_of
 from grader.common.cache import Cache
 from grader.common.observation import Observation
 from grader.common.result import ExerciseReport, Result
 from grader.course.answers import answer_by, answers
-from grader.course.build import stale
-from grader.course.config import GRADING, CourseError
+from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.course.release import usable_products
-from grader.course.sources import source_problems
 from grader.course.statements import names_reached, statements
 from grader.course.stubs import stub_source
 from grader.exercise import Alternative, AuthorError, Exercise, Misconception, Question, Task
@@ -98,9 +97,6 @@ def verify(
     return total + len(problems)
 
 
-# -- one exercise ------------------------------------------------------------------------------
-
-
 def exercise_problems(
     course: Course, grader: Grader, name: str, seeds: int = 1, redrawn: Redrawn | None = None
 ) -> Iterator[str]:
@@ -110,11 +106,14 @@ def exercise_problems(
         yield str(error)
         return
     yield from declaration_problems(exercise, course.config.statement_words)
+    yield from rule_problems(exercise)
     yield from inputs.tame_sizes(exercise)
+    of_questions: list[str] = []
     for question in exercise.questions.values():
-        yield from question_problems(question, exercise.misconceptions.values())
+        of_questions += question_problems(question, exercise.misconceptions.values())
         yield from key_problems(question)
         yield from possible.question_problems(question)
+    yield from of_questions
     try:
         yield from near_miss_problems(exercise)
         undecided = list(inputs.undecided_draws(exercise))
@@ -123,15 +122,16 @@ def exercise_problems(
         yield from _stub(course, grader, exercise)
         yield from trivial_problems(course, grader, exercise, found)
         for misconception in exercise.misconceptions.values():
-            if isinstance(misconception.of, Question):
+            if isinstance(misconception.of, Question) and not of_questions:
                 yield from _wrong_answer(course, exercise, misconception)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
         texts = replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found)
         for text in texts:
             yield from text_problems(grader, exercise, text, seeds)
-        yield from margin_problems(exercise, *_amounts(grader, exercise, found, texts))
+        yield from margin_problems(exercise, *amounts(grader, exercise, found, texts))
     except (CourseError, AuthorError) as error:
-        yield str(error)
+        if not of_questions:  # these are the cause: a question without an answer
+            yield str(error)
 
 
 def _submission(name: str, text: str, student: str = "verify") -> Submission:
@@ -217,7 +217,7 @@ def replaced_texts(
     return replaced
 
 
-def _amounts(
+def amounts(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
     """Return the findings of right and of wrong programs, by name."""
@@ -340,7 +340,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     question = misconception.of
     assert isinstance(question, Question)
     params = course.params(question, "verify")
-    given = answer_by(misconception, question, params)
+    given = judging.kind_of(question, params).raw(answer_by(misconception, question, params))
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed":
         yield f"the answer of the misconception {misconception.name} is {result.status}, and should be wrong"
@@ -355,43 +355,3 @@ def _other_hint(result: Result) -> str:
 
 def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"
-
-
-# -- the whole course --------------------------------------------------------------------------
-
-
-def course_problems(course: Course) -> Iterator[str]:
-    yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
-    try:
-        made = usable_products(course)
-    except CourseError as error:
-        yield str(error)
-        return
-    for name in made.unusable:
-        yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
-    for path in stale(course, made):
-        yield f"exercises/{path} is not current; run `shardlings build`"
-    yield from leaks(course, made.texts)
-    if not made.unusable:
-        yield from source_problems(course)
-    known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
-    known |= {f"{m}/{GRADING}/{e}.py" for e, m in course.module_of.items()}
-    for path in sorted((course.root / "solutions").rglob("*.py")):
-        name = path.relative_to(course.root / "solutions").as_posix()
-        if name not in known and "__pycache__" not in name:
-            what = "belongs to no exercise" if path.parent.name == GRADING else "is not listed"
-            yield f"solutions/{name} {what} in course.yaml"
-
-
-def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
-    """Yield names that are used twice: tasks and questions share the namespace of a notebook."""
-    owner: dict[str, str] = {}
-    for exercise in exercises:
-        for name in [*exercise.tasks, *exercise.questions]:
-            if name in owner:
-                yield f"the name {name} is used by {owner[name]} and by {_file(exercise)}"
-            owner[name] = _file(exercise)
-
-
-def _file(exercise: Exercise) -> str:
-    return f"solutions/{exercise.module}/{exercise.id}.py"

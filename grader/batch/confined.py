@@ -8,6 +8,7 @@ has all of the memory.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from grader.common.text import printable
 from grader.intake.archives import Archive
 from grader.intake.parsers import ParsedCell, Parsers, Python, Stamp
-from grader.intake.submission import Chunk, Refused, Source, Unreadable
+from grader.intake.submission import Chunk, Place, Refused, Source, Unreadable
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import NOTHING, Extra, NoIsolation, best_tier
 from grader.sandbox.worker import Worker, WorkerDied
@@ -54,11 +55,16 @@ class OutOfTime(Exception):
 
 
 class ParsingProcess:
-    """The process that parses, one request at a time. It is warm: all submissions of a command share it."""
+    """The process that parses, one request at a time. It is warm: all submissions of a command share it.
+
+    Attributes:
+        left: CPU seconds that are left for the files of each submission, by its place.
+    """
 
     def __init__(self, tier: str, extra: Extra = NOTHING) -> None:
         self._worker = Worker("read", tier, 1, Limits(memory_mib=READ_MEMORY_MIB), extra)
         self._lock = Lock()
+        self.left: dict[str, float] = defaultdict(lambda: READ_SECONDS_TOTAL)
 
     def __enter__(self) -> Self:
         """Start the process without waiting for it."""
@@ -129,13 +135,13 @@ _numbers = count()
 class Confined(Parsers):
     """The parsers of one submission. ``for_submission`` returns those of another one, in the same process."""
 
-    def __init__(self, process: ParsingProcess) -> None:
-        self._process, self._number, self._left = process, next(_numbers), READ_SECONDS_TOTAL
+    def __init__(self, process: ParsingProcess, place: str = "") -> None:
+        self._process, self._number, self._place = process, next(_numbers), place
         self._archives: list[bytes] = []
 
-    def for_submission(self) -> Confined:
-        """Return parsers with a time limit of their own."""
-        return Confined(self._process)
+    def for_submission(self, place: Place) -> Confined:
+        """Return the parsers of a submission. All parsers of one place share one time limit."""
+        return Confined(self._process, str(place))
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
         about = {"path": path, "exercises": [*exercises]}
@@ -181,7 +187,7 @@ class Confined(Parsers):
     def _ask(
         self, operation: str, about: dict[str, Any], blobs: Sequence[bytes], form: TypeAdapter[T]
     ) -> tuple[T, list[bytes]]:
-        seconds = min(READ_SECONDS, self._left)
+        seconds = min(READ_SECONDS, self._process.left[self._place])
         if seconds <= 0:
             raise Refused(_too_long(seconds))
         request = {"parse": operation, "about": about, "submission": self._number}
@@ -191,7 +197,7 @@ class Confined(Parsers):
             raise Refused(_too_long(seconds)) from None
 
     def _spend(self, seconds: float) -> None:
-        self._left -= seconds
+        self._process.left[self._place] -= seconds
 
 
 def _too_long(seconds: float) -> str:

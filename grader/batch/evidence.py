@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,7 @@ from grader.batch.explaining import Wanted, facts_of
 from grader.common.observation import Observation
 from grader.course.loading import Course
 from grader.exercise import Call, Check
-from grader.intake.facts import looked_at
+from grader.intake.facts import definition
 from grader.intake.submission import Source, Submission
 from grader.judging.judge import Together, together, verdicts
 from grader.judging.plan import Ask, arrays_of
@@ -37,14 +36,9 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the last top-level definition of a function or an answer in each file and cell. Nothing is parsed."""
-    found: list[Code] = []
-    for chunk in source.chunks:
-        if place := looked_at(chunk).places.get(name):
-            first, last = place
-            lines = re.split(r"\r\n|\r|\n", chunk.text)  # Python's line ends
-            found.append(Code(chunk.name, first, "\n".join(lines[first - 1 : last])))
-    yield from found[-1:]
+    """Yield the last top-level definition of a function or an answer, if there is one. Nothing is parsed."""
+    if found := definition(source, name):
+        yield Code(*found)
 
 
 def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:

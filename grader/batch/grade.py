@@ -78,8 +78,11 @@ class Grader:
                     make = partial(self._checked, exercise, workers, traced, asks, cost, public)
                     checked = workers.store.get(CHECKED, key, make)
                     # Judge the answers, on this student's numbers.
-                    answers = answers_of(traced, [ask for ask in asks if isinstance(ask.of, Question)])
-                    results = [*checked.results, *judge_answers(self.course, exercise, answers, submission.student)]
+                    answers = answers_of(workers, traced, [ask for ask in asks if isinstance(ask.of, Question)])
+                    results = [
+                        *checked.results,
+                        *judge_answers(self.course, exercise, answers, submission.student, source),
+                    ]
                     # Report.
                     judged = Judged(name, results, checked.evidence, traced.notes if len(members) == 1 else ())
                     done[name] = exercise_report(self.basis, submission, judged, public=public)
@@ -118,7 +121,8 @@ class Grader:
             for public in (False, True):
                 answers = [Answered(ask, found[ask.same]) for ask in plans[public]]
                 checked = self.judge.checked(exercise, answers, workers, public)
-                results = [*checked.results, *judge_answers(self.course, exercise, answers, submission.student)]
+                own = judge_answers(self.course, exercise, answers, submission.student, submission.sources[name])
+                results = [*checked.results, *own]
                 judged = Judged(name, results, checked.evidence, notes)
                 reports.append(exercise_report(self.basis, submission, judged, public=public))
             return reports[0], reports[1], [Answered(ask, found[same]) for same, ask in every.items()]

@@ -9,6 +9,7 @@ from grader.batch.backends import Compiler
 from grader.batch.findings import Ran, Replies, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
 from grader.batch.workers import Workers, with_compiled
+from grader.common import formulas
 from grader.course.config import Limits
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
@@ -33,7 +34,7 @@ class InProcess(Workers):
     def processes(self) -> list[Any]:
         return []
 
-    def replies(self, source: Source, asks: Sequence[Ask], seconds: float) -> Replies:
+    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
         """Load the source in this process and answer all asks."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
@@ -57,6 +58,10 @@ class InProcess(Workers):
 
         header, shards = execute(request, program, ask.arrays())
         return Ran(with_compiled(self.compiler, header, request, program, ask), shards)
+
+    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a formula."""
+        return formulas.answer(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with some of its operations changed."""

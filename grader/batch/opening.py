@@ -19,7 +19,7 @@ from grader.batch.overrides import as_graded
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.reports.summary import Summary
-from grader.reports.tables import NOTHING
+from grader.reports.tables import NOT_GRADED, NOTHING
 from grader.sandbox.temporary import home
 
 ROSTER = "roster.csv"
@@ -66,7 +66,8 @@ def _take_over_run(database: Database, folder: Path) -> None:
         Summary.model_validate_json(summary)
         integrity = (folder / "integrity.json").read_text(encoding="utf-8")
         with open(folder / "grades.csv", encoding="utf-8", newline="") as file:
-            absent = [row["student"].removeprefix("'") for row in csv.DictReader(file) if row["remarks"] == NOTHING]
+            rows = [(row["student"].removeprefix("'"), row["remarks"]) for row in csv.DictReader(file)]
+        absent = {student: remark for student, remark in rows if remark in (NOTHING, NOT_GRADED)}
     except (OSError, UnicodeDecodeError, ValidationError, KeyError, csv.Error):
         return
     database.add_run("", summary, integrity, json.dumps(absent))

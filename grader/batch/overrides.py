@@ -10,6 +10,8 @@ every regrade applies them again:
         by: Bob
         reason: the statement allowed a transposed result
 
+A line for a question with a rubric of items may pick ``items: [gathers, waits]`` in place of ``points``.
+
 A line may record the grader's points at the time of the override, as ``graded: 0``. Otherwise the grader records its
 own points when it first uses the line.
 """
@@ -19,11 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from grader.batch.late import Extension, Handed, later_of, penalised
-from grader.common.result import ByHand, ExerciseReport, Report, Result
+from grader.common.result import ByHand, ExerciseReport, Report, Result, RubricItem
 from grader.common.text import composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course
@@ -38,7 +41,8 @@ class Override(Strict):
 
     student: str = Field(min_length=1)
     check: str = Field(pattern=r"^\w+(/\w+)?$")
-    points: float = Field(ge=0, allow_inf_nan=False)
+    points: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    items: tuple[str, ...] | None = None
     by: str = Field(min_length=1, max_length=100)
     reason: str = Field(min_length=1, max_length=1000)
     graded: float | None = Field(default=None, allow_inf_nan=False)
@@ -56,6 +60,14 @@ class Override(Strict):
         if isinstance(points, bool):  # YAML's yes would be 1
             raise ValueError("points are a number")
         return points
+
+    @model_validator(mode="after")
+    def _points_or_items(self) -> Override:
+        if ("points" in self.model_fields_set) == (self.items is not None):
+            raise ValueError("give points, or items of the question's rubric: one of the two")
+        if self.items is not None and len(set(self.items)) < len(self.items):
+            raise ValueError(f"items names {next(i for i in self.items if self.items.count(i) > 1)} twice")
+        return self
 
     @property
     def exercise(self) -> str:
@@ -115,11 +127,12 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
     for line in overrides:
         try:
             one = _in_full(line, exercises)
+            exercise = exercises[one.exercise]
+            target = _target(exercise, one.check)
+            one = _with_points_of_items(one, target)
         except CourseError as error:
             problems.append(f"{line.where}: {error}; the line does nothing")
             continue
-        exercise = exercises[one.exercise]
-        target = _target(exercise, one.check)
         if others := [
             d for d in done if one.check == d or d.startswith(f"{one.check}/") or one.check.startswith(f"{d}/")
         ]:
@@ -130,7 +143,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
         else:
             done.append(one.check)
             set_by_hand = _by_hand(one, target.earned, before.get(one.check))
-            exercises[one.exercise] = _with(exercise, target, one.points, set_by_hand)
+            exercises[one.exercise] = _with(exercise, target, one, set_by_hand)
             if abs(set_by_hand.was - target.earned) > 1e-9:
                 problems.append(_moved(one, set_by_hand))
     return graded.model_copy(update={"exercises": list(exercises.values())}), problems
@@ -189,6 +202,19 @@ def _target(exercise: ExerciseReport, check: str) -> ExerciseReport | Result:
     return next(r for r in exercise.results if r.name == name) if slash else exercise
 
 
+def _with_points_of_items(one: Override, target: ExerciseReport | Result) -> Override:
+    """Return the override with the points of its items. Raises CourseError if the rubric lacks one of them."""
+    if one.items is None:
+        return one
+    rubric = {item.name: item.points for item in target.rubric} if isinstance(target, Result) else {}
+    if not rubric:
+        raise CourseError("no answer here waits for items of a rubric, so it needs points")
+    for name in one.items:
+        if name not in rubric:
+            raise CourseError(f"the rubric has no item {name!r}, only {', '.join(rubric)}")
+    return one.model_copy(update={"points": round(sum(rubric[name] for name in one.items), 6)})
+
+
 def _set_before(old: Report | None) -> dict[str, ByHand]:
     found: dict[str, ByHand] = {}
     for exercise in old.exercises if old else ():
@@ -210,18 +236,24 @@ def _moved(one: Override, of: ByHand) -> str:
     return f"{one.where}: {gave}; look again, then delete the line or write graded: {tidy(of.graded)} into it"
 
 
-def _with(exercise: ExerciseReport, target: ExerciseReport | Result, points: float, by_hand: ByHand) -> ExerciseReport:
-    change = {"earned": points, "by_hand": by_hand}
+def _with(exercise: ExerciseReport, target: ExerciseReport | Result, one: Override, by_hand: ByHand) -> ExerciseReport:
+    change: dict[str, Any] = {"earned": one.points, "by_hand": by_hand}
     if isinstance(target, ExerciseReport):
         return exercise.model_copy(update=change | {"pending": 0.0})
+    change["rubric"] = _picked(target, one.items or ())
     return _summed(exercise, [r.model_copy(update=change) if r is target else r for r in exercise.results])
+
+
+def _picked(result: Result, items: Iterable[str]) -> list[RubricItem]:
+    return [item.model_copy(update={"given": item.name in items}) for item in result.rubric]
 
 
 def _exercise_as_graded(exercise: ExerciseReport) -> ExerciseReport:
     if exercise.by_hand is None and not any(r.by_hand for r in exercise.results):
         return exercise
     results = [
-        r.model_copy(update={"earned": r.by_hand.graded, "by_hand": None}) if r.by_hand else r for r in exercise.results
+        r.model_copy(update={"earned": r.by_hand.graded, "by_hand": None, "rubric": _picked(r, ())}) if r.by_hand else r
+        for r in exercise.results
     ]
     return _summed(exercise.model_copy(update={"by_hand": None}), results)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from grader.batch.backends import stuck, unseen
 from grader.batch.findings import Ran, Reply, observed, plain_values, run_fault
+from grader.batch.formulas import evaluated
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS
 from grader.batch.tracing import Cost, Trace, trace, traced_of
@@ -49,13 +50,14 @@ def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list
     return run(workers, traced, asks, cost), list(traced.notes)
 
 
-def answers_of(trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
+def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
     """Return the answers to asks that run no program."""
-    return [Answered(ask, _plain(ask, trace.replies[ask])) for ask in asks]
+    return [Answered(ask, _plain(workers, ask, trace.replies[ask])) for ask in asks]
 
 
-def _plain(ask: Ask, reply: Reply) -> Finding:
-    return reply.fault or plain_values(ask, reply.body)
+def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
+    found = reply.fault or plain_values(ask, reply.body)
+    return evaluated(workers, ask, found)
 
 
 class Runs:
@@ -87,7 +89,7 @@ class Runs:
             before: the observation of the same program on other inputs.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
-            return _plain(ask, reply)
+            return _plain(self._workers, ask, reply)
         assert reply.program is not None
         task = ask.exercise, ask.task, ask.secret
         finding = self._hung.get(task) or self._cost.no_more_runs or self._observed(ask, reply.program, before)

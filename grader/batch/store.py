@@ -32,6 +32,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import astuple
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from grader.batch import canary
@@ -183,18 +184,20 @@ class Folder:
         if due:
             self.database.forget_made(student)
 
-    def finish(self, summary: Summary, absent: Sequence[str] = (), people: People | None = None) -> None:
+    def finish(
+        self, summary: Summary, absent: Mapping[str, str] = MappingProxyType({}), people: People | None = None
+    ) -> None:
         """End the run: commit what ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: students of the class without a submission.
+            absent: students of the class without a report, and why, as in ``write_grades_csv``.
             people: names and sections from the roster; None keeps those of the last run.
         """
         if self.dry:
             self.database.roll_back()
             return
         text = json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        run = (text, json.dumps(self.suspicions, indent=2) + "\n", json.dumps([*absent]))
+        run = (text, json.dumps(self.suspicions, indent=2) + "\n", json.dumps(dict(absent)))
         if self.database.last_run() != run:
             self.database.add_run(self.when, *run)
         if people is not None:

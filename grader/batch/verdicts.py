@@ -15,18 +15,20 @@ from grader.batch.poison import Poisoned
 from grader.batch.remembering import Checked
 from grader.batch.running import collect
 from grader.batch.workers import Workers
-from grader.common.observation import Fault, Observation
+from grader.common.observation import Fault, Observation, Outcome
 from grader.common.result import Evidence, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.exercise import Call, Exercise, Misconception, Question, Task
+from grader.exercise import Call, Code, Exercise, Misconception, Question, Task
 from grader.expect import laid_out
+from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
 from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
 from grader.judging.misconceptions import Shown, fitting, with_hint
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding, paired
+from grader.wire.limits import MAX_TEXT
 
 
 class Judge:
@@ -81,14 +83,27 @@ class Judge:
         return all(map(lasting, faults)) and all(p.lasting for p in poisons)
 
 
-def judge_answers(course: Course, exercise: Exercise, answered: Sequence[Answered], student: str) -> list[Result]:
-    """Return a result for each question of an exercise, on the numbers drawn for this student."""
-    found = {id(a.ask.of): a for a in answered}
-    return [_answer(course, exercise, q, found[id(q)], student) for q in exercise.questions.values()]
+def judge_answers(
+    course: Course, exercise: Exercise, answered: Sequence[Answered], student: str, source: Source | None
+) -> list[Result]:
+    """Return a result for each question of an exercise, on the numbers drawn for this student.
+
+    Args:
+        source: holds the code that a person reads.
+    """
+    found = {id(a.ask.of): a.finding for a in answered}
+    results = []
+    for question in exercise.questions.values():
+        finding = found[id(question)]
+        if isinstance(question.answer, Code):
+            code = written_code(source, question.answer.task) if source else ""
+            finding = [Outcome(value=code[:MAX_TEXT])]
+        results.append(_answer(course, exercise, question, finding, student))
+    return results
 
 
-def _answer(course: Course, exercise: Exercise, question: Question, answered: Answered, student: str) -> Result:
-    finding, params = answered.finding, course.params(question, student)
+def _answer(course: Course, exercise: Exercise, question: Question, finding: Finding, student: str) -> Result:
+    params = course.params(question, student)
     raw = finding[0].value if isinstance(finding, list) and finding else None
     if not course.solved:
         return answers.read_back(question, params, raw)

@@ -155,7 +155,7 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
     yield f"asked with {params}, answered {_raw(raw)}"
     if isinstance(question.answer, Written):
         yield f"a good answer: {wanted(question, question.fn, params)}"
-        yield f"rubric: {' '.join(question.answer.rubric.split())}"
+        yield f"rubric: {' '.join(question.answer.rules.split())}"
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:

@@ -7,13 +7,14 @@ submission are graded one after another. An *ask* is one request to a submission
 
 from __future__ import annotations
 
+import math
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from queue import LifoQueue
 from threading import Lock
@@ -29,7 +30,7 @@ from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
-from grader.wire.limits import MAX_RESTARTS
+from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS, PATIENCE
 
 GIVEN_UP = Reply(Fault("crashed", "not asked: other code of this submission ended the process or used up its time"))
 
@@ -71,6 +72,19 @@ class Runner:
                 died.ours = died.reason != "timeout" and not self.worker.runs()
                 raise
 
+    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a formula. Raises WorkerDied as ``run_or_try_again`` does."""
+        with self._lock:
+            try:
+                return self.worker.evaluate(request)
+            except WorkerDied:
+                pass
+            try:
+                return self.worker.evaluate(request)
+            except WorkerDied as died:
+                died.ours = not self.worker.runs()
+                raise
+
 
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
@@ -97,21 +111,24 @@ class Children:
         tracer: the worker that starts them.
         asks: all asks to the source; secret asks come last.
         seconds: CPU time that is left for all of them.
+        hung: how many exercises of the submission have ended a child by a limit of time so far.
     """
 
-    def __init__(self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float) -> None:
+    def __init__(
+        self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: int
+    ) -> None:
         self._tracer, self._limits, self._source, self._asks, self._seconds = tracer, limits, source, asks, seconds
         self._replies: dict[int, Reply] = {}
         self._notes: list[str] = []
         self._cpu = 0.0
-        self._suspect, self._failed_loads, self._hung = -1, 0, set[str]()
+        self._suspect, self._failed_loads, self._hung = -1, 0, hung
 
     def answer(self) -> Replies:
         """Return a reply for each ask. Secret asks are sent after all others are answered.
 
         An ask that ends its child is tried once more, alone. A source is given up if two children end while loading it.
-        A timeout is never tried again. While loading, it ends the source; later it ends the function and, after two
-        such functions, the rest of the file.
+        A function that ends its child by a timeout is never tried again. While loading, the timeout ends the source;
+        later it ends the function's exercise. After PATIENCE such exercises a child may be idle for only IDLE_SECONDS.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -124,34 +141,30 @@ class Children:
                 self._blame(unanswered, ended)
         each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
         files = tuple(c.name for c in self._source.chunks)
-        return Replies(each, tuple(self._notes), self._cpu, files, self._source)
+        return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
         """Add replies for asks that are not tried again. The child ended before it answered the first of ``left``."""
-        seconds = self._limits.trace_seconds
+        seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
+        self._hung += late
         if not ended.loaded:
-            self._failed_loads += 2 if ended.how == "timeout" else 1
+            self._failed_loads += 2 if late else 1
             if self._failed_loads >= 2:
                 fault = ended_fault(ended.how, "your file, while it was loaded,", seconds)
                 self._replies |= dict.fromkeys(left, Reply(fault))
-        elif ended.how == "timeout":
-            self._hung.add(self._asks[left[0]].task)
-            self._give_up_on(self._hung)
+        elif late:
+            self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))
         elif left[0] == self._suspect:
             self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
         else:
             self._suspect = left[0]
 
-    def _give_up_on(self, hung: Collection[str]) -> None:
-        """Add replies for functions that used up their time; if there are two, also for the rest of the file."""
-        seconds = self._limits.trace_seconds
+    def _give_up_after(self, hung: Ask, fault: Fault) -> None:
+        """Add replies for a function that used up its time, and for the rest of its exercise."""
+        other = replace(fault, message=f"not asked: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
-            if i not in self._replies and ask.task in hung:
-                self._replies[i] = Reply(ended_fault("timeout", "it", seconds))
-            elif i not in self._replies and len(hung) > 1:
-                self._replies[i] = Reply(
-                    Fault("timeout", f"not asked: two functions of this file did not finish within {seconds:g} s each")
-                )
+            if i not in self._replies and ask.exercise == hung.exercise:
+                self._replies[i] = Reply(fault if ask.task == hung.task else other)
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """Return the request to a child for an ask."""
@@ -183,7 +196,7 @@ class Children:
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
         shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
-        return self._tracer.trace(source, shown, secret)
+        return self._tracer.trace(source, shown, secret, IDLE_SECONDS if self._hung >= PATIENCE else None)
 
 
 class Workers:
@@ -231,18 +244,23 @@ class Workers:
         for worker in self.processes:
             worker.kill()
 
-    def replies(self, source: Source, asks: Sequence[Ask], seconds: float) -> Replies:
+    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
         """Return the replies of confined children.
 
         Args:
             asks: secret asks come last.
             seconds: CPU time that the children may take.
+            hung: how many exercises of the submission have ended a child by a limit of time so far.
         """
-        return Children(self.tracer, self.limits, source, asks, seconds).answer()
+        return Children(self.tracer, self.limits, source, asks, seconds, hung).answer()
 
     def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
         """Run a program on the inputs of an ask. Raises WorkerDied."""
         return Ran(*self._runner_of(ask).run(request, program, ask))
+
+    def formula(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate a formula, see ``common.formulas.answer``. Raises WorkerDied."""
+        return self.runners[0].formula(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with some of its operations changed. Raises WorkerDied."""
@@ -265,16 +283,23 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
+SLOW = 40.0  # seconds
 AHEAD = 4  # queued submissions per set of workers: more would fill the memory, fewer would leave workers idle
 
 T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Sets of workers. Sets that are already running are lent first."""
+    """Sets of workers. Sets that are already running are lent first.
+
+    Attributes:
+        slow: called with a name and its seconds so far, if its work takes ``SLOW`` seconds, and again each time that
+            the seconds have doubled.
+    """
 
     def __init__(self, every: Sequence[Workers]) -> None:
         self.every = list(every)
+        self.slow: Callable[[str, float], None] = lambda name, seconds: None
         self._free: LifoQueue[Workers] = LifoQueue()
         for workers in every:
             self._free.put(workers)
@@ -294,14 +319,25 @@ class Pool(Generic[T]):
         Results are passed on as they arrive, in the order of the names if several arrive at once. If ``work`` raises an
         exception for one name, ``done`` gets the exception and the other names go on.
         """
-        left, running = iter(names), dict[Future[T], str]()
+        left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
+
+        def begin(name: str) -> T:
+            began[name] = time.monotonic()
+            return work(name)
+
+        told = dict[str, float]()
         with pool_of(len(self.every)) as threads:
             while True:
                 for name in islice(left, AHEAD * len(self.every) - len(running)):
-                    running[threads.submit(work, name)] = name
+                    running[threads.submit(begin, name)] = name
                 if not running:
                     break
-                wait(running, return_when=FIRST_COMPLETED)
+                wait(running, SLOW / 8, FIRST_COMPLETED)
+                for name in running.values():
+                    seconds = time.monotonic() - began.get(name, math.inf)
+                    if seconds >= 2 * told.get(name, SLOW / 2):
+                        told[name] = seconds
+                        self.slow(name, seconds)
                 # A list, because ``wait`` returns a set without order.
                 for future in [one for one in running if one.done()]:
                     name, error = running.pop(future), future.exception()

@@ -12,6 +12,7 @@ from grader.authoring import scaffold
 from grader.authoring import verify as verifier
 from grader.authoring.keys import worked_keys
 from grader.authoring.modes import judged_modes
+from grader.authoring.rules import listed_rules, rule_problems
 from grader.batch.grade import Grader
 from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, course_at
@@ -90,11 +91,17 @@ def verify(
     isolation: Isolation = "none",
     seeds: Seeds = 1,
     no_store: NoStore = False,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="only list each rule of the statements and the misconceptions that break it")
+    ] = False,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove the course: references, stubs, misconceptions, questions, and that nothing leaks."""
     found, chosen = to_prove(course, names)
+    if rules:
+        _list_rules(found, chosen)
+        return
     problems_of: dict[str, list[str]] = {}
     if found.seed_problem:
         tell("warning", found.seed_problem)
@@ -125,6 +132,21 @@ def verify(
         what = f"{counted(len(chosen), 'exercise')}, {counted(known, 'misconception')}"
         out.print(f"{what}: {counted(count, 'problem') if count else 'nothing to mend'}")
     raise typer.Exit(FAILED if count else 0)
+
+
+def _list_rules(course: Course, names: Sequence[str]) -> None:
+    """Print the rules of these exercises' statements. Raises Exit if a rule or a check is not proved."""
+    problems = 0
+    for name in names:
+        exercise = course.exercise(name)
+        out.print(name, highlight=False)
+        for line in listed_rules(exercise):
+            say(f"    {line}")
+        for problem in rule_problems(exercise):
+            say(f"  ✗ {problem}")
+            problems += 1
+    if problems:
+        raise typer.Exit(FAILED)
 
 
 def mutants(

@@ -112,6 +112,11 @@ def _progress_lines(total: int, what: str) -> Callable[[str], None]:
     return step
 
 
+def tell_slow(who: str, seconds: float) -> None:
+    """Print for whom a batch works for a long time."""
+    tell("grading", f"{who}: {seconds:.0f} s so far")
+
+
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
     """Show a task and its elapsed time. For tasks of unknown length."""

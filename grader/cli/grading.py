@@ -26,6 +26,7 @@ from grader.cli.console import (
     progress,
     say,
     tell,
+    tell_slow,
     tell_unusable,
 )
 from grader.cli.grade_options import GradeOptions
@@ -47,6 +48,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.integrations.roster import Roster
 from grader.reports.summary import Counts, Summary
+from grader.reports.tables import NOT_GRADED, NOTHING
 from grader.reports.terminal import print_attention, print_summary, print_warnings
 from grader.reports.untrusted import clean
 from grader.reports.wording import standing_of
@@ -150,6 +152,8 @@ def run_in(
         tell("note", text)
     keep_roster(folder, known.plain)
     unusable = refuse_on_file(folder, course) if folder.database.students() else None
+    if not quiet:
+        grader.pool.slow = tell_slow
     graded, failures = store.grade_batch(
         grader,
         folder,
@@ -238,7 +242,7 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    missing = known.plain.without([*students, *not_graded]) if known.plain else []
+    missing, set_aside = known.absent(students, not_graded)
     whose = [(student, f"whose submission is it? {files}") for student, files in signed.items()]
     summary = counts.summary(
         not_graded=not_graded,
@@ -248,7 +252,7 @@ def finish(
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None
-    folder.finish(summary, missing, people)
+    folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(set_aside, NOT_GRADED), people)
     if text := notes.untimed():
         tell("note", text)
     if missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.cli.console import BROKEN, going_to, out, print_json, progress, tell
+from grader.cli.console import BROKEN, going_to, out, print_json, progress, tell, tell_slow
 from grader.cli.grading import spreading, tell_of_cluster
 from grader.cli.options import need_jax
 from grader.common.text import a_few
@@ -51,6 +51,7 @@ def grade_assignment(options: AssignmentOptions) -> int:
         folder, assignment, lambda total, what: progress(total, what, quiet=options.as_json), jobs=options.jobs or 0,
         isolation="" if options.isolation == "auto" else options.isolation, again=options.again,
         remember=options.remember, elsewhere=spread and spread.OnCluster(options.cluster, tell_of_cluster),
+        slow=None if options.as_json else tell_slow,
     )  # fmt: skip
     if options.as_json:
         print_json(vars(done))

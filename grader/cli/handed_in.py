@@ -52,7 +52,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
         if student not in signed:
             sources = [source.name for source in read_now.sources.values()]
             files = others_named(
-                student, places[student], sources, course.module_of, student_of, parsers.for_submission()
+                student, places[student], sources, course.module_of, student_of, parsers.for_submission(places[student])
             )
             signed[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
         return read_now

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # JSON has neither infinity nor NaN
+QuestionKind = Literal["number", "spec", "choice", "several", "order", "table", "formula", "written", "code"]
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
 
 
@@ -30,6 +31,17 @@ class ByHand(BaseModel):
     reason: str
     graded: float
     was: float
+
+
+class RubricItem(BaseModel):
+    """A rule of a rubric. ``given``: the person who graded gave its points."""
+
+    model_config = _FROZEN
+
+    name: str
+    points: float
+    text: str
+    given: bool = False
 
 
 class HandIn(BaseModel):
@@ -56,7 +68,7 @@ class Result(BaseModel):
         kind: check; for a question the kind of its answer.
         status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
             broken (ours: no points lost, needs review); waiting (a person gives its points).
-        points: its weight. earned: 0 or ``points``; between for a table with partial
+        points: its weight. earned: 0 or ``points``; between for an answer with partial
             credit, or if a person gave it.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
@@ -67,12 +79,13 @@ class Result(BaseModel):
         staff: text that only staff may read; empty if only secret inputs failed.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}, and timelines, {"title", "timeline"}.
         by_hand: the person who gave these points in the grader's place; ``status`` stays the grader's.
+        rubric: the items of the rubric, for a person to pick; written only if there are any.
         unjudged: right on simulated devices, but not seen on the requested devices; written only if true.
     """
 
     model_config = _FROZEN
 
-    kind: Literal["check", "number", "spec", "choice", "table", "written"]
+    kind: Literal["check"] | QuestionKind
     name: str
     label: str
     task: str
@@ -89,6 +102,7 @@ class Result(BaseModel):
     staff: str = ""
     pictures: list[dict[str, Any]] = []
     by_hand: ByHand | None = None
+    rubric: list[RubricItem] = Field(default=[], exclude_if=lambda rubric: not rubric)
     unjudged: bool = Field(default=False, exclude_if=lambda unjudged: not unjudged)
 
     @property
@@ -97,11 +111,15 @@ class Result(BaseModel):
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
-        """Return it without staff text, and without the expected value and its picture unless the check is public."""
+        """Return it without staff text, without the expected value and its picture unless the check is public.
+
+        Of a rubric, students see the items that they got.
+        """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
         actual = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
-        return self.model_copy(update={"expected": None, "staff": "", "pictures": actual})
+        got = [item for item in self.rubric if item.given]
+        return self.model_copy(update={"expected": None, "staff": "", "pictures": actual, "rubric": got})
 
 
 class Evidence(BaseModel):

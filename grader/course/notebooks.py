@@ -13,7 +13,7 @@ from grader.course.copying import undecorated
 from grader.course.loading import Course
 from grader.course.pages import further, module_text
 from grader.course.statements import statements
-from grader.course.stubs import question_text, shared_params, stub, stub_imports
+from grader.course.stubs import answer_line, own_text, question_text, shared_params, stub, stub_imports
 from grader.exercise import Exercise
 
 SETUP = """\
@@ -177,10 +177,9 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
         yield cell("code", f"{exercise.id}-{name}", text.rstrip("\n"))
     for question in exercise.questions.values():
         params = shared_params(course, question)
-        own = f"Your numbers: run `shardlings show {exercise.id}`."
-        text = own if params is None else question_text(question, params)
+        text = own_text(question, exercise.id) if params is None else question_text(question, params)
         yield cell("markdown", f"{exercise.id}-{question.name}-text", f"**Question `{question.name}`.** {text}")
-        yield cell("code", f"{exercise.id}-{question.name}", f"{question.name} = None  # TODO: your answer")
+        yield cell("code", f"{exercise.id}-{question.name}", answer_line(question))
     yield cell("code", f"{exercise.id}-check", f'check("{exercise.id}")')
     if exercise.further:
         yield cell("markdown", f"{exercise.id}-further", further(exercise))

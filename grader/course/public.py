@@ -89,7 +89,7 @@ def _emptied(part: Statement) -> Statement:
     """Return a function with its decorators and docstring, but without its body."""
     head = specification(part)
     match part.node:
-        case ast.FunctionDef(decorator_list=[ast.Call() as call]) if word_of(call) == "written":
+        case ast.FunctionDef(decorator_list=[ast.Call() as call]) if word_of(call) in ("written", "code"):
             keywords = [copied(part, k) for k in call.keywords if k.arg != "rubric"]
             plain = specification(Statement(part.kind, part.node, undecorated(part)))
             head = f"@{called(part, call, [*keywords, NO_RUBRIC])}\n{plain}"

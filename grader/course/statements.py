@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import get_args
 
 from grader.common import syntax
+from grader.common.result import QuestionKind
 from grader.exercise import Exercise
 
 TASKS = {"task", "body", "function"}
-QUESTIONS = {"number", "spec", "choice", "table", "written"}
+QUESTIONS = {*get_args(QuestionKind)}
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
 from grader.course.pages import README, further, module_text
 from grader.course.statements import Statement, needed_imports, statements
-from grader.exercise import Choice, Exercise, Question
-from grader.judging.answers import heading, render_question
+from grader.exercise import Choice, Code, Exercise, Question
+from grader.judging.answers import heading, render_question, render_text
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
 
@@ -61,18 +61,27 @@ def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
 
 def _question_stub(question: Question, params: dict[str, Any] | None) -> str:
     head = f"# Question {question.name} [{heading(question)}]"
-    return f"{head}\n{question_comment(question, params)}\n{question.name} = None  # TODO: your answer\n"
+    return f"{head}\n{question_comment(question, params)}\n{answer_line(question)}\n"
+
+
+def answer_line(question: Question) -> str:
+    """Return the line for a learner's answer."""
+    todo = "the grader takes it" if isinstance(question.answer, Code) else "TODO: your answer"
+    return f"{question.name} = None  # {todo}"
 
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
     """Return a question as a comment above its answer; without numbers if they differ between students."""
-    if params is None:
-        text = f"Your numbers: run `shardlings show {question.name}`."
-    else:
-        text = question_text(question, params)
+    text = own_text(question, question.name) if params is None else question_text(question, params)
     paragraphs = text.split("\n\n")  # the author's line breaks have no meaning here
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
     return "\n".join(f"# {line}".rstrip() for line in lines)
+
+
+def own_text(question: Question, shown: str) -> str:
+    """Return the text of a question that differs between students: without numbers, or without its options."""
+    run = f"run `shardlings show {shown}`."
+    return f"Your numbers: {run}" if question.params else f"{render_text(question, {})}\n\nYour options: {run}"
 
 
 def question_text(question: Question, params: dict[str, Any]) -> str:

@@ -10,7 +10,20 @@ from grader.exercise import draws
 from grader.exercise.arguments import Array, array, axis, integers, normal
 from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
-from grader.exercise.questions import Choice, Quantity, Question, Scenario, Spec, Table, Written, larger
+from grader.exercise.questions import (
+    Choice,
+    Code,
+    Formula,
+    Order,
+    Quantity,
+    Question,
+    Scenario,
+    Several,
+    Spec,
+    Table,
+    Written,
+    larger,
+)
 from grader.exercise.results import like
 
 __all__ = [
@@ -21,11 +34,15 @@ __all__ = [
     "Cases",
     "Check",
     "Choice",
+    "Code",
     "Exercise",
+    "Formula",
     "Misconception",
+    "Order",
     "Quantity",
     "Question",
     "Scenario",
+    "Several",
     "Spec",
     "Table",
     "Task",

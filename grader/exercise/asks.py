@@ -1,4 +1,4 @@
-"""The questions of an Exercise: numbers, PartitionSpecs, choices, tables, texts, and their scenarios."""
+"""The questions of an Exercise: a method for each kind of answer, and their scenarios."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from grader import declared
 from grader.declared import AuthorError
 from grader.exercise import questions
 from grader.exercise.arguments import NOTHING
+from grader.exercise.declarations import Task
 from grader.exercise.questions import Answer, Question, Scenario
 
 
@@ -81,6 +82,72 @@ class Asks:
         answer = questions.choice(options)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
 
+    @declared.spelt("exercise.several")
+    def several(
+        self,
+        *,
+        points: float,
+        options: Mapping[str, str] | Sequence[str],
+        partial: bool = False,
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+        title: str = "",
+    ) -> Callable[[Callable[..., Iterable[str]]], Question]:
+        """Declare a question with all options that apply as answer; the function returns a list of their keys.
+
+        Args:
+            options: as for ``choice``. At least one applies, and not all.
+            partial: a wrong list earns the share of right options that it has, less its share of wrong options.
+        """
+        answer = questions.several(options, partial)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
+
+    @declared.spelt("exercise.order")
+    def order(
+        self,
+        *,
+        points: float,
+        items: Mapping[str, str] | Sequence[str],
+        partial: bool = False,
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+        title: str = "",
+    ) -> Callable[[Callable[..., Sequence[str]]], Question]:
+        """Declare a question with an order as answer; the function returns the list of all keys in the right order.
+
+        Args:
+            items: text by key, as the options of ``choice``.
+            partial: a wrong order earns the share of pairs in the right order, less that of pairs in the wrong order.
+        """
+        answer = questions.order(items, partial)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
+
+    @declared.spelt("exercise.formula")
+    def formula(
+        self,
+        *,
+        points: float,
+        symbols: Mapping[str, Sequence[float]],
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+        title: str = "",
+    ) -> Callable[[Callable[..., str]], Question]:
+        """Declare a question with a formula as answer; the function returns it as a text: ``return "2*D/(W*X)"``.
+
+        Two formulas are equal if their values agree at points that the grader draws.
+
+        Args:
+            symbols: the values to draw from, by symbol: 3 or more for each.
+        """
+        answer = questions.formula(symbols)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
+
     @declared.spelt("exercise.table")
     def table(
         self,
@@ -111,7 +178,7 @@ class Asks:
         self,
         *,
         points: float,
-        rubric: str,
+        rubric: str | Mapping[str, tuple[float, str]],
         params: Mapping[str, Sequence[Any]] = NOTHING,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
@@ -122,10 +189,34 @@ class Asks:
         The function returns a good answer, for the graders.
 
         Args:
-            rubric: the rules for points, for the graders; learners never see it.
+            rubric: the rules for points, for the graders: a text, or items to pick, with points and text by name.
+                Learners see only the items that they get, once a person has graded.
         """
         answer = questions.written(rubric)
         return self._ask(answer, points=points, params=params, model="", where=where, hints=hints, title=title)
+
+    @declared.spelt("exercise.code")
+    def code(
+        self,
+        *,
+        of: Task,
+        points: float,
+        rubric: str | Mapping[str, tuple[float, str]],
+        hints: Sequence[str] = (),
+        title: str = "",
+    ) -> Callable[[Callable[..., str]], Question]:
+        """Declare a question with the code of a task as answer: a person reads it and gives its points.
+
+        The function returns what good code looks like, for the graders.
+
+        Args:
+            of: the task. Students hand in nothing more.
+            rubric: as for ``written``.
+        """
+        if not isinstance(of, Task):
+            raise AuthorError(f"of is {declared.a(of)}, not a task of this exercise")
+        answer = questions.code(of.name, rubric)
+        return self._ask(answer, points=points, params={}, model="", where=None, hints=hints, title=title)
 
     def _ask(self, answer: Answer, **options: Any) -> Callable[[Callable[..., Any]], Question]:
         made = questions.declared_question(answer, **options)

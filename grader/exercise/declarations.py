@@ -186,7 +186,8 @@ class Misconception:
     """A known wrong answer: the docstring is the hint, the body the mutant that proves the checks.
 
     ``form_of``: the name of the misconception that this is another form of. ``gives``: takes the arguments of the first
-    check, and raises Failure unless a program's results are those of this mistake.
+    check, and raises Failure unless a program's results are those of this mistake. ``breaks``: the statement's rules
+    that this mistake breaks, quoted.
     """
 
     name: str
@@ -196,6 +197,7 @@ class Misconception:
     fails: tuple[str, ...]
     form_of: str = ""
     gives: Callable[..., None] | None = None
+    breaks: tuple[str, ...] = ()
 
     @property
     def known_as(self) -> str:

@@ -264,6 +264,7 @@ class Exercise(Asks):
         fails: Check | Sequence[Check] = (),
         form_of: Misconception | None = None,
         gives: Callable[..., None] | None = None,
+        breaks: str | Sequence[str] = (),
     ) -> Callable[[Callable[..., Any]], Misconception]:
         """Declare a known wrong answer, or wrong solution of a task (``fails`` names the checks it must fail).
 
@@ -273,6 +274,8 @@ class Exercise(Asks):
             gives: gets the arguments of the first of these checks. It compares the results with those of this mistake,
                 and raises Failure if they differ. A task that draws random numbers needs it, because no two programs
                 have equal results.
+            breaks: the rules that it breaks, quoted from the statement. ``verify`` requires one misconception for each
+                row under "What is checked".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
@@ -281,6 +284,7 @@ class Exercise(Asks):
         if of is not None and {**self.tasks, **self.questions}.get(of.name) is not of:
             raise AuthorError(f"of is {declared.a(of)} of another exercise")
         failing = self._names_of("fails", fails)
+        broken = declared.kinds("breaks", breaks, str, "text: quote the statement")
 
         def add(fn: Callable[..., Any]) -> Misconception:
             self.new_name(fn.__name__)
@@ -298,7 +302,8 @@ class Exercise(Asks):
                     checked = " and ".join(task.name for task in asked)
                     raise AuthorError(f"the misconception {fn.__name__} is of {of_.name}, {name} checks {checked}")
             hint = form_of.hint if form_of else _first_paragraph(fn)
-            wrong = Misconception(fn.__name__, hint, fn, of_, failing, form_of.name if form_of else "", gives)
+            form = form_of.name if form_of else ""
+            wrong = Misconception(fn.__name__, hint, fn, of_, failing, form, gives, broken)
             self.misconceptions[wrong.name] = wrong
             return wrong
 

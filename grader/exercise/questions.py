@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader import declared
+from grader.common.formulas import is_symbol
 from grader.declared import AuthorError
 
 USUAL_RTOL = 0.02
 LEAST_OPTIONS = 3
+MOST_OPTIONS = 26
+"""Options have letters."""
 LONGEST_OPTION = 160
 MOST_ENTRIES = 24
+LEAST_POINTS = 8
+"""Combinations of a formula's values. Formulas that differ may agree at fewer points."""
 ORDER = "order"
 """The parameter that holds a choice's option keys in the order shown to a learner."""
 TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "incorrect"}
@@ -82,6 +87,27 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Several(Choice):
+    """All options that apply. ``partial``: right options earn a part of the points, and wrong ones cost it."""
+
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Order(Choice):
+    """All options, which are items to put into order. ``partial``: pairs in the right order earn a part."""
+
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula as a text. ``symbols``: the values to draw from, by symbol; answers are compared at drawn points."""
+
+    symbols: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
 class Table:
     """Numbers by name. ``columns``: the unit of each column, for every row; without rows, one number per column.
 
@@ -96,12 +122,26 @@ class Table:
 
 @dataclass(frozen=True)
 class Written:
-    """A text for a person to read. ``rubric``: the rules for points, only for the graders."""
+    """A text for a person to read. ``rubric``: the rules for points, for the graders: a text, or items with points."""
 
-    rubric: str
+    rubric: str | Mapping[str, tuple[float, str]]
+
+    @property
+    def rules(self) -> str:
+        """The rubric as one text."""
+        if isinstance(self.rubric, str):
+            return self.rubric
+        return "; ".join(f"{name} ({points:g}): {text}" for name, (points, text) in self.rubric.items())
 
 
-Answer = Quantity | Spec | Choice | Table | Written
+@dataclass(frozen=True)
+class Code(Written):
+    """The code of a task, for a person to read. ``task``: its name."""
+
+    task: str = ""
+
+
+Answer = Quantity | Spec | Choice | Several | Order | Table | Formula | Written | Code
 
 
 @dataclass(eq=False)
@@ -164,6 +204,10 @@ def declared_question(
         raise AuthorError(f"title is {declared.a(title)}, not one line of text")
     if isinstance(answer, Choice) and ORDER in choices:
         raise AuthorError(f"params has {ORDER!r}, which is the order of the options: name it otherwise")
+    if isinstance(answer, Written) and not isinstance(answer.rubric, str):
+        total = sum(each for each, _ in answer.rubric.values())
+        if not math.isclose(total, worth):
+            raise AuthorError(f"rubric: its items have {total:g} points together, and the question has {worth:g}")
     if where is not None:
         declared.takes("where", declared.function("where", where, "lambda X: X > 4"), choices)
 
@@ -191,19 +235,64 @@ def spec(axes: Any) -> Spec:
 
 
 def choice(options: Any) -> Choice:
+    return Choice(_options("options", options))
+
+
+def several(options: Any, partial: Any) -> Several:
+    return Several(_options("options", options), _flag("partial", partial))
+
+
+def order(items: Any, partial: Any) -> Order:
+    return Order(_options("items", items), _flag("partial", partial))
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise AuthorError(f"{name} is {declared.a(value)}, not True or False")
+    return value
+
+
+def _options(word: str, options: Any) -> dict[str, str]:
     if not isinstance(options, Mapping):
-        options = {text: text for text in declared.texts("options", options)}
-    found = declared.mapping("options", options, '{"ring": "a ring", "line": "a line", "tree": "a tree"}')
+        listed = declared.texts(word, options)
+        if twice := next((text for text in listed if listed.count(text) > 1), ""):
+            raise AuthorError(f"{word} has {twice!r} twice")
+        options = {text: text for text in listed}
+    found = declared.mapping(word, options, '{"ring": "a ring", "line": "a line", "tree": "a tree"}')
     if len(found) < LEAST_OPTIONS:
-        raise AuthorError(f"options has {len(found)}: give {LEAST_OPTIONS} at least, so that luck is not half of it")
+        raise AuthorError(f"{word} has {len(found)}: give {LEAST_OPTIONS} at least, so that luck is not half of it")
+    if len(found) > MOST_OPTIONS:
+        raise AuthorError(f"{word} has {len(found)}: give {MOST_OPTIONS} at most, because each has a letter")
     for key, text in found.items():
         if not isinstance(text, str) or not text.strip() or "\n" in text or len(text) > LONGEST_OPTION:
             raise AuthorError(
-                f"options: {key!r} has {declared.a(text)}, not a line of {LONGEST_OPTION} characters or fewer"
+                f"{word}: {key!r} has {declared.a(text)}, not a line of {LONGEST_OPTION} characters or fewer"
             )
         if key.lower() in TELLING:
-            raise AuthorError(f"options: learners get the key {key!r}, which tells the answer: name it by what it says")
-    return Choice(found)
+            raise AuthorError(f"{word}: learners get the key {key!r}, which tells the answer: name it by what it says")
+    return found
+
+
+def formula(symbols: Any) -> Formula:
+    found = declared.mapping("symbols", symbols, '{"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}')
+    if not found:
+        raise AuthorError("symbols is empty: name one at least, with the values to draw from")
+    for name, values in found.items():
+        if not is_symbol(name):
+            raise AuthorError(f"symbols: {name!r} cannot be a symbol: use a name that is no word of Python or function")
+        if isinstance(values, str) or not isinstance(values, Sequence) or not all(map(_is_finite, values)):
+            raise AuthorError(f"symbols: {name} has {declared.a(values)}, not a list of numbers such as [2, 4, 8]")
+        if len(set(values)) < LEAST_OPTIONS:
+            raise AuthorError(f"symbols: {name} has {len(set(values))} values: give {LEAST_OPTIONS} at least")
+    if (count := math.prod(len(set(values)) for values in found.values())) < LEAST_POINTS:
+        raise AuthorError(
+            f"symbols: their values give {count} points to compare at: {LEAST_POINTS} at least are needed"
+        )
+    return Formula(found)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
@@ -219,15 +308,33 @@ def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
     for word, every in (("columns", list(units)), ("rows", list(names))):
         if len({plain_name(name) for name in every}) < len(every) or not all(plain_name(name) for name in every):
             raise AuthorError(f"{word} has names that cannot be told apart: {', '.join(every)}")
-    if not isinstance(partial, bool):
-        raise AuthorError(f"partial is {declared.a(partial)}, not True or False")
-    return Table(units, names, declared.rtol(rtol), partial)
+    return Table(units, names, declared.rtol(rtol), _flag("partial", partial))
 
 
 def written(rubric: Any) -> Written:
+    if isinstance(rubric, Mapping) and rubric:
+        return Written(_items(rubric))
     if not isinstance(rubric, str) or not rubric.strip():
-        raise AuthorError(f"rubric is {declared.a(rubric)}, not a text that says what gets which points")
+        raise AuthorError(f"rubric is {declared.a(rubric)}, not a text that says what gets which points, or items")
     return Written(inspect.cleandoc(rubric))
+
+
+def code(task: str, rubric: Any) -> Code:
+    return Code(written(rubric).rubric, task)
+
+
+def _items(rubric: Mapping[Any, Any]) -> dict[str, tuple[float, str]]:
+    """Return a rubric's items by name, each with its points and text."""
+    found: dict[str, tuple[float, str]] = {}
+    for name, item in declared.mapping("rubric", rubric, '{"gathers": (1, "B is gathered first")}').items():
+        if not name.isidentifier():
+            raise AuthorError(f"rubric: {name!r} is not a name such as gathers, to write into overrides.yaml")
+        match item:
+            case (int() | float() as worth, str(text)) if text.strip() and not isinstance(worth, bool) and worth > 0:
+                found[name] = (worth, " ".join(text.split()))
+            case _:
+                raise AuthorError(f'rubric: {name} has {declared.a(item)}, not points and a text: (1, "...")')
+    return found
 
 
 def plain_name(name: str) -> str:

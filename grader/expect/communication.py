@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from grader.common.budget import BudgetUse
@@ -146,14 +146,25 @@ def expect_only(seen: Seen, *kinds: str) -> None:
             )
 
 
-def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> None:
-    """Check that no device sends more than this many bytes (over ``axis``, or in total), on any path.
+def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float = 0, axis: str | None = None) -> None:
+    """Check that no device sends more than ``at_most`` bytes (over ``axis``, or in total), on any path.
 
     Args:
+        at_most: None: no budget.
+        at_least: bytes that each device sends, on every path, by collectives that matter (see ``mattering``).
         axis: a collective counts for each axis that one of its groups crosses, even if the group does not span the
             axis.
     """
-    counted = [c for c in seen.collectives if axis is None or axis in c.axes]
+    if at_most is None and not at_least > 0:
+        raise ValueError("expect_traffic: say at_most=... or at_least=...")
+    if at_most is not None:
+        _expect_traffic_at_most(seen, at_most, axis)
+    if at_least > 0 and not seen.measuring:
+        _expect_traffic_that_matters(seen, at_least, axis)
+
+
+def _expect_traffic_at_most(seen: Seen, at_most: float, axis: str | None) -> None:
+    counted = _crossing(seen.collectives, axis)
     sent = seen.sends(counted)
     if not sent.known:
         raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
@@ -169,6 +180,35 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
             actual=sent.most,
             where=_line(worst).rstrip(": ") if worst else "",
         )
+
+
+def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: str | None) -> None:
+    counted, along = _crossing(seen.collectives, axis), f" over {axis}" if axis else ""
+    if seen.sends(counted).least >= at_least:
+        matters = collectives_that_matter(seen)
+        idle = next((c for c in counted if c not in matters), None)
+        counted = [c for c in counted if c in matters]
+    else:
+        idle = None
+    sent = seen.sends(counted).least
+    if not sent >= at_least:
+        least, needed = told_apart(show_bytes, sent, at_least)
+        raise Failure(
+            f"each device sends {least}{along}{_part(seen)}, {needed} are needed"
+            + (
+                f"; {_line(idle)}{idle.kind} over {idle.over} is not counted: no result changes when what it returns "
+                "is changed"
+                if idle
+                else ""
+            ),
+            expected=at_least,
+            actual=sent,
+            where=_line(idle).rstrip(": ") if idle else "",
+        )
+
+
+def _crossing(collectives: Sequence[Collective], axis: str | None) -> list[Collective]:
+    return [c for c in collectives if axis is None or axis in c.axes]
 
 
 def _part(seen: Seen) -> str:

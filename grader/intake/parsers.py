@@ -28,7 +28,7 @@ from grader.intake.notebooks import (
     neutralise,
     notebook_cells,
 )
-from grader.intake.submission import Chunk, Refused, Source
+from grader.intake.submission import Chunk, Place, Refused, Source
 from grader.wire import limits
 
 KINDS = ("code", "markdown", "raw")
@@ -74,8 +74,8 @@ class Parsers:
     def __init__(self) -> None:
         self._open: list[tuple[bytes, OpenArchive]] = []
 
-    def for_submission(self) -> Parsers:
-        """Return parsers with their own limits and state, for one submission."""
+    def for_submission(self, place: Place) -> Parsers:
+        """Return parsers for the submission at this place, with their own limits and state."""
         return Parsers()
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:

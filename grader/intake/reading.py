@@ -54,7 +54,7 @@ def read(
         parsers: parsers of the files; the default ones run in this process.
     """
     notes: list[str] = []
-    candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission())
+    candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission(place))
     unchanged = cache(lambda c: fingerprint(c.source) in handed_out or nothing_written(c.source))
     sources, ignored = _chosen(candidates, exercises, unchanged)
     used = {id(s) for s in sources.values()}

@@ -237,7 +237,7 @@ def _strays(
 
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:
     try:
-        files = files_in_folder(folder, [], parsers.for_submission())
+        files = files_in_folder(folder, [], parsers.for_submission(folder))
         # ``read`` reads no more files than this.
         names = (file.stem for file in islice(files, limits.MAX_FILES))
         return any(best_match(name, exercises).quality != Quality.NONE for name in names)

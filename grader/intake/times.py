@@ -31,7 +31,7 @@ def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = N
         names: the sources' names, relative to the place, as ``reading.read`` gives them.
         parsers: parsers of archives and stamps; the default ones run in this process.
     """
-    parsers = (parsers or Parsers()).for_submission()
+    parsers = (parsers or Parsers()).for_submission(place)
     found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name, parsers))]
     return max(found, key=lambda one: one[0], default=None)
 

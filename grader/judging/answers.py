@@ -13,20 +13,16 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import jinja2
 
 from grader import hardware
-from grader.common.result import Result
-from grader.exercise import AuthorError, Choice, Misconception, Quantity, Question, Spec, Table, Written
-from grader.exercise.questions import ORDER
-from grader.judging.kinds.choices import LETTERS, ChoiceKind
+from grader.common.result import QuestionKind, Result, RubricItem
+from grader.exercise import AuthorError, Choice, Misconception, Quantity, Question, Table, Written
+from grader.exercise.questions import ORDER, Answer
+from grader.judging.kinds import KINDS
 from grader.judging.kinds.kind import AnswerKind, filled_in
-from grader.judging.kinds.quantities import QuantityKind, numbers_of
-from grader.judging.kinds.specs import SpecKind
-from grader.judging.kinds.tables import TableKind
-from grader.judging.kinds.written import WrittenKind
 from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
 
@@ -35,7 +31,7 @@ TELLING = ("number", "table")
 
 
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
-    """Draw one variant of a question and, for a choice, the order of its options.
+    """Draw one variant of a question and, if it has options, their order.
 
     SHA-256 over (seed, question name, student) decides the draw, so the process, the platform and the order of students
     do not matter. For one student and seed, the draw changes only if the question's parameters change.
@@ -154,34 +150,14 @@ def label_of(question: Question, params: Mapping[str, Any]) -> str:
     return f"{question.name}: {asked}" if asked else question.name
 
 
-Name = Literal["number", "spec", "choice", "table", "written"]
-NAMES: dict[type, Name] = {
-    Quantity: "number",
-    Spec: "spec",
-    Choice: "choice",
-    Table: "table",
-    Written: "written",
-}
-
-
-def kind_name(question: Question) -> Name:
-    """Return ``number``, ``spec``, ``choice``, ``table`` or ``written``: the name in reports and in declarations."""
-    return NAMES[type(question.answer)]
+def kind_name(question: Question) -> QuestionKind:
+    """Return the kind's name in reports, which is the name of its declaration: ``number`` for ``exercise.number``."""
+    return KINDS[type(question.answer)].name
 
 
 def heading(question: Question) -> str:
     """Return the form of the answer in a few words: ``us``, ``a PartitionSpec``. It is equal for all students."""
-    match question.answer:
-        case Quantity(unit=unit):
-            return unit or "a number"
-        case Spec():
-            return "a PartitionSpec"
-        case Choice(options=options):
-            return f"one of {', '.join(LETTERS[: len(options)])}"
-        case Table(columns=columns):
-            return ", ".join(columns)
-        case Written():
-            return "in your own words"
+    return KINDS[type(question.answer)].heading(question.answer)
 
 
 def units_known(question: Question) -> None:
@@ -201,19 +177,7 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any
         jinja2.TemplateError: an option's text does not render.
         ValueError: two options read alike.
     """
-    match question.answer:
-        case Quantity(unit=unit):
-            return QuantityKind(unit, question.rtol, drawn=numbers_of(drawn))
-        case Spec(axes=axes):
-            return SpecKind(axes)
-        case Table(columns=columns, rows=rows, partial=partial):
-            numbers = numbers_of(drawn)
-            kinds = {name: QuantityKind(unit, question.rtol, True, numbers) for name, unit in columns.items()}
-            return TableKind(kinds, rows, partial)
-        case Choice(options=options):
-            return ChoiceKind.drawn(options, drawn)
-        case Written():
-            return WrittenKind()
+    return KINDS[type(question.answer)].of(question.answer, drawn, question.rtol)
 
 
 BY_A_PERSON = "a person reads this answer and gives its points"
@@ -251,21 +215,27 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         given = kind.read(raw)
     except BadAnswer as error:
         return verdict(reason=str(error))
-    if isinstance(question.answer, Written):
-        reason = BY_A_PERSON + (
-            f"; only its first {MAX_TEXT} characters were read" if len(str(raw)) >= MAX_TEXT else ""
-        )
-        return verdict(status="waiting", reason=reason, actual=given, staff=f"rubric: {question.answer.rubric}")
+    if kind.by_a_person:
+        return verdict(**_for_a_person(question.answer, given, str(raw)))
     verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
-    if isinstance(kind, TableKind):
-        verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
+    verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
     misconception = nearest_misconception(question, params, misconceptions, given)
     if misconception:
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
         return verdict(reason=reason_given, hint=misconception.hint, misconception=misconception.name)
     return verdict(reason=kind.why(given, want))
+
+
+def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
+    """Return the fields of a result that waits for a person."""
+    assert isinstance(answer, Written)
+    reason = BY_A_PERSON + (f"; only its first {MAX_TEXT} characters were read" if len(raw) >= MAX_TEXT else "")
+    items = [] if isinstance(answer.rubric, str) else answer.rubric.items()
+    rubric = [RubricItem(name=name, points=points, text=text) for name, (points, text) in items]
+    staff = "" if rubric else f"rubric: {answer.rules}"
+    return {"status": "waiting", "reason": reason, "actual": given, "staff": staff, "rubric": rubric}
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:

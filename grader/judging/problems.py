@@ -7,9 +7,8 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from grader.exercise import Misconception, Question
+from grader.exercise import Misconception, Order, Question
 from grader.judging.answers import (
-    kind_name,
     kind_of,
     misconceptions_of,
     render_question,
@@ -21,14 +20,6 @@ from grader.judging.units import BadAnswer
 
 VARIANT_CAP = 4000
 """The most variants of one question that ``question_problems`` checks."""
-
-OF_KIND = {
-    "number": "finite positive value",
-    "spec": "PartitionSpec",
-    "choice": "option",
-    "table": "table of numbers",
-    "written": "text",
-}
 
 
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
@@ -82,7 +73,10 @@ def _variant_problems(
         try:
             values[name] = wanted(question, fn, params, kind)
         except Exception as error:
-            yield f"{name} has no {OF_KIND[kind_name(question)]}", f": {type_and_text(error)}"
+            yield f"{name} has no {kind.valid}", f": {type_and_text(error)}"
+    answer = question.answer
+    if isinstance(answer, Order) and values.get("the right answer") == tuple(answer.options):
+        yield "learners get the declaration, and its items are in the right order: list them in another order", ""
     for (a, x), (b, y) in itertools.combinations(values.items(), 2):
         if kind.are_close(x, y):
             closer = f"closer than the tolerance of {question.rtol:g}" if question.rtol else "the same"

@@ -113,7 +113,7 @@ def _to_be_read(report: Report) -> str:
     """Return a reason listing the written answers that have no points yet, or ''."""
     found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
     points = counted(round(sum(r.points for _, r in found), 6), "point")
-    return f"{points} to be given by hand: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
+    return f"needs grading, {points}: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:

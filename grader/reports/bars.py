@@ -1,31 +1,43 @@
-"""An amount beside the expected one, as two bars on one scale: traffic, memory and FLOPs against their budgets."""
+"""Amounts beside their budgets, as bars on one scale: collectives, traffic, memory, FLOPs, time.
+
+Each bar is drawn over a box as long as the budget. The part beyond the box is marked. An empty part of the box is what
+the program lacks.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from grader.common.result import Result
-from grader.reports.svg import PALETTE
+from grader.reports.untrusted import clean
 
-CHAR, LEFT, LONGEST, ROW = 6.7, 70.0, 240.0, 22.0
+CHAR, LONGEST, ROW = 6.7, 240.0, 26.0
+MOST_ROWS = 12
 
 
 @dataclass(frozen=True)
 class Row:
-    """One bar, with its name to the left and its number to the right."""
+    """One amount: its name, its number, and lengths of the budget's box, of the part within it, of the part beyond."""
 
     y: float
     name: str
-    width: float
+    limit: float
+    within: float
+    beyond: float
     number: str
-    colour: str
+
+    @property
+    def length(self) -> float:
+        """The length of the longer one, of the box and of the bar."""
+        return round(max(self.limit, self.within + self.beyond), 1)
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Two bars ready to draw."""
+    """Bars ready to draw. ``left``: where they start."""
 
     width: float
     height: float
@@ -35,25 +47,46 @@ class Bars:
 
 
 def draw_bars(result: Result) -> Bars | None:
-    """Return the bars of a failed check, or None if there are no two different amounts to compare.
+    """Return the bars of a failed check, or None if there are no two different amounts, or tables of them, to compare.
 
     Results for students have no staff-only amounts, so these are not drawn for students.
     """
-    due, got = result.expected, result.actual
-    if result.kind != "check" or result.status != "failed" or not (_is_amount(due) and _is_amount(got)):
+    if result.kind != "check" or result.status != "failed":
         return None
-    most = max(due, got)
-    if most == 0 or due == got:
+    compared = _compared(result.expected, result.actual)
+    most = max((max(due, got) for _, due, got in compared), default=0)
+    if most == 0 or len(compared) > MOST_ROWS or all(due == got for _, due, got in compared):
         return None
-    times = f" ({got / due:.3g} × as much)" if due else ""
-    numbers = [("expected", due, _shown(due), PALETTE[7]), ("yours", got, _shown(got) + times, PALETTE[5])]
-    rows = [
-        Row(ROW * i, name, round(max(LONGEST * (value / most), 1), 1), number, colour)
-        for i, (name, value, number, colour) in enumerate(numbers)
-    ]
-    ends = [LEFT + row.width + 8 + len(row.number) * CHAR for row in rows]
-    numbers_text = ", ".join(f"{name} {number}" for name, _, number, _ in numbers)
-    return Bars(round(max(ends), 1), ROW * len(rows), LEFT, rows, f"bars: {numbers_text}")
+    rows = [_row(i, name, due, got, most) for i, (name, due, got) in enumerate(compared)]
+    left = round(max(len(row.name) for row in rows) * CHAR + 16, 1)
+    ends = [left + row.length + 8 + len(row.number) * CHAR for row in rows]
+    text = "; ".join(f"{row.name} {row.number}" for row in rows)
+    return Bars(round(max(ends), 1), ROW * len(rows), left, rows, clean(f"bars: {text}"))
+
+
+def _compared(due: Any, got: Any) -> list[tuple[str, float, float]]:
+    """Return names with the expected and the actual amount; [] if not all of them are amounts."""
+    if isinstance(due, Mapping) and isinstance(got, Mapping):
+        found = [(clean(name, 60), due.get(name, 0), got.get(name, 0)) for name in dict.fromkeys((*due, *got))]
+    else:
+        found = [("yours", due, got)]
+    return found if all(_is_amount(one) and _is_amount(other) for _, one, other in found) else []
+
+
+def _row(number: int, name: str, due: float, got: float, most: float) -> Row:
+    limit, within, beyond = (
+        round(max(LONGEST * (part / most), 1), 1) if part > 0 else 0.0 for part in (due, min(due, got), got - due)
+    )
+    return Row(ROW * number, name, limit, within, beyond, _text(due, got))
+
+
+def _text(due: float, got: float) -> str:
+    """Return ``7,680: 3,840 over 3,840 (2 × as much)`` or ``1 of 2``."""
+    if got <= due:
+        return f"{_shown(got)} of {_shown(due)}"
+    if not due:
+        return f"{_shown(got)}: none expected"
+    return f"{_shown(got)}: {_shown(got - due)} over {_shown(due)} ({got / due:.3g} × as much)"
 
 
 def _is_amount(value: Any) -> bool:

@@ -33,6 +33,7 @@ INLINE_STYLES = {
     "pictures": "display:flex;flex-wrap:wrap;gap:1em 2em;margin:.75em 0",
     "picture": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
     "picture timeline": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
+    "ring": "margin:.75em 0",
     "picture-words": "contain:inline-size",  # words are as wide as the picture, and make it no wider
     "picture-title": "font-size:.9em",
     "picture-caption": "font-size:.8em;opacity:.8",

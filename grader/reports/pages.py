@@ -30,13 +30,13 @@ from grader.reports.loglog import MeasuredPoint, draw_plot
 from grader.reports.people import UNKNOWN, Person, with_name
 from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
-from grader.reports.programs import rings_of, rooflines_of, timelines_of
+from grader.reports.programs import rings_of, rooflines_of, step_limit, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
 from grader.reports.rounds import MOST_ROUTES, RoundsSvg, draw_rounds, rounds_of
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
-from grader.reports.untrusted import clean
+from grader.reports.untrusted import clean, clean_code
 from grader.reports.whole_class import WholeClass
 from grader.reports.wording import (
     Audience,
@@ -115,9 +115,25 @@ def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
 
 def render_rounds(explained: Explained) -> str:
     """Return the data that go round a program's rings as an HTML fragment with inline styles; '' if there are none."""
+    return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
+
+
+def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
+    """Return the routes of a program, of those that can be drawn."""
     found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
-    drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
-    return _environment().get_template("rounds.html.j2").render(rings=drawn, look=inline)
+    return [draw_rounds(rounds) for rounds in found if rounds is not None]
+
+
+def render_steps(steps: Mapping[str, str]) -> str:
+    """Return HTML fragments by name as pictures that ``player`` shows one at a time."""
+    shown = [(name, Markup(html)) for name, html in steps.items()]
+    return _environment().get_template("steps.html.j2").render(steps=shown, look=inline)
+
+
+@cache
+def player() -> str:
+    """Return the script that moves pictures, for pages that allow scripts."""
+    return (TEMPLATES / "player.js").read_text(encoding="utf-8")
 
 
 def render_roofline(roofline: Roofline) -> str:
@@ -133,7 +149,7 @@ def render_timelines(timelines: Mapping[str, Timeline]) -> str:
 
 def _charts_of(result: Result) -> list[Chart]:
     """Return the timelines of a result, ready to draw."""
-    return [draw_chart({"your program in time": timeline}) for timeline in timelines_of(result)]
+    return [draw_chart({"your program in time": t}, limit=step_limit(result, t)) for t in timelines_of(result)]
 
 
 def _plots_of(result: Result) -> list[RooflineSvg]:
@@ -206,7 +222,7 @@ def _environment() -> Environment:
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
     environment.globals.update(several=SEVERAL, with_name=with_name)
-    environment.filters.update(prose=_prose, tidy=tidy, clean=clean)
+    environment.filters.update(prose=_prose, tidy=tidy, clean=clean, code=clean_code)
     for name in environment.list_templates(extensions=["j2", "css"]):
         environment.get_template(name)
     return environment

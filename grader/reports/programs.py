@@ -48,6 +48,12 @@ def timelines_of(result: Result) -> list[Timeline]:
     return [timed.timeline for timed in _read(TimedProgram, result)]
 
 
+def step_limit(result: Result, timeline: Timeline) -> float:
+    """Return the time that the failed check allows for this step, in picoseconds; 0 if it is about others."""
+    found = result.actual == timeline.step / 1e12 and isinstance(result.expected, int | float)
+    return result.expected * 1e12 if found else 0
+
+
 def rooflines_of(result: Result) -> list[Roofline]:
     """Return the programs in a failed result on the rooflines of their chips. Programs without matmuls are left out."""
     found = [roofline_of(timed.timeline, timed.sent) for timed in _read(TimedProgram, result)]

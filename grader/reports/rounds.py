@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from markupsafe import Markup, escape
 
 from grader.common.layout import coordinates
 from grader.common.routes import Route
@@ -111,7 +114,10 @@ class RoundCell:
 
 @dataclass(frozen=True)
 class RoundsSvg:
-    """The table ready to draw: column heads and row names with their places."""
+    """The table ready to draw: column heads and row names with their places.
+
+    ``frames``: the rounds as escaped JSON, for ``player.js``.
+    """
 
     width: float
     height: float
@@ -122,6 +128,7 @@ class RoundsSvg:
     cells: list[RoundCell]
     caption: str
     alt: str
+    frames: Markup
 
 
 def draw_rounds(rounds: Rounds) -> RoundsSvg:
@@ -156,4 +163,10 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
         cells=cells,
         caption=rounds.caption,
         alt=clean(f"{rounds.caption}. {held_text}", 2000),
+        frames=_frames(rounds),
     )
+
+
+def _frames(rounds: Rounds) -> Markup:
+    rows = [{"name": name, "line": line, "held": list(held)} for name, line, held in rounds.rows]
+    return escape(json.dumps({"devices": rounds.devices, "rows": rows, "colours": PALETTE}))

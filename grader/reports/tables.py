@@ -6,8 +6,9 @@ import csv
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from types import MappingProxyType
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
@@ -32,11 +33,15 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
 
 
 NOTHING = "nothing handed in"
+NOT_GRADED = "not graded: see Needs review"
 ABOUT = ("name", "section")
 
 
 def write_grades_csv(
-    whole: WholeClass, reports: Iterable[Report], path: str | os.PathLike[str], absent: Iterable[str] = ()
+    whole: WholeClass,
+    reports: Iterable[Report],
+    path: str | os.PathLike[str],
+    absent: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write one line per submission, in the order of the reports, and one column per exercise, in course order.
 
@@ -46,7 +51,8 @@ def write_grades_csv(
 
     Args:
         whole: counted over all of ``reports``, which are read once.
-        absent: students on the roster who handed in nothing; they get 0 of the points.
+        absent: students on the roster without a report, and why: NOTHING (they get 0 of the points) or NOT_GRADED (all
+            their points are pending).
     """
     names = list(whole.module_of)
     header = [
@@ -62,8 +68,13 @@ def write_grades_csv(
         *(ABOUT if whole.people else ()),
     ]
     percent = 0.0 if whole.points or not whole.students else ""
-    nothing = [*(0 for _ in names), 0, whole.points, percent, 0, 0, 0, NOTHING]
-    without = ([student, *nothing, *_about(student, whole.people)] for student in sorted(absent))
+
+    def row(student: str, remark: str) -> list[object]:
+        cell, pending = (0, 0) if remark == NOTHING else ("", whole.points)
+        totals = [0, whole.points, percent, 0, pending, 0]
+        return [student, *(cell for _ in names), *totals, remark, *_about(student, whole.people)]
+
+    without = (row(student, remark) for student, remark in sorted(absent.items()))
     graded = ([*_grades(report, names), *_about(report.student, whole.people)] for report in reports)
     rows = chain([header], graded, without)
     write_atomic(path, csv_lines([csv_cell(value) for value in row] for row in rows))

@@ -6,8 +6,9 @@ Kinds differ in colour (Okabe and Ito's palette), in pattern, and in their label
 from __future__ import annotations
 
 import hashlib
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.clock.timeline import Timeline
 from grader.reports.svg import PALETTE
@@ -32,6 +33,10 @@ from grader.reports.untrusted import clean
 
 CHAR = 6.2  # the width of a character of a 10-pixel label
 LANE, STRIDE, TICKS, HEAD, GAP = 22.0, 29.0, 16.0, 20.0, 26.0
+NOTE = (
+    "numbers in bars are lines of the source; bold outlines are on the critical path; "
+    "… stands for rounds that are left out"
+)
 LEAST_BAR = 1.5  # narrower bars are drawn together with their neighbours
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY, _RED, _OLIVE, _GREY = PALETTE
 # Colour, and the lines of an 8 x 8 tile as an SVG path. '' is a plain fill.
@@ -81,6 +86,15 @@ class CutMark:
 
 
 @dataclass(frozen=True)
+class LimitMark:
+    """The end of the time that a budget allows, and the width of the time beyond it."""
+
+    x: float
+    width: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Panel:
     """One timeline: its heading, its scale, its lanes."""
 
@@ -91,6 +105,7 @@ class Panel:
     lanes: list[Lane]
     marks: list[CutMark]
     end: float
+    limit: LimitMark | None = None
 
 
 @dataclass(frozen=True)
@@ -106,14 +121,15 @@ class Chart:
     ident: str
     alt: str
     details: list[tuple[str, list[str]]]
-    note: str = (
-        "numbers in bars are lines of the source; bold outlines are on the critical path; "
-        "… stands for rounds that are left out"
-    )
+    notes: list[str]
 
 
-def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart:
-    """Place all timelines by heading. A microsecond is equally wide in each."""
+def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit: float = 0) -> Chart:
+    """Place all timelines by heading. A microsecond is equally wide in each.
+
+    Args:
+        limit: the time that a step may take, in picoseconds, to mark in every longer timeline; 0 for none.
+    """
     found = list(timelines.values())
     listed = kinds(found)
     left = round(max(len(lane_name(lane)) for t in found for lane in t.lanes) * CHAR + 10, 1)
@@ -121,14 +137,23 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
     panels: list[Panel] = []
     y = 0.0
     for (heading, timeline), scale in zip(timelines.items(), scales, strict=True):
-        panels.append(_panel(clean(heading, 120), timeline, scale, listed, left, y, width))
+        panel = _panel(clean(heading, 120), timeline, scale, listed, left, y, width)
+        panels.append(replace(panel, limit=_limit(timeline, scale, left, limit)))
         y = panels[-1].bottom + 12
     legend = _legend(listed, width, y + 4)
-    details = [(clean(heading, 120), [where_text(t), *totals(t)]) for heading, t in timelines.items()]
+    notes = textwrap.wrap(NOTE, int((width - 8) / CHAR))
+    details = [
+        (
+            clean(heading, 120),
+            [where_text(t), *totals(t), *([f"dashed line: {panel.limit.text}"] if panel.limit else [])],
+        )
+        for panel, (heading, t) in zip(panels, timelines.items(), strict=True)
+    ]
     alt = "; ".join(f"{heading or 'timeline'}: step {show_us(t.step)}" for heading, t in timelines.items())
+    alt += "".join(f"; {panel.limit.text}" for panel in panels if panel.limit)
     return Chart(
         width=width,
-        height=round(max((b.y + b.height for b in legend), default=y) + 22, 1),
+        height=round(max((b.y + b.height for b in legend), default=y) + 10 + 12 * len(notes), 1),
         left=left,
         panels=panels,
         legend=legend,
@@ -136,6 +161,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
         ident="t" + hashlib.sha256(repr((width, panels)).encode()).hexdigest()[:8],
         alt=clean(alt, 600),
         details=details,
+        notes=notes,
     )
 
 
@@ -160,6 +186,14 @@ def _panel(
         marks=[CutMark(round(left + scale.at(c.start), 1), GAP, cut_text(c)) for c in scale.cuts],
         end=round(left + scale.width, 1),
     )
+
+
+def _limit(timeline: Timeline, scale: Scale, left: float, limit: float) -> LimitMark | None:
+    if not 0 < limit < timeline.step:
+        return None
+    start, end = scale.at(round(limit)), scale.at(timeline.step)
+    text = f"the budget is {show_us(round(limit))}; {show_us(round(timeline.step - limit))} over"
+    return LimitMark(round(left + start, 1), round(max(end - start, 1), 1), text)
 
 
 def _box(bar: Bar, listed: Sequence[str], left: float, y: float) -> Box:

@@ -25,7 +25,7 @@ def seen_by(audience: Audience, graded: Graded) -> Graded:
 def status_word(result: Result, audience: Audience) -> str:
     """Return the word for a status. Students read "pending" for a broken check, because its points are pending."""
     if result.status == "waiting":
-        return "by hand" if result.by_hand else "pending"
+        return "by hand" if result.by_hand else "needs grading"
     return "pending" if result.status == "broken" and audience == "student" else result.status
 
 
@@ -46,8 +46,16 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
     if result.status == "waiting":  # a person reads this answer, so it is shown in full
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
-        return [(name, show_data(data, 4000)) for name, data in named if data is not None]
+        rubric = [("rubric", rubric_text(result))] if result.rubric else []
+        return [*((name, show_data(data, 4000)) for name, data in named if data is not None), *rubric]
     return [(name, show_data(data)) for name, data in pairs if result.status == "failed" and data is not None]
+
+
+def rubric_text(result: Result) -> str:
+    """Return the items of a rubric; once a person has graded, the items that are given have a check mark."""
+    marks = {True: "✓ ", False: "✗ "} if result.by_hand else {True: "", False: ""}
+    items = (f"{marks[i.given]}{i.name} ({counted(i.points, 'point')}): {i.text}" for i in result.rubric)
+    return "; ".join(items)
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from grader.common import formulas
 from grader.runner import compiling, execution, poison
 from grader.wire.text import one_line, without_marks
 
@@ -16,8 +17,9 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     """Answer one request: run a program of a learner, or for ``ours`` of the grader. Replies hold learners' faults.
 
-    Other requests: ``join`` other processes, ``look`` at the devices, get a program's ``values`` (in its own precision
-    or ``exact``) or its ``times``, and ``poison``: find out how far the results depend on operations.
+    Other requests: ``formula``, a student's text to evaluate; ``join`` other processes, ``look`` at the devices, get a
+    program's ``values`` (in its own precision or ``exact``) or its ``times``, and ``poison``: find out how far the
+    results depend on operations.
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
@@ -26,6 +28,11 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
         execution.join(*joined)
     if header.get("look"):
         send({"found": execution.look()}, [])
+        return
+    if "formula" in header:
+        signal.setitimer(signal.ITIMER_PROF, header["seconds"])
+        send(formulas.answer(header["formula"]), [])
+        signal.setitimer(signal.ITIMER_PROF, 0)
         return
     program, *rest = blobs
     compiling.on_phase = lambda phase: send({"phase": phase}, [])

@@ -1,14 +1,16 @@
-"""The time that a process may use: CPU time and sleep. Time spent waiting for a core does not count."""
+"""The time that a process may use: CPU time and idle time. Time spent waiting for a core or a disk does not count."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
-WINDOW, AWAKE = 1.0, 0.005
-"""A process sleeps if it gets less than ``AWAKE`` CPU seconds in ``WINDOW`` seconds; even one of 100 gets more."""
-NICE_WINDOW = 5.0
-"""The longest window in seconds, for a process under ``nice``, which gets about 4 ms a second beside 3 others."""
+from grader.sandbox.launcher import PID, PIPES, SHARE, cpu_seconds, share_asleep
+from grader.wire.limits import LOOK_SECONDS
+
+LONGEST = 0.5
+"""A longer time between two looks is not idle time: the machine was suspended, or the grader took no answers."""
 
 
 def backstop(seconds: float) -> float:
@@ -16,48 +18,86 @@ def backstop(seconds: float) -> float:
     return 10 * seconds + 10
 
 
-class Allowance:
-    """A limit on the seconds that a process uses from now on: its CPU time, and the windows in which it sleeps.
+class IdleTime:
+    """The seconds in which no thread of a process runs or waits for a core or a disk.
 
-    Time in which the process waits for a core does not count, because other load on the machine causes it. Read
-    ``over`` at least every half second: if a window gets too long, it does not count as sleep.
+    ``look`` takes samples at random moments, so a process cannot plan to be awake only then. Each sample stands for the
+    time since the last one, without the CPU time that the process used in it.
+
+    Args:
+        asleep: tells which share of the reading time no thread was awake, as ``share_asleep`` does.
+
+    Attributes:
+        pid: the process.
+        seconds: idle time so far.
     """
 
-    def __init__(self, pid: int, seconds: float) -> None:
-        self._pid, self._seconds, self._slept, self._length = pid, seconds, 0.0, window()
-        self._began = self._window = time.monotonic()
-        self._cpu = self._before = cpu_seconds(pid)
+    def __init__(self, pid: int, asleep: Callable[[int], float] = share_asleep) -> None:
+        self.pid, self.seconds, self._asleep = pid, 0.0, asleep
+        self._last, self._cpu = time.monotonic(), cpu_seconds(pid)
+        self._due = self._last + moment()
+
+    @property
+    def due_in(self) -> float:
+        """Seconds until the next sample is due."""
+        return max(0.0, self._due - time.monotonic())
+
+    def look(self) -> None:
+        """Take a sample if it is due. Call this ``due_in`` seconds after the last call, or earlier."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        cpu = cpu_seconds(self.pid)
+        unused = now - self._last - (cpu - self._cpu)
+        if unused > 0 and now - self._last <= LONGEST:
+            self.seconds += unused * self._asleep(self.pid)
+        self._last, self._cpu, self._due = now, cpu, now + moment()
+
+
+class Allowance:
+    """A limit on the seconds that a process uses from now on: its CPU time and its idle time.
+
+    Time in which the process waits for a core does not count, because other load on the machine causes it.
+    """
+
+    def __init__(self, idle: IdleTime, seconds: float) -> None:
+        self._idle, self._seconds, self._idle_before = idle, seconds, idle.seconds
+        self._began, self._cpu = time.monotonic(), cpu_seconds(idle.pid)
 
     @property
     def over(self) -> bool:
-        now, cpu = time.monotonic(), cpu_seconds(self._pid)
-        if (length := now - self._window) >= self._length:
-            if cpu - self._before < AWAKE and length < 1.5 * self._length:
-                self._slept += length
-            self._window, self._before = now, cpu
-        return cpu - self._cpu + self._slept > self._seconds or now - self._began > backstop(self._seconds)
+        self._idle.look()
+        return self.used > self._seconds or time.monotonic() - self._began > backstop(self._seconds)
 
     @property
     def used(self) -> float:
-        """CPU seconds used so far, plus the seconds slept up to the last read of ``over``."""
-        return max(0.0, cpu_seconds(self._pid) - self._cpu) + self._slept
+        """CPU seconds used so far, plus the idle seconds up to the last sample."""
+        return max(0.0, cpu_seconds(self._idle.pid) - self._cpu) + self._idle.seconds - self._idle_before
 
 
-def window() -> float:
-    """Return the length of a window in seconds. It is longer under ``nice``, where a process gets less of a core."""
-    try:
-        nice = os.getpriority(os.PRIO_PROCESS, 0)
-    except (OSError, AttributeError):
-        nice = 0
-    return min(NICE_WINDOW, WINDOW * 1.25 ** max(0, nice))
+def moment() -> float:
+    """Return a random time until the next sample, on average ``LOOK_SECONDS``.
 
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and all its threads, from its Linux clock.
-
-    Return 0 if the process has ended or the system has no such clock.
+    The numbers come from the kernel: a child inherits the state of any generator in this process.
     """
-    try:
-        return time.clock_gettime(-8 * (pid + 1) + 2)
-    except (OSError, AttributeError):
-        return 0.0
+    return 2 * LOOK_SECONDS * int.from_bytes(os.urandom(2)) / 0xFFFF
+
+
+def share_reader(folder: str) -> Callable[[int], float]:
+    """Return a function like ``share_asleep`` that works in this process.
+
+    A process under sandlock cannot read the states of threads, so it asks the launcher through two pipes in ``folder``,
+    the working directory of both. The pipes are deleted before learner code runs.
+    """
+    paths = [os.path.join(folder, name) for name in PIPES]
+    if not all(os.path.exists(path) for path in paths):
+        return share_asleep
+    asked, told = (os.open(path, os.O_RDWR) for path in paths)
+    for path in paths:
+        os.unlink(path)
+
+    def ask(pid: int) -> float:
+        os.write(asked, PID.pack(pid))
+        return SHARE.unpack(os.read(told, SHARE.size))[0]
+
+    return ask

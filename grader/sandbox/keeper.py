@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from grader.sandbox.allowance import Allowance
+from grader.sandbox.allowance import Allowance, IdleTime
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
 from grader.sandbox.scratch import empty, is_over_quota
 from grader.wire import frames
@@ -102,8 +102,12 @@ def last_act() -> Iterator[None]:
         os._exit(code)
 
 
-def keep(asks: int, send: Send, child: Child) -> None:
-    """Fork the child, send it the request, relay its answers, report its end, and remove all that it left."""
+def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) -> None:
+    """Fork the child, send it the request, relay its answers, report its end, and remove all that it left.
+
+    Args:
+        asleep: tells whether a process sleeps, for ``IdleTime``.
+    """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
     out, outlet = os.pipe()
@@ -117,7 +121,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
     header, (source, *later) = frames.read_frame(reader(asks))
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
-    ended, used = relay(out, pid, header["limits"], scratch, stages, send, asks)
+    ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
     send({"end": ended, "cpu": used, "clean": clean}, [])
 
@@ -141,32 +145,34 @@ class Inlet:
 
     Args:
         out: the end of a pipe to read from.
-        limits: ``trace_seconds`` for each frame, ``total_seconds`` for all.
+        idle: of the child.
+        limits: ``trace_seconds`` for each frame, ``total_seconds`` for all, ``idle_seconds`` of idle time.
         stages: the input for the child.
         asks: the pipe of requests. No request comes while one is answered, so the pipe becomes readable only if the
             requesting process has ended.
     """
 
     def __init__(
-        self, out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, asks: int | None = None
+        self, out: int, idle: IdleTime, limits: dict[str, float], scratch: str, stages: Stages, asks: int | None = None
     ) -> None:
-        self._out, self._pid, self._scratch, self._stages = out, pid, scratch, stages
+        self._out, self._idle, self._scratch, self._stages = out, idle, scratch, stages
         self._ins = [out] if asks is None else [out, asks]
         self._received, self._looked = 0, time.monotonic()
-        self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
+        self._in_all, self._each = Allowance(idle, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
+        self._idle_seconds = limits["idle_seconds"]
 
     @property
     def used(self) -> float:
-        """Seconds that the child computed and slept."""
+        """Seconds that the child computed or was idle."""
         return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """Return the next frame: its header, and its bytes unchanged (encoded anew, a header could exceed the limit).
 
-        Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk`` or ``threads`` if
-        the child exceeds these limits.
+        Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk``, ``threads`` or
+        ``idle`` if the child exceeds these limits.
         """
-        self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
+        self._this_one, self._raw = Allowance(self._idle, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
         return body, bytes(self._raw)
 
@@ -177,13 +183,16 @@ class Inlet:
         data = bytearray()
         while len(data) < n:
             self._look()
-            ready, writable, _ = select.select(self._ins, self._stages.writable, [], LOOK_SECONDS)
+            seconds = min(LOOK_SECONDS, self._idle.due_in)
+            ready, writable, _ = select.select(self._ins, self._stages.writable, [], seconds)
             if ready and ready != [self._out]:
                 raise AloneError
             readable = bool(ready)
-            over = self._this_one.over, self._in_all.over  # read both, because each read also records sleep
-            if (self._stages.begun or not readable) and any(over):
+            over = self._this_one.over or self._in_all.over
+            if over and (self._stages.begun or not readable):
                 raise TimeoutError
+            if self._stages.begun and self._idle.seconds > self._idle_seconds:
+                raise frames.BadFrame("idle")
             if writable:
                 self._stages.hand_out()
             if not readable:
@@ -204,23 +213,30 @@ class Inlet:
             self._looked = time.monotonic()
             if is_over_quota(self._scratch):
                 raise frames.BadFrame("disk")
-            if _threads(self._pid) > MAX_THREADS:
+            if _threads(self._idle.pid) > MAX_THREADS:
                 raise frames.BadFrame("threads")
 
 
 def relay(
-    out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send, asks: int | None = None
+    out: int,
+    idle: IdleTime,
+    limits: dict[str, float],
+    scratch: str,
+    stages: Stages,
+    send: Send,
+    asks: int | None = None,
 ) -> tuple[str, float]:
-    """Relay the child's frames. Return how the child ended, and the seconds that it computed and slept.
+    """Relay the child's frames. Return how the child ended, and the seconds that it computed or was idle.
 
-    The ends are done, timeout, flood, disk, threads, garbage, alone, silent, "exited with N" and "died of signal N".
+    The ends are done, timeout, idle, flood, disk, threads, garbage, alone, silent, "exited with N" and "died of signal
+    N".
     """
-    inlet = Inlet(out, pid, limits, scratch, stages, asks)
-    ended = _relayed(inlet, pid, scratch, stages, send)
+    inlet = Inlet(out, idle, limits, scratch, stages, asks)
+    ended = _relayed(inlet, idle, scratch, stages, send)
     return ended, inlet.used
 
 
-def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -> str:
+def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: Send) -> str:
     stray = 0
     while True:
         try:
@@ -232,9 +248,9 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
         except EOFError:
             if stages.begun and is_over_quota(scratch):  # a fast child may end before the next check
                 return "disk"
-            return "done" if stages.done else _how_it_ended(pid)
+            return "done" if stages.done else _how_it_ended(idle)
         except frames.BadFrame as error:
-            return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
+            return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
         if stages.takes(body):
             # First: if learner code of the next stage kills all processes, the grader already has "started".
             send({"from": "child"}, [raw])
@@ -243,10 +259,10 @@ def _relayed(inlet: Inlet, pid: int, scratch: str, stages: Stages, send: Send) -
             return "flood"
 
 
-def _how_it_ended(pid: int) -> str:
+def _how_it_ended(idle: IdleTime) -> str:
     """Return how a child ended after its last output, or ``silent`` if it still lives. The child is not reaped."""
-    wait = Allowance(pid, GRACE_SECONDS)
-    while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+    wait = Allowance(idle, GRACE_SECONDS)
+    while not (ended := os.waitid(os.P_PID, idle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
             return "silent"
         time.sleep(0.001)

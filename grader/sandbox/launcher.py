@@ -7,6 +7,9 @@ It imports nothing from this package.
 
 The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other process.
 A memory limit of the sandbox would stop nothing earlier, and the supervisor would handle every mapping of memory.
+
+A worker cannot read ``/proc``, because the supervisor would open its files for learner code too. So the worker asks the
+launcher whether a process sleeps, through two pipes in the scratch folder.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import struct
 import sys
 import threading
 import time
@@ -25,6 +29,9 @@ PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+PIPES = (".asked", ".told")
+"""Names of the pipes: process numbers come through the first, answers of ``share_asleep`` go through the second."""
+PID, SHARE = struct.Struct("=i"), struct.Struct("=d")
 MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000  # MS_PRIVATE with MS_REC, for all mounts below
 
 
@@ -35,6 +42,7 @@ def main(
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
+    pipes = open_pipes(writable[0])
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -58,6 +66,7 @@ def main(
     os.close(0)
     os.close(1)
     threading.Thread(target=limit_threads, args=(threads,), daemon=True).start()
+    threading.Thread(target=tell_states, args=pipes, daemon=True).start()
     results: list[Any] = []
     waiting = threading.Thread(target=lambda: results.append(process.wait()), daemon=True)
     waiting.start()
@@ -128,6 +137,56 @@ def drop_capabilities() -> None:
     sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)  # effective, permitted, inheritable; low and high words
     if libc.capset(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "cannot drop capabilities")
+
+
+def open_pipes(folder: str) -> tuple[int, int]:
+    """Make the two pipes of PIPES and return their descriptors. The worker opens and deletes them when it starts."""
+    for name in PIPES:
+        os.mkfifo(os.path.join(folder, name), 0o600)
+    asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)
+    return asked, told
+
+
+def tell_states(asked: int, told: int) -> None:
+    """Answer each process number with the share of the reading time in which the process was asleep."""
+    while True:
+        os.write(told, SHARE.pack(share_asleep(*PID.unpack(os.read(asked, PID.size)))))
+
+
+def share_asleep(pid: int) -> float:
+    """Return 0 if a thread of the process runs or waits for a core or a disk, else 1.
+
+    Threads that hand work to each other can all look asleep, because they are read one after another. So the CPU time
+    that the process used during the reading is taken from the 1, as a share. Return 0 if the system shows no threads.
+    """
+    began, cpu = time.monotonic(), cpu_seconds(pid)
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return 0.0
+    if any(thread_state(pid, thread) in "RD" for thread in threads):
+        return 0.0
+    return max(0.0, 1 - (cpu_seconds(pid) - cpu) / max(time.monotonic() - began, 1e-9))
+
+
+def thread_state(pid: int, thread: str) -> str:
+    """Return the letter that Linux shows for a thread's state, or X if it has ended."""
+    try:
+        with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+            return chr(file.read().rpartition(b") ")[2][0])  # the name before may contain anything
+    except (OSError, IndexError):
+        return "X"
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process and all its threads, from its Linux clock.
+
+    Return 0 if the process has ended or the system has no such clock.
+    """
+    try:
+        return time.clock_gettime(-8 * (pid + 1) + 2)
+    except (OSError, AttributeError):
+        return 0.0
 
 
 def limit_threads(most: int) -> None:

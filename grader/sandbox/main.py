@@ -29,6 +29,7 @@ import resource
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from grader.sandbox.allowance import share_reader
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, cap, landlock, prctl
 from grader.sandbox.filters import install_filter
 from grader.sandbox.importing import few_looks
@@ -44,6 +45,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
+    asleep = share_reader(os.getcwd())
     # Without this, JAX searches all installed packages twice for plugins of other hardware. A worker uses only its own
     # devices.
     importlib.metadata.distributions = lambda **about: iter(())
@@ -73,16 +75,16 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     while os.read(asks, 1):
         if role != "trace":
             room.answer(*frames.read_frame(frames.reader(asks)), send)
-        elif not _kept(asks, send, room.answer):  # something may be left, so this worker and its sandbox end
+        elif not _kept(asks, send, room.answer, asleep):  # something may be left, so this worker and its sandbox end
             return  # the next request gets a new worker
 
 
-def _kept(asks: int, send: Callable, child: Callable) -> bool:
+def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], float]) -> bool:
     """Fork a keeper, which forks the child. Return whether the keeper ended well."""
     keeper = os.fork()
     if keeper == 0:
         with last_act():
-            keep(asks, send, child)
+            keep(asks, send, child, asleep)
     return os.waitpid(keeper, 0)[1] == 0
 
 

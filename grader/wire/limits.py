@@ -24,7 +24,7 @@ MAX_BRACKETS = 2_000_000  # in all outputs of a notebook
 # The process that parses submissions.
 READ_MEMORY_MIB = 2048  # of addresses; text that needs more to parse is graded without its facts
 READ_SECONDS = 20.0  # of CPU time for one file
-READ_SECONDS_TOTAL = 60.0  # for all files of a submission, each time that a step reads them
+READ_SECONDS_TOTAL = 60.0  # for all files of a submission, in all steps of a command
 
 # Any frame. The largest are the grader's own: inputs for a program, and its results.
 MAX_HEADER = 8 * MIB
@@ -33,6 +33,8 @@ MAX_BLOBS = 256 * MIB  # in one frame, all together
 # The child that runs a submission's code. Exceeding one of these ends it.
 GRACE_SECONDS = 2.0  # of CPU time: after its limit a task is interrupted; if that fails, it is killed this much later
 KERNEL_SECONDS = GRACE_SECONDS / 2  # of kernel CPU time in a task, not counted towards its limit
+PATIENCE = 2  # exercises of a submission that end a process by a limit of time
+IDLE_SECONDS = 2.0  # of idle time after these exercises, for each later process of the submission
 LOOK_SECONDS = 0.1  # between two checks of its folder and its threads
 MAX_ANSWER = 16 * MIB  # all its frames together
 MAX_TEXT = 4000  # characters of an answer that is text

@@ -101,7 +101,7 @@ def matmul_slice_first(a, b, *, mesh):
 
 arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P())}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 21, "J": 24, "K": 35}
+HIDDEN = {"I": 21, "J": 24, "K": 56}
 gathered = exercise.call(matmul_gather_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 sliced = exercise.call(matmul_slice_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 

@@ -99,7 +99,7 @@ def matmul_reduce_scatter(a, b, *, mesh):
 
 arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P("x", None))}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 21, "J": 40, "K": 24}
+HIDDEN = {"I": 56, "J": 40, "K": 24}
 reduced = exercise.call(matmul_all_reduce, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 scattered = exercise.call(matmul_reduce_scatter, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 

@@ -69,7 +69,7 @@ exercise = Exercise(stars=1)
     hints=[
         "How many bytes must one chip receive that it does not have yet?",
         "Over how many incoming links at once? Two on a ring, one at the end of a line.",
-        "An all-reduce is a reduce-scatter followed by an all-gather.",
+        "passes * bytes * (axis_size - 1) / axis_size / (links * one_way_bandwidth); an all-reduce has two passes",
     ]
 )
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):

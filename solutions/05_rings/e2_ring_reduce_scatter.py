@@ -28,7 +28,7 @@ reverse.
 |---|---|---|
 | device i holds chunk i of the sum | | |
 | N − 1 `ppermute`s and no other collective | | 3 |
-| each hop takes one chunk to a neighbour | at most (N − 1) · V/N bytes | 17,280 bytes |
+| each hop takes one chunk to a neighbour | V/N bytes in a hop | 5760 bytes |
 
 Either direction round the ring is right.
 
@@ -109,14 +109,14 @@ def ring_scatter_hops(seen):
     expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
 
 
-@exercise.check(call, points=1, after=ring_scatter_hops)
+@exercise.check(call, points=1, after=ring_scatter_value)
 def ring_scatter_traffic(seen):
     """ring_reduce_scatter: each hop takes one chunk to a neighbour"""
-    n = seen.mesh["x"]
     for hop in seen.collectives:
         if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
-    expect_traffic(seen, at_most=4 * seen.a.size / n * (n - 1) / n)
+            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
+    chunk = 4 * seen.a.size / seen.mesh["x"] ** 2
+    expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * chunk)
 
 
 @exercise.number(

@@ -21,7 +21,7 @@ alone, because dy is whole. The gradient of x is a sum over all devices' units.
 
 | | returns |
 |---|---|
-| `gated_mlp(x, w1, w3, w2, b, dy)` | y, and by hand the gradients of Σ(y · dy) for x and all weights |
+| `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
 | `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which is w1, then w3 |
 

@@ -31,7 +31,7 @@ columns.
 | far | over rep: 2 (R−1)/R · V/S bytes, and 32 more for single numbers | 120 + 32 bytes |
 | near | over shard: gather `w`, scatter the gradient: 2 (S−1)/S · V bytes, and 32 more | 720 + 32 bytes |
 
-So a device must sum all M micro-batches before it sends anything.
+So a device has to sum all M micro-batches before it sends anything.
 
 **Symbols.** V bytes of `w`, R and S sizes of rep and shard, M micro-batches (in the questions M billions of
 parameters), B rows, D and K columns.

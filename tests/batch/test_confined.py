@@ -72,7 +72,7 @@ def test_the_confined_process_reads_what_this_one_does(tmp_path: Path, parsers: 
 
 def test_more_archives_than_are_held_are_read(tmp_path: Path, parsers: Confined) -> None:
     places = [write(tmp_path / f"{i}.zip", zipped({f"c3_contracting ({i}).py": f"a = {i}"})) for i in range(9)]
-    found = parsers.for_submission()
+    found = parsers.for_submission(tmp_path)
     data = [place.read_bytes() for place in places]
     archives = [found.archive(one, "a.zip") for one in data]
     assert [found.member(one, archive.files[0][1]) for one, archive in zip(data, archives, strict=True)] == [
@@ -136,9 +136,10 @@ def test_what_takes_too_long_is_refused_and_the_rest_is_read(
     assert [*found.sources] == ["c1_local"]
     assert found.notes == ("c3_contracting.py takes more than 0.3 s to read and was not read; make it smaller",)
     monkeypatch.setattr(confined, "READ_SECONDS_TOTAL", 0.3)
-    (tmp_path / "c3_contracting.py").rename(tmp_path / "c1_local (1).py")
-    write(tmp_path / "c3.py", "a = 1")
-    late = read_(tmp_path, parsers=parsers).notes
+    write(tmp_path / "other/c1_local.py", "a = 1")
+    write(tmp_path / "other/c1_local (1).py", BOMB)
+    write(tmp_path / "other/c3.py", "a = 1")
+    late = read_(tmp_path / "other", parsers=parsers).notes
     assert " ".join(late).count("was not read: the files of this submission take more than 0.3 s to read") == 2
 
 
@@ -153,8 +154,20 @@ def test_what_is_refused_counts_towards_the_limit_of_the_submission() -> None:
     assert said == ["is large"] * 3 + ["was not read: the files of this submission take more than 60 s to read"]
 
 
+def test_all_steps_that_read_a_submission_have_one_limit() -> None:
+    """Its code, its times and the names in its files are read by parsers of their own."""
+    process = ParsingProcess("none")
+    process._worker.parse = lambda request, data: ({"cpu": 25.0}, [b'{"found": {}}'])  # type: ignore[method-assign]
+    every = Confined(process)
+    for _ in range(3):
+        assert every.for_submission(Path("ada")).stamp(b"{}") == Stamp()
+    with pytest.raises(Refused, match="the files of this submission take more than 60 s to read"):
+        every.for_submission(Path("ada")).stamp(b"{}")
+    assert every.for_submission(Path("bob")).stamp(b"{}") == Stamp()
+
+
 def test_an_archive_that_is_asked_about_again_is_held_once(parsers: Confined) -> None:
-    found, data = parsers.for_submission(), zipped({"c3_contracting.py": "a = 1"})
+    found, data = parsers.for_submission(Path("a.zip")), zipped({"c3_contracting.py": "a = 1"})
     for _ in range(3):
         assert found.archive(bytes(bytearray(data)), "a.zip").files
     assert len(found._archives) == 1
@@ -193,7 +206,7 @@ def test_the_process_is_kept_while_it_has_memory_whatever_its_parent_uses(
 
 def test_a_process_that_ends_is_started_anew(tmp_path: Path, process: ParsingProcess, parsers: Confined) -> None:
     place = write(tmp_path / "a.zip", zipped({"c3_contracting.py": "a = 1"}))
-    found, data = parsers.for_submission(), place.read_bytes()
+    found, data = parsers.for_submission(place), place.read_bytes()
     archive = found.archive(data, "a.zip")
     assert process._worker.process is not None
     os.killpg(process._worker.process.pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,14 +17,14 @@ from grader.batch.findings import OTHER_KIND, Ran, Reply
 from grader.batch.in_process import InProcess
 from grader.batch.running import Runs, collect
 from grader.batch.tracing import Cost, trace
-from grader.batch.workers import Workers
+from grader.batch.workers import Pool, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Quantity, Question, Task, normal
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask, rng
 from grader.judging.seen import Finding
-from grader.sandbox.allowance import backstop, window
+from grader.sandbox.allowance import backstop
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
 from grader.wire.limits import GRACE_SECONDS, MAX_FILE, MAX_RESTARTS
@@ -173,36 +174,64 @@ def test_a_task_that_never_ends_is_reported_and_the_next_one_answered(impatient:
 @pytest.mark.slow
 def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None:
     text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\n    while True: pass\ndef b(): return 1\n"
-    hung, good = findings(impatient, text, cases("a"), cases("b"))
+    hung, other = findings(impatient, text, cases("a"), cases("b"))
     assert hung == Fault("timeout", "it did not finish within 1 s")
-    assert values(good) == [1]
+    assert other == Fault("timeout", "not asked: a of this exercise did not finish within 1 s")
 
 
+IDLE = "2 s of idle time, which is the limit after 2 exercises that did not finish"
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 
 @pytest.mark.slow
-def test_a_function_that_sleeps_is_tried_once_and_others_are_answered(impatient: Workers) -> None:
+def test_after_a_function_that_sleeps_nothing_more_of_its_file_is_tried(impatient: Workers) -> None:
     began = time.monotonic()
-    one, again, other = findings(impatient, SLEEPER, cases("f"), cases("f"), cases("h"))
-    assert one == again == Fault("timeout", "it did not finish within 1 s") and values(other) == [1]
+    done, one, again, other = findings(impatient, SLEEPER, cases("h"), cases("f"), cases("f"), cases("g"))
+    assert values(done) == [1]
+    assert one == again == Fault("timeout", "it did not finish within 1 s")
+    assert other == Fault("timeout", "not asked: f of this exercise did not finish within 1 s")
     assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # which ended it before
 
 
 @pytest.mark.slow
-def test_after_two_functions_that_sleep_nothing_more_of_the_file_is_tried(impatient: Workers) -> None:
-    one, two, other = findings(impatient, SLEEPER, cases("f"), cases("g"), cases("h"))
-    assert one == two == Fault("timeout", "it did not finish within 1 s")
-    assert other == Fault("timeout", "not asked: two functions of this file did not finish within 1 s each")
+def test_after_two_exercises_that_sleep_a_submission_may_be_idle_for_two_seconds(impatient: Workers) -> None:
+    """Other code is still answered. A sleeper in each of many files cost the limit of a function each time."""
+    tried = (("f", "a"), ("h", "b"), ("g", "c"), ("f", "d"), ("h", "e"))
+    asks, cost = [replace(cases(task), exercise=of) for task, of in tried], Cost(impatient.limits)
+    found = trace(impatient, source(SLEEPER), asks, cost).replies
+    assert cost.hung == 3
+    one, answered, two, three, other = (found[ask] for ask in asks)
+    assert one.fault == two.fault == Fault("timeout", "it did not finish within 1 s")
+    assert three.fault == Fault("timeout", f"it did not finish within {IDLE}")
+    assert answered.fault is None and other.fault is None
+    first = trace(impatient, source(SLEEPER), asks[:1], cost).replies[asks[0]]
+    assert first.fault == three.fault, "the submission's other files count"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(window() > 1, reason="under nice, sleep is counted in windows longer than this limit")
 def test_sleeping_is_a_cost_of_the_submission(impatient: Workers) -> None:
     """A submission with a sleeper in each of 50 files held up the class for the time limit of each."""
     cost = Cost(impatient.limits)
     trace(impatient, source(SLEEPER), [cases("f")], cost)
     assert cost.tracing > impatient.limits.trace_seconds
+
+
+def test_a_submission_that_takes_long_is_named_while_it_is_graded(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.batch.workers.SLOW", 0.05)
+    pool, seconds, twice = Pool[bool]([workers]), list[float](), Event()
+
+    def slow(name: str, so_far: float) -> None:
+        assert name == "sleeper"
+        seconds.append(so_far)
+        if len(seconds) == 2:
+            twice.set()
+
+    pool.slow, done = slow, dict[str, bool | Exception]()
+    pool.each(["sleeper"], lambda name: twice.wait(60), done.__setitem__)
+    assert done == {"sleeper": True}
+    assert 0.05 <= seconds[0] <= seconds[1] / 2
 
 
 def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_can_report(workers: Workers) -> None:

@@ -68,3 +68,10 @@ def test_no_bar_is_drawn_outside_of_a_terminal(monkeypatch: pytest.MonkeyPatch, 
     with console.busy("checking", quiet=quiet):
         pass
     assert shown(on) == ""
+
+
+def test_who_takes_long_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Console(file=io.StringIO(), force_terminal=False, width=40)
+    monkeypatch.setattr(console, "err", log)
+    console.tell_slow("sleeper", 40.2)
+    assert shown(log) == "grading: sleeper: 40 s so far\n"

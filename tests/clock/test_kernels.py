@@ -136,6 +136,18 @@ def test_int8_has_its_own_rate() -> None:
     )
 
 
+def test_operands_that_the_program_rounds_to_eight_bits_keep_the_rate_of_its_arguments() -> None:
+    def local(a, b):
+        return jnp.dot(a.astype(jnp.int8), b.astype(jnp.int8), preferred_element_type=jnp.int32)
+
+    def product(found: Timeline) -> list[int]:
+        return [s.end - s.start for s in found.spans if s.flops]
+
+    (plain,) = product(laid(jnp.dot, SQUARE, SQUARE, dtype="bfloat16"))
+    assert product(laid(local, SQUARE, SQUARE, dtype="bfloat16")) == [plain]
+    assert product(laid(local, SQUARE, SQUARE, dtype="int8"))[0] < plain
+
+
 def test_of_a_conditional_the_longest_branch_counts() -> None:
     def local(a, b):
         return lax.cond(lax.axis_index("x") == 0, lambda: a @ b, lambda: a)

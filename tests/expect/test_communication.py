@@ -98,6 +98,19 @@ def test_traffic_is_counted_over_an_axis_or_in_all() -> None:
     assert reason(expect_traffic, both, at_most=29, axis="x").startswith("each device sends 30 B")
 
 
+def test_traffic_without_a_number_is_the_authors_mistake() -> None:
+    with pytest.raises(ValueError, match=r"^expect_traffic: say at_most=... or at_least=...$"):
+        expect_traffic(seen())
+
+
+def test_too_few_bytes_are_reported() -> None:
+    program = seen(collective("permute", "x", sent=10), collective("all_gather", "y", sent=100))
+    expect_traffic(program, at_least=110)
+    assert reason(expect_traffic, program, at_least=111) == "each device sends 110 B, 111 B are needed"
+    assert reason(expect_traffic, program, at_least=11, axis="x") == "each device sends 10 B over x, 11 B are needed"
+    expect_traffic(replace(program, measuring=True), at_least=111)
+
+
 def test_what_cannot_be_counted_is_a_failure_and_not_ours() -> None:
     """Loops in loops: whole numbers that no float holds made facts and checks raise, for "pending" at no cost."""
     many = Interval.of(1)

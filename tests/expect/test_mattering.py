@@ -12,7 +12,7 @@ from grader.common.intervals import Interval
 from grader.common.observation import Fault, Seen
 from grader.common.poison import COLLECTIVES, PRODUCTS
 from grader.exercise import normal
-from grader.expect import Failure, expect_beside, expect_bubble, expect_collectives, expect_flops
+from grader.expect import Failure, expect_beside, expect_bubble, expect_collectives, expect_flops, expect_traffic
 from grader.expect.mattering import CannotSay, flops_that_matter
 from tests.poisoned import MESH, seen
 from tests.seen import collective, reason
@@ -53,6 +53,23 @@ return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
         "2 are required, 1 of them matters"
     )
     assert "the budget is permute over x" in reason(expect_collectives, program, permute={"x": 1})  # but it runs
+
+
+def test_bytes_behind_a_mask_are_not_sent_where_bytes_are_required() -> None:
+    program = ran("""
+once = ring(a)
+again = ring(a * 2)
+return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
+    sent = program.sends(program.collectives).least
+    expect_traffic(program, at_least=sent / 2, axis="x")
+    expect_traffic(replace(program, poison=Says([True, True])), at_least=sent, at_most=sent)
+    assert reason(expect_traffic, program, at_least=sent, axis="x") == (
+        f"each device sends {sent / 2:g} B over x, {sent:g} B are needed; line 10: permute over x is not counted: no "
+        "result changes when what it returns is changed"
+    )
+    assert (
+        reason(expect_traffic, program, at_least=sent + 1) == f"each device sends {sent:g} B, {sent + 1:g} B are needed"
+    )
 
 
 def test_nobody_is_asked_where_nothing_is_required() -> None:

@@ -459,7 +459,7 @@ def test_somebody_elses_answer_is_looked_for_where_nobody_guesses() -> None:
         ("spec", {"axes": ["x", "x"]}, "axes is the list ['x', 'x'], not the names of a mesh's axes such as [\"x\", \"y\"]"),
         ("spec", {}, "exercise.spec: axes=... is missing"),
         ("choice", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that luck is not half of it"),
-        ("choice", {"options": ["one", "one", "two"]}, "options has 2: give 3 at least, so that luck is not half of it"),
+        ("choice", {"options": ["one", "one", "two"]}, "options has 'one' twice"),
         ("choice", {"options": "abc"}, "options is the str 'abc', not a list of texts: write options=[...]"),
         ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which tells the answer: name it by what it says"),
         ("choice", {"options": ["one", "two", " "]}, "options: ' ' has the str ' ', not a line of 160 characters or fewer"),

@@ -14,7 +14,7 @@ from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.answers import Answers
 from grader.reports.pages import summary_html
 from grader.reports.summary import Summary
-from grader.reports.tables import write_grades_csv
+from grader.reports.tables import NOTHING, write_grades_csv
 from grader.reports.terminal import print_report
 from grader.reports.whole_class import WholeClass
 from grader.reports.wording import Audience
@@ -163,7 +163,7 @@ def answers_of(reports: Iterable[Report]) -> list[Answers]:
 
 
 def grades_csv(reports: list[Report], path: Path, absent: Iterable[str] = ()) -> None:
-    write_grades_csv(WholeClass(reports), reports, path, absent)
+    write_grades_csv(WholeClass(reports), reports, path, dict.fromkeys(absent, NOTHING))
 
 
 def printed(report: Report, width: int = 100, audience: Audience = "student") -> str:

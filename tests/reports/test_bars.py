@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.reports.bars import CHAR, LEFT, LONGEST, draw_bars
+from grader.reports.bars import CHAR, LONGEST, draw_bars
 from grader.reports.pages import render_html
 from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report
 
@@ -25,10 +25,25 @@ def test_numbers_stay_inside_and_bars_have_one_scale(due: float, got: float) -> 
     if drawn is None:
         assert due == got
         return
-    for row in drawn.rows:
-        assert 1 <= row.width <= LONGEST and LEFT + row.width + 6 + len(row.number) * CHAR <= drawn.width + 0.1
-        assert len(row.name) * CHAR <= LEFT - 8
-    assert (drawn.rows[0].width <= drawn.rows[1].width) == (due <= got) or drawn.rows[0].width == drawn.rows[1].width
+    (row,) = drawn.rows
+    assert row.limit <= LONGEST and row.within <= LONGEST and row.within + row.beyond <= LONGEST + 1
+    assert drawn.left + row.length + 8 + len(row.number) * CHAR <= drawn.width + 0.1
+    assert (row.beyond > 0) == (got > due) and (row.limit > 0) == (due > 0)
+    assert len(row.name) * CHAR <= drawn.left - 8
+
+
+def test_each_collective_has_a_bar_with_its_limit() -> None:
+    drawn = draw_bars(result({"permute x": 6, "psum x": 0}, {"permute x": 2, "all_gather x": 1}))
+    assert drawn is not None
+    assert [(r.name, r.limit, r.within, r.beyond) for r in drawn.rows if r.name != "psum x"] == [
+        ("permute x", 240.0, 80.0, 0.0),
+        ("all_gather x", 0.0, 0.0, 40.0),
+    ]
+    assert drawn.alt == "bars: permute x 2 of 6; psum x 0 of 0; all_gather x 1: none expected"
+
+
+def test_a_count_that_is_not_known_is_only_a_text() -> None:
+    assert draw_bars(result({"permute x": 6}, {"permute x": "1 to 6"})) is None
 
 
 @pytest.mark.parametrize(
@@ -52,8 +67,8 @@ def test_values_that_are_not_amounts_are_not_drawn(due: Any, got: Any) -> None:
 
 def test_a_page_shows_the_bars_and_says_how_much_it_is() -> None:
     page = Nesting(render_html(make_report(exercise([result(3840.0, 7680)]))))
-    assert "3,840" in page.text and "7,680 (2 × as much)" in page.text
-    assert ("aria-label", "bars: expected 3,840, yours 7,680 (2 × as much)") in page.attributes
+    assert "7,680: 3,840 over 3,840 (2 × as much)" in page.text
+    assert ("aria-label", "bars: yours 7,680: 3,840 over 3,840 (2 × as much)") in page.attributes
 
 
 def test_students_see_no_budget_of_a_hidden_check() -> None:

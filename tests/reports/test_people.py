@@ -9,7 +9,7 @@ from pathlib import Path
 from grader.reports.pages import render_html, summary_html
 from grader.reports.people import Person, with_name
 from grader.reports.summary import summarise
-from grader.reports.tables import write_grades_csv
+from grader.reports.tables import NOT_GRADED, NOTHING, write_grades_csv
 from grader.reports.whole_class import WholeClass
 from tests.reports.example_reports import Nesting, a_class, class_page_html, mixed
 
@@ -61,7 +61,7 @@ def test_a_students_page_has_name_and_section() -> None:
 
 def test_grades_have_name_and_section_last(tmp_path: Path) -> None:
     reports = sorted(a_class(), key=lambda report: report.student)
-    write_grades_csv(WholeClass(reports, PEOPLE), reports, tmp_path / "grades.csv", ["gil", "hal"])
+    write_grades_csv(WholeClass(reports, PEOPLE), reports, tmp_path / "grades.csv", {"gil": NOTHING, "hal": NOT_GRADED})
     rows = list(csv.DictReader(io.StringIO((tmp_path / "grades.csv").read_text(encoding="utf-8"))))
     assert list(rows[0])[-3:] == ["remarks", "name", "section"]
     assert [(row["student"], row["name"], row["section"]) for row in rows] == [
@@ -72,6 +72,9 @@ def test_grades_have_name_and_section_last(tmp_path: Path) -> None:
         ("gil", "Gil Mock", "C"),
         ("hal", "", ""),
     ]
+    given = [tuple(row[name] for name in ("earned", "points", "pending", "remarks")) for row in rows[-2:]]
+    points = rows[0]["points"]
+    assert given == [("0", points, "0", NOTHING), ("0", points, points, NOT_GRADED)]
 
 
 def test_a_name_that_is_a_formula_is_text(tmp_path: Path) -> None:

@@ -45,6 +45,17 @@ def test_rings_and_the_roofline_are_shown_alike_wherever_a_report_is_read() -> N
     assert 'aria-label="the ring along x' in render_html(make_report(one))
 
 
+def test_a_timeline_marks_the_time_beyond_its_budget() -> None:
+    timed = timeline(span(COMPUTE, "product", 0, 10, line=3, file="f1.py"))
+    pictures = json.loads(json.dumps([{"title": "actual timeline", "timeline": asdict(timed)}]))
+    step = timed.step / 1e12
+    late = layout_failure(pictures=pictures, expected=step * 0.8, actual=step)
+    page = Nesting(render_html(make_report(exercise([late]))))
+    assert "dashed line: the budget is 8 us; 2 us over" in page.text
+    other = late.model_copy(update={"actual": step * 0.9})
+    assert "dashed line" not in render_html(make_report(exercise([other])))
+
+
 def test_a_page_of_them_stays_small() -> None:
     whole = len(render_html(make_report(exercise([in_rounds()]))))
     assert whole - len(render_html(make_report(exercise([layout_failure(pictures=[])])))) < 25_000

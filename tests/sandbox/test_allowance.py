@@ -1,25 +1,35 @@
-"""Allowances count CPU time and sleep, but not waiting for a core."""
+"""Allowances count CPU time and idle time, but not waiting for a core."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from grader.sandbox.allowance import Allowance, backstop, cpu_seconds
+from grader.sandbox.allowance import Allowance, IdleTime, backstop, cpu_seconds, share_asleep
+from grader.sandbox.limits import Limits
+from grader.sandbox.worker import Worker
+from tests.sandbox.submissions import WORKING
 
 
 class Machine:
     """A process and a clock that the test advances."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, nice: int = 0) -> None:
-        monkeypatch.setattr("os.getpriority", lambda which, who: nice)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cpu, self.now = 3.0, 100.0
         monkeypatch.setattr("grader.sandbox.allowance.cpu_seconds", lambda pid: self.cpu)
         monkeypatch.setattr("time.monotonic", lambda: self.now)
 
-    def ended_after(self, allowed: Allowance, share: float, look: float = 0.1) -> float:
+    def allows(self, seconds: float, asleep: Callable[[float], bool]) -> Allowance:
+        """Return an allowance for a process that sleeps at the times for which ``asleep`` is true."""
+        return Allowance(IdleTime(1, lambda pid: float(asleep(self.now))), seconds)
+
+    def ended_after(self, allowed: Allowance, share: float, look: float = 0.02) -> float:
         """Return the wall seconds until the allowance is over, for a process that gets this share of a core."""
         began = self.now
         while not allowed.over and self.now - began < 10_000:
@@ -27,35 +37,39 @@ class Machine:
         return self.now - began
 
 
+def never(now: float) -> bool:
+    return False
+
+
+def always(now: float) -> bool:
+    return True
+
+
 def test_computing_counts_however_little_of_a_core_the_process_gets(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), 1.0) == pytest.approx(20, abs=0.2)
-    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), 0.5) == pytest.approx(40, abs=0.4)
-    assert Machine(monkeypatch).ended_after(Allowance(1, 20.0), 0.02) == pytest.approx(backstop(20), abs=0.2)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.003])
-def test_sleeping_counts_as_computing_does(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     machine = Machine(monkeypatch)
-    allowed = Allowance(1, 20.0)
-    assert machine.ended_after(allowed, share) == pytest.approx(21, abs=1.2)
-    assert allowed.used == pytest.approx(21, abs=1.2)
+    assert machine.ended_after(machine.allows(20, never), 1.0) == pytest.approx(20, abs=0.2)
+    assert machine.ended_after(machine.allows(20, never), 0.5) == pytest.approx(40, abs=0.4)
+    assert machine.ended_after(machine.allows(20, never), 0.001) == pytest.approx(backstop(20), abs=0.2)
 
 
-def test_under_nice_computing_beside_others_is_no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measured with ``nice -n 19`` beside three others on a core: most windows of a second looked like sleep."""
-    machine = Machine(monkeypatch, nice=19)
-    allowed = Allowance(1, 20.0)
-    for milliseconds in 6 * [4.0, 4.6, 0.0, 4.0, 1.7, 3.5, 4.0, 0.4, 4.0, 4.6]:
-        for _ in range(10):
-            machine.now, machine.cpu = machine.now + 0.1, machine.cpu + milliseconds / 10_000
-            assert not allowed.over
-    assert allowed.used < 1
-    assert machine.ended_after(Allowance(1, 20.0), 0.0) == pytest.approx(20, abs=5.2)
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.01, 0.05, 0.5])
+def test_sleeping_counts_as_computing_does(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """However much the process computes between two sleeps."""
+    machine = Machine(monkeypatch)
+    allowed = machine.allows(20, always)
+    assert machine.ended_after(allowed, share) == pytest.approx(20, abs=0.5)
+    assert allowed.used == pytest.approx(20, abs=0.5)
+
+
+def test_who_sleeps_some_of_the_time_is_charged_for_about_that_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    allowed = machine.allows(20, lambda now: now % 1 < 0.5)
+    assert 30 < machine.ended_after(allowed, 0.0) < 55
 
 
 def test_a_suspended_machine_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
-    allowed = Allowance(1, 20.0)
+    allowed = machine.allows(20, always)
     for _ in range(5):
         machine.now += 30
         assert not allowed.over
@@ -68,3 +82,94 @@ def test_the_cpu_time_of_another_process_is_known() -> None:
     sum(range(3_000_000))
     assert cpu_seconds(os.getpid()) >= time.process_time() - before > 0
     assert cpu_seconds(1 << 22) == 0.0
+
+
+@contextmanager
+def running(text: str) -> Iterator[int]:
+    """Yield the number of a Python process that runs a text, once it has printed a line."""
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout and process.stdout.readline()
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def watched(pid: int, samples: int) -> tuple[float, float]:
+    """Return the idle seconds of a process during about this many samples, and the wall seconds of that time."""
+    idle, began = IdleTime(pid), time.monotonic()
+    for _ in range(samples):
+        time.sleep(idle.due_in)
+        idle.look()
+    return idle.seconds, time.monotonic() - began
+
+
+BEGIN = "import os, select, signal, threading, time; print(1, flush=True)\n"
+SLEEPS = {
+    "sleep": "time.sleep(1e6)",
+    "thread": "one = threading.Thread(target=time.sleep, args=(1e6,)); one.start(); one.join()",
+    "lock": "one = threading.Lock(); one.acquire(); one.acquire()",
+    "select": "select.select([os.pipe()[0]], [], [])",
+    "poll": "one = select.poll(); one.register(os.pipe()[0]); one.poll()",
+    "read": "os.read(os.pipe()[0], 1)",
+    "stop": "os.kill(os.getpid(), signal.SIGSTOP)",
+    "short": "while True: time.sleep(0.01)",
+    "many": "[threading.Thread(target=time.sleep, args=(1e6,)).start() for _ in range(300)]",
+}
+COMPUTES = {
+    "alone": "while True: pass",
+    "thread": "def go():\n    while True: pass\none = threading.Thread(target=go); one.start(); one.join()",
+    "handing": (
+        "a, b = threading.Event(), threading.Event()\n"
+        "def go(mine, other):\n    while True:\n        mine.wait(); mine.clear(); other.set()\n"
+        "threading.Thread(target=go, args=(a, b)).start(); threading.Thread(target=go, args=(b, a)).start(); a.set()"
+    ),
+    "renamed": "open('/proc/self/comm', 'w').write('x) S (y')\nwhile True: pass",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("how", SLEEPS)
+def test_a_process_is_idle_however_it_waits(how: str) -> None:
+    with running(BEGIN + SLEEPS[how]) as pid:
+        time.sleep(0.2)
+        idle, wall = watched(pid, 20)
+    assert idle > 0.7 * wall
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("how", COMPUTES)
+def test_a_process_that_waits_for_a_core_is_not_idle(how: str) -> None:
+    """Four processes share a core, so this one waits most of the time."""
+    pin = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
+    loop = pin + BEGIN + COMPUTES["alone"]
+    with running(loop), running(loop), running(loop), running(pin + BEGIN + COMPUTES[how]) as pid:
+        cpu = cpu_seconds(pid)
+        idle, wall = watched(pid, 20)
+        cpu = cpu_seconds(pid) - cpu
+    assert idle < 0.1 * wall
+    assert cpu < 0.6 * wall
+
+
+def test_a_process_that_has_ended_is_not_idle() -> None:
+    assert share_asleep(1 << 22) == 0.0
+
+
+SLEEPER = (
+    "import time\ndef f():\n    while True:\n        time.sleep({sleep})\n        end = time.process_time() + {burn}\n"
+)
+SLEEPER += "        while time.process_time() < end: pass\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("burn", [0.0, 0.005, 0.01, 0.05])
+@pytest.mark.parametrize("tier", WORKING)
+def test_a_sleeper_is_ended_by_its_idle_time(tier: str, burn: float) -> None:
+    """Only the final limit on wall time ended those that compute a little each second."""
+    ask = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
+    text = SLEEPER.format(sleep=1 - burn, burn=burn)
+    with Worker("trace", tier, 2, Limits(trace_seconds=1.0, total_seconds=60.0)) as one:
+        frames = [f for f, _ in one.trace({"name": "x", "chunks": [["x", text]]}, [ask])]
+    assert frames[-1]["end"] == "timeout"
+    assert frames[-1]["cpu"] > 3.0, "the limit, and the grace time"

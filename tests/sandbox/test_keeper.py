@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from grader.sandbox.allowance import IdleTime
 from grader.sandbox.keeper import Stages, relay
 from grader.sandbox.worker import Worker
 from grader.wire.frames import pack
@@ -122,9 +123,9 @@ def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     os.close(child)
     inlet, to_child = os.pipe()
     sent: list[dict] = []
-    limits = {"trace_seconds": 1.0, "total_seconds": 1.0}
+    limits = {"trace_seconds": 1.0, "total_seconds": 1.0, "idle_seconds": 1.0}
     stages = Stages(to_child, b"", b"", [])
-    ended, _ = relay(out, 1, limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))
+    ended, _ = relay(out, IdleTime(1), limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))
     assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
     os.close(out)
     os.close(inlet)
@@ -135,9 +136,11 @@ def test_a_keeper_ends_when_the_requesting_process_is_gone(tmp_path: Path) -> No
     asks, asker = os.pipe()
     inlet, to_child = os.pipe()
     os.close(asker)
-    limits = {"trace_seconds": 1e6, "total_seconds": 1e6}
+    limits = {"trace_seconds": 1e6, "total_seconds": 1e6, "idle_seconds": 1e6}
     stages = Stages(to_child, b"", b"", [])
-    assert relay(out, os.getpid(), limits, str(tmp_path), stages, lambda header, blobs: None, asks)[0] == "alone"
+    assert (
+        relay(out, IdleTime(os.getpid()), limits, str(tmp_path), stages, lambda header, blobs: None, asks)[0] == "alone"
+    )
     for end in (out, child, asks, inlet):
         os.close(end)
 

@@ -66,7 +66,7 @@ def local_shape(shape, spec, mesh_shape):
     raise NotImplementedError()
 
 
-axes_cases = exercise.cases(local_shape, public='[[{"dict": [["shape", {"tuple": [24, 10, 6]}], ["spec", {"spec": ["x", null, "z"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"tuple": [6, 10, 2]}}], [{"dict": [["shape", {"tuple": [24, 10, 6]}], ["spec", {"spec": [null, "y"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"tuple": [24, 5, 6]}}]]')
+axes_cases = exercise.cases(local_shape, public='[[{"dict": [["shape", {"tuple": [24, 10, 6]}], ["spec", {"spec": ["x", null, "z"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"tuple": [6, 10, 2]}}], [{"dict": [["shape", {"tuple": [24, 10, 6]}], ["spec", {"spec": [null, "y"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"tuple": [24, 5, 6]}}], [{"dict": [["shape", {"tuple": [24, 10]}], ["spec", {"spec": ["data", "model"]}], ["mesh_shape", {"dict": [["data", 4], ["model", 2]]}]]}, {"value": {"tuple": [6, 5]}}]]')
 
 
 uneven_cases = exercise.cases(local_shape, public='[[{"dict": [["shape", {"tuple": [26, 10, 6]}], ["spec", {"spec": ["x", "y"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"error": "ValueError"}]]')

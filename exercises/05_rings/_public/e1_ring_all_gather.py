@@ -26,7 +26,7 @@ Each device passes on the shard that arrived last, and keeps a copy.
 |---|---|---|
 | every device holds the whole `A` | | |
 | N − 1 `ppermute`s and no other collective | | 3 |
-| each hop takes one shard to a neighbour | at most (N − 1) · V/N bytes | 1800 bytes |
+| each hop takes one shard to a neighbour | V/N bytes in a hop | 600 bytes |
 
 Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
 device receives zeros. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.

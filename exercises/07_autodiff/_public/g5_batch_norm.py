@@ -24,7 +24,8 @@ are those of each column over all rows of the batch. The variance is the mean of
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | mean and variance are those of all rows; the result is laid out as `P("dp")` | mean 5, variance 10 |
+| value | mean and variance are those of all rows | mean 5, variance 10 |
+| layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other | |
 | forward pass | forward pass: only all-reduces, together of 2D numbers; none waits for another | 72 bytes |
 | backward pass | backward pass: at most as many bytes over dp | 72 bytes |
@@ -115,10 +116,15 @@ forwards = exercise.call(batch_norm, x=array("B", "D", draw=drifting, spec=P("dp
 both_ways = exercise.call(batch_norm, x=array("B", "D", draw=drifting, spec=P("dp")), wrt=["x"], cotangent=normal("B", "D", spec=P("dp")), dims=DIMS)
 
 
-@exercise.check(forwards, points=0.75, public=True)
+@exercise.check(forwards, points=0.5, public=True)
 def normed_value(seen):
     """batch_norm: mean and variance are those of all rows"""
     expect_close(seen.out, (seen.x - seen.x.mean(0)) / np.sqrt(seen.x.var(0) + EPS))
+
+
+@exercise.check(forwards, points=0.25, public=True, after=normed_value)
+def normed_spec(seen):
+    """batch_norm: each device has its own rows of the result"""
     expect_spec(seen.out, P("dp"))
 
 

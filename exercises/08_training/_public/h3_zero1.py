@@ -13,7 +13,7 @@ gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so 
    p   [=============]  <- all-gather -------   [===]
 ```
 
-**Write** `zero1_step(params, opt, x, y, *, mesh)` with `jax.shard_map`. The loss is the mean of `(tanh(x·a + c)·b −
+**Write** `zero1_step(params, opt, x, y, *, mesh)`. The loss is the mean of `(tanh(x·a + c)·b −
 y)²` over all rows and columns. Let g be the gradient of all parameters together. Step t is
 
     g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²

@@ -22,7 +22,7 @@ from the placements of the operands. So placements are types, and a program can 
 ```
 
 **Write** two functions. Each returns a placement, or raises `ValueError` if no placement is right for all arrays. In
-that case a program must first slice, gather or reduce.
+that case a program has to slice, gather or reduce first.
 
 | | arguments |
 |---|---|

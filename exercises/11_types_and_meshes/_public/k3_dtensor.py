@@ -35,7 +35,7 @@ a spec with unreduced axes.
 |---|---|
 | both: cuts | axes that cut dimensions, alone and several together |
 | both: partial sums | unreduced axes |
-| `to_dtensor`: size 1 | an axis of size 1 keeps its place and name |
+| both: size 1 | an axis of size 1 keeps its place and name |
 | `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |
 | both: refused | `ValueError`: parts that are not equal, or an axis that is used twice |
 | | a dimension that the array lacks (0 is the first, −1 is none), an axis that the mesh lacks |

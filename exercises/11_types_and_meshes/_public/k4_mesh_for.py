@@ -203,7 +203,7 @@ def mesh_sizes(seen):
     expect_mesh(seen, lambda mesh, due, args: "")
 
 
-@exercise.check(near, points=0.5, public=True, after=mesh_sizes)
+@exercise.check(near, points=0.5, public=True)
 def mesh_near(seen):
     """mesh_for: each group of tp in one node, each group of cp in as few nodes as possible"""
 
@@ -218,7 +218,7 @@ def mesh_near(seen):
     expect_mesh(seen, told)
 
 
-@exercise.check(inner, points=0.25, public=True, after=mesh_sizes)
+@exercise.check(inner, points=0.25, public=True)
 def mesh_inner(seen):
     """mesh_for: dp_shard inside dp_replicate"""
 

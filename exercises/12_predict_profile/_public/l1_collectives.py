@@ -173,19 +173,19 @@ def straight_programs(seen):
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(looped, points=0.5, public=True, after=straight_programs)
+@exercise.check(looped, points=0.5, public=True, after=groups_read)
 def loops(seen):
     """collectives: loops in loops, on CPU and TPU"""
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(paired, points=0.5, public=True, after=loops)
+@exercise.check(paired, points=0.5, public=True, after=groups_read)
 def starts_and_dones(seen):
     """collectives: transfers that one line starts and another completes"""
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(wrapped, points=1, public=True, after=straight_programs)
+@exercise.check(wrapped, points=1, public=True, after=groups_read)
 def wrappers(seen):
     """collectives: collectives in computations that fusions call"""
     expect_outcomes(seen, ints=True)

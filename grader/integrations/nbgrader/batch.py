@@ -67,7 +67,7 @@ class _Student:
 
 def grade(
     folder: Path, assignment: str, bar: Bar, *, jobs: int = 0, isolation: str = "", again: bool = False,
-    remember: bool = True, elsewhere: Elsewhere | None = None,
+    remember: bool = True, elsewhere: Elsewhere | None = None, slow: Callable[[str, float], None] | None = None,
 ) -> BatchOutcome:  # fmt: skip
     """Grade new or changed submissions in ``submitted/*/<assignment>/``.
 
@@ -77,6 +77,7 @@ def grade(
         again: also rewrite unchanged submissions; stored reports are still used.
         remember: use the results of earlier runs, and keep those of this run.
         elsewhere: grades submissions on other machines.
+        slow: called with a student and seconds, as ``Pool.slow``.
     """
     if not (folder / "nbgrader_config.py").is_file():
         raise CourseError(f"{folder} has no nbgrader_config.py; make it with: shardlings nbgrader init {folder}")
@@ -84,7 +85,7 @@ def grade(
         batch = _Batch(folder.resolve(), assignment, jobs, isolation)
         batch.session.shardlings.remember, batch.session.shardlings.elsewhere = remember, elsewhere
         try:
-            return batch.run(bar, again)
+            return batch.run(bar, again, slow)
         except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader raises the second from the first
             place = batch.coursedir.db_url.removeprefix("sqlite:///")
             reason = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
@@ -127,7 +128,7 @@ class _Batch:
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 
-    def run(self, bar: Bar, again: bool) -> BatchOutcome:
+    def run(self, bar: Bar, again: bool, slow: Callable[[str, float], None] | None = None) -> BatchOutcome:
         settings = self.session.shardlings
         outcome = BatchOutcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -163,6 +164,8 @@ class _Batch:
                         left.append(student)
                         continue
                     advance(name)
+                if left and slow:
+                    settings.grader.pool.slow = slow
                 self._grade(left, outcome, advance)
             self._note_reviews(outcome)
         outcome.page = class_page.write(self._pages, settings.loaded, self.reports, outcome.attention, outcome.late)

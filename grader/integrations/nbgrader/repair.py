@@ -115,7 +115,7 @@ def repair(
         parsers: what parses the notebook; by default this process does.
     """
     exercises, notes = tuple(exercises), list[str]()
-    parsers = (parsers or Parsers()).for_submission()
+    parsers = (parsers or Parsers()).for_submission(path)
     raw = _read(path, known, exercises, notes, parsers)
     cells = _cells(raw, notes)
     _recognise(cells, known, notes)

@@ -158,7 +158,7 @@ class _Texts:
         if path in self.refused:
             return ""
         try:
-            return self._parsers.for_submission().strings(bytes_of(path, limits.MAX_READ), path.suffix)
+            return self._parsers.for_submission(path).strings(bytes_of(path, limits.MAX_READ), path.suffix)
         except (Refused, Unreadable) as error:
             self.refused[path] = str(error)
             return ""

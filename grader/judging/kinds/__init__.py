@@ -1,1 +1,27 @@
 """Kinds of answers. Each kind defines how answers are asked for, read, compared and shown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from grader.exercise import Choice, Code, Formula, Order, Quantity, Several, Spec, Table, Written
+from grader.judging.kinds.choices import ChoiceKind
+from grader.judging.kinds.formulas import FormulaKind
+from grader.judging.kinds.kind import AnswerKind
+from grader.judging.kinds.lists import OrderKind, SeveralKind
+from grader.judging.kinds.quantities import QuantityKind
+from grader.judging.kinds.specs import SpecKind
+from grader.judging.kinds.tables import TableKind
+from grader.judging.kinds.written import CodeKind, WrittenKind
+
+KINDS: Mapping[type, type[AnswerKind[Any, Any]]] = {
+    Quantity: QuantityKind,
+    Spec: SpecKind,
+    Choice: ChoiceKind,
+    Several: SeveralKind,
+    Order: OrderKind,
+    Table: TableKind,
+    Formula: FormulaKind,
+    Written: WrittenKind,
+    Code: CodeKind,
+}
+"""The kind that reads and judges answers, by its declaration."""

@@ -7,23 +7,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grader.exercise import Choice
 from grader.exercise.questions import ORDER, plain_name
-from grader.judging.kinds.kind import UNKNOWN, filled_in, is_blank
+from grader.judging.kinds.kind import AnswerKind, filled_in
 from grader.judging.units import LONGEST, BadAnswer, quote
 
 LETTERS = string.ascii_uppercase
 
 
 @dataclass(frozen=True)
-class ChoiceKind:
+class ChoiceKind(AnswerKind[str, str]):
     """A choice; ``options`` maps keys to texts, in the learner's order."""
 
     options: Mapping[str, str]
 
+    name = "choice"
+    valid = "option"
+
     @classmethod
-    def drawn(cls, options: Mapping[str, str], drawn: Mapping[str, Any]) -> ChoiceKind:
+    def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
         """Fill in the options' texts. Raises jinja2.TemplateError, or ValueError if two options look alike."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
+        options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
         kind = cls(texts)
         plain = [_plain(text) for text in texts.values()]
@@ -33,10 +38,22 @@ class ChoiceKind:
                 raise ValueError(f"the option {text!r} cannot be told from another, or from a letter")
         return kind
 
+    @staticmethod
+    def heading(answer: Choice) -> str:
+        return f"one of {', '.join(LETTERS[: len(answer.options)])}"
+
+    @property
+    def listed(self) -> Sequence[str]:
+        """The options with their letters, as a list."""
+        return [f"- {letter}: {text}" for letter, text in zip(LETTERS, self.options.values(), strict=False)]
+
     @property
     def asked(self) -> Sequence[str]:
-        listed = [f"- {letter}: {text}" for letter, text in zip(LETTERS, self.options.values(), strict=False)]
-        return [*listed, "", "Answer with the letter or the text of one."]
+        return [*self.listed, "", "Answer with the letter or the text of one."]
+
+    def letter(self, key: str) -> str:
+        """Return the letter of an option."""
+        return LETTERS[list(self.options).index(key)]
 
     def want(self, value: Any) -> str:
         if value not in self.options:
@@ -73,29 +90,14 @@ class ChoiceKind:
             or [key for key, option in plain.items() if option.startswith(text)]
         )
 
-    def is_empty(self, raw: Any) -> bool:
-        return is_blank(raw)
-
-    def distance(self, given: str, want: str) -> float | None:
-        return 0.0 if given == want else None
-
-    def are_close(self, one: str, other: str) -> bool:
-        return one == other
-
     def shown(self, want: str) -> str:
-        return f"{LETTERS[list(self.options).index(want)]}: {self.options[want]}"
+        return f"{self.letter(want)}: {self.options[want]}"
 
     def read_as(self, given: str) -> str:
         return self.shown(given)
 
     def written(self, want: str) -> str:
         return self.options[want]
-
-    def misfit(self, given: str) -> str:
-        return ""
-
-    def why(self, given: str, want: str) -> str:
-        return UNKNOWN
 
     def _letters(self) -> str:
         *most, last = LETTERS[: len(self.options)]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import jinja2
+
+from grader.common.result import QuestionKind
 
 Want = TypeVar("Want")
 Given = TypeVar("Given")
@@ -16,57 +19,94 @@ Given = TypeVar("Given")
 UNKNOWN = "not right, and no known misconception leads to it"
 
 
-class AnswerKind(Protocol[Want, Given]):
+class AnswerKind(ABC, Generic[Want, Given]):
     """One kind of answer: asks for, reads, compares and shows answers.
 
     A *want* is the right answer: the value of an author's function after validation. A *given* is a learner's answer
     after ``read``. Texts about a wrong answer never reveal the right answer.
+
+    Attributes:
+        name: the name in reports, and of the declaration: "number" for ``exercise.number``.
+        valid: a valid answer in a few words, such as "PartitionSpec".
+        by_a_person: a person gives the points.
     """
 
+    name: ClassVar[QuestionKind]
+    valid: ClassVar[str]
+    by_a_person: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def of(cls, answer: Any, drawn: Mapping[str, Any], rtol: float) -> Self:
+        """Return the kind that reads and judges answers to a question.
+
+        Args:
+            answer: the question's declaration, such as ``Spec``.
+            drawn: the parameters drawn for a learner.
+            rtol: the relative tolerance of its numbers.
+
+        Raises:
+            jinja2.TemplateError: an option's text does not render.
+            ValueError: two options read alike.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def heading(answer: Any) -> str:
+        """Return the form of the answer in a few words. It is equal for all students."""
+
     @property
+    @abstractmethod
     def asked(self) -> Sequence[str]:
         """Lines below a question's text that describe the form of an answer."""
-        ...
 
+    @abstractmethod
     def want(self, value: Any) -> Want:
         """Convert the value of an author's function. Raises ValueError if the value is not an answer of this kind."""
-        ...
 
+    @abstractmethod
     def read(self, raw: Any) -> Given:
         """Read a learner's answer, given as plain JSON. Raises only BadAnswer, for any ``raw``."""
-        ...
 
     def is_empty(self, raw: Any) -> bool:
         """Return True if the question is not answered yet."""
-        ...
+        return is_blank(raw)
 
     def distance(self, given: Given, want: Want) -> float | None:
         """Return how far ``given`` is from ``want`` if they count as equal, else None."""
-        ...
+        return 0.0 if given == want else None
+
+    def share(self, given: Given, want: Want) -> float:
+        """Return the part of the points that a wrong answer earns."""
+        return 0.0
 
     def are_close(self, one: Want, other: Want) -> bool:
         """Return True if a single answer could match both."""
-        ...
+        return one == other
 
+    @abstractmethod
     def shown(self, want: Want) -> str:
         """Return an author's answer as text, for the staff."""
-        ...
 
+    @abstractmethod
     def read_as(self, given: Given) -> str:
         """Return a learner's answer as text, to show it back."""
-        ...
 
     def written(self, want: Want) -> str:
         """Return an answer in a form that a learner may write. ``read`` turns the text back into an equal answer."""
-        ...
+        return self.shown(want)
+
+    def raw(self, text: str) -> Any:
+        """Return what ``read`` gets for an author's text from ``written``."""
+        return text
 
     def misfit(self, given: Given) -> str:
         """Return why this answer is wrong for every variant of the question; '' if it may be right."""
-        ...
+        return ""
 
     def why(self, given: Given, want: Want) -> str:
         """Return why a wrong answer may be wrong."""
-        ...
+        return UNKNOWN
 
 
 def is_blank(raw: Any) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.judging.kinds.kind import UNKNOWN, is_blank
+from grader.exercise import Quantity
+from grader.judging.kinds.kind import UNKNOWN, AnswerKind
 from grader.judging.units import DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
@@ -18,7 +19,7 @@ COUNTS = range(1, 9)
 
 
 @dataclass(frozen=True)
-class QuantityKind:
+class QuantityKind(AnswerKind[float, ParsedAnswer]):
     """A number with a unit.
 
     Attributes:
@@ -30,6 +31,17 @@ class QuantityKind:
     rtol: float
     zero: bool = False
     drawn: tuple[float, ...] = ()
+
+    name = "number"
+    valid = "finite positive value"
+
+    @classmethod
+    def of(cls, answer: Quantity, drawn: Mapping[str, Any], rtol: float) -> QuantityKind:
+        return cls(answer.unit, rtol, drawn=numbers_of(drawn))
+
+    @staticmethod
+    def heading(answer: Quantity) -> str:
+        return answer.unit or "a number"
 
     @property
     def asked(self) -> Sequence[str]:
@@ -46,9 +58,6 @@ class QuantityKind:
 
     def read(self, raw: Any) -> ParsedAnswer:
         return parse(raw, self.unit)
-
-    def is_empty(self, raw: Any) -> bool:
-        return is_blank(raw)
 
     def distance(self, given: ParsedAnswer, want: float) -> float | None:
         if given.dimension != unit_of(self.unit)[1] or not is_close(given.value, want, self.rtol):

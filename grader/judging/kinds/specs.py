@@ -6,12 +6,13 @@ Unreduced axes count: P("x", unreduced={"y"}) differs from P("x").
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from grader.common.layout import show_spec
-from grader.judging.kinds.kind import UNKNOWN, is_blank, literal
+from grader.exercise import Spec
+from grader.judging.kinds.kind import UNKNOWN, AnswerKind, literal
 from grader.judging.units import BadAnswer, quote
 
 Axes = tuple[str, ...]
@@ -39,8 +40,19 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class SpecKind:
+class SpecKind(AnswerKind[Layout, Layout]):
     axes: Axes
+
+    name = "spec"
+    valid = "PartitionSpec"
+
+    @classmethod
+    def of(cls, answer: Spec, drawn: Mapping[str, Any], rtol: float) -> SpecKind:
+        return cls(answer.axes)
+
+    @staticmethod
+    def heading(answer: Spec) -> str:
+        return "a PartitionSpec"
 
     @property
     def asked(self) -> Sequence[str]:
@@ -65,15 +77,6 @@ class SpecKind:
             raise BadAnswer(f"an answer is a PartitionSpec: {SUCH_AS}")
         return self._layout(raw, unreduced)
 
-    def is_empty(self, raw: Any) -> bool:
-        return is_blank(raw)
-
-    def distance(self, given: Layout, want: Layout) -> float | None:
-        return 0.0 if given == want else None
-
-    def are_close(self, one: Layout, other: Layout) -> bool:
-        return one == other
-
     def shown(self, want: Layout) -> str:
         text = show_spec(tuple(None if not e else e[0] if len(e) == 1 else e for e in want.entries))
         if not want.unreduced:
@@ -83,12 +86,6 @@ class SpecKind:
 
     def read_as(self, given: Layout) -> str:
         return self.shown(given)
-
-    def written(self, want: Layout) -> str:
-        return self.shown(want)
-
-    def misfit(self, given: Layout) -> str:
-        return ""
 
     def why(self, given: Layout, want: Layout) -> str:
         if given.unreduced != want.unreduced:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from grader.exercise import Table
 from grader.exercise.questions import plain_name
-from grader.judging.kinds.kind import literal
-from grader.judging.kinds.quantities import QuantityKind
+from grader.judging.kinds.kind import AnswerKind, literal
+from grader.judging.kinds.quantities import QuantityKind, numbers_of
 from grader.judging.units import BadAnswer, ParsedAnswer, quote
 
 LONGEST = 2000
@@ -21,12 +22,25 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class TableKind:
+class TableKind(AnswerKind[Wants, Givens]):
     """A table; ``columns`` maps each column's name to the kind that reads its numbers."""
 
     columns: Mapping[str, QuantityKind]
     rows: tuple[str, ...]
     partial: bool = False
+
+    name = "table"
+    valid = "table of numbers"
+
+    @classmethod
+    def of(cls, answer: Table, drawn: Mapping[str, Any], rtol: float) -> TableKind:
+        numbers = numbers_of(drawn)
+        kinds = {name: QuantityKind(unit, rtol, True, numbers) for name, unit in answer.columns.items()}
+        return cls(kinds, answer.rows, answer.partial)
+
+    @staticmethod
+    def heading(answer: Table) -> str:
+        return ", ".join(answer.columns)
 
     @property
     def asked(self) -> Sequence[str]:
@@ -98,7 +112,6 @@ class TableKind:
         return f"{len(want) - len(wrong)} of {len(want)} are right; {_name(row, column)}: {reason}"
 
     def share(self, given: Givens, want: Wants) -> float:
-        """Return the part of the points that a wrong table earns."""
         return 1 - len(self._wrong(given, want)) / len(want) if self.partial else 0.0
 
     def _wrong(self, given: Givens, want: Wants) -> list[Place]:

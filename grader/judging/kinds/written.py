@@ -1,16 +1,30 @@
-"""Answers in the learner's own words; a person grades them."""
+"""Answers that a person grades: texts in the learner's own words, and code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from grader.judging.kinds.kind import is_blank
+from grader.exercise import Code, Written
+from grader.judging.kinds.kind import AnswerKind, is_blank
 from grader.judging.units import BadAnswer
 
 
-class WrittenKind:
+class WrittenKind(AnswerKind[str, str]):
     """A text. Two texts never count as equal, and the grader does not judge them."""
+
+    name = "written"
+    valid = "text"
+    by_a_person = True
+
+    @classmethod
+    def of(cls, answer: Written, drawn: Mapping[str, Any], rtol: float) -> WrittenKind:
+        return cls()
+
+    @staticmethod
+    def heading(answer: Written) -> str:
+        return "in your own words"
 
     @property
     def asked(self) -> Sequence[str]:
@@ -26,9 +40,6 @@ class WrittenKind:
             raise BadAnswer("this is no text: write your answer between quotes")
         return raw.strip()
 
-    def is_empty(self, raw: Any) -> bool:
-        return is_blank(raw)
-
     def distance(self, given: str, want: str) -> None:
         return None
 
@@ -42,11 +53,26 @@ class WrittenKind:
         words = len(given.split())
         return f"a text of {words} word{'' if words == 1 else 's'}"
 
-    def written(self, want: str) -> str:
-        return want
 
-    def misfit(self, given: str) -> str:
-        return ""
+@dataclass(frozen=True)
+class CodeKind(WrittenKind):
+    """The code of a task, as the submission holds it."""
 
-    def why(self, given: str, want: str) -> str:
-        return ""
+    task: str
+
+    name = "code"
+
+    @classmethod
+    def of(cls, answer: Code, drawn: Mapping[str, Any], rtol: float) -> CodeKind:
+        return cls(answer.task)
+
+    @staticmethod
+    def heading(answer: Code) -> str:
+        return f"your code of {answer.task}"
+
+    @property
+    def asked(self) -> Sequence[str]:
+        return [f"Answer with your code of {self.task}: a person reads it and gives points. Write nothing here."]
+
+    def read_as(self, given: str) -> str:
+        return f"your code of {self.task}"

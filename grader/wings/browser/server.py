@@ -38,9 +38,10 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
+    "cache-control": "no-store, no-transform",
+    "x-accel-buffering": "no",  # proxies such as nginx otherwise hold events back
 }
-SCRIPTS = ("page.js", "ring.js")
+SCRIPTS = (STATIC / "page.js", CORE / "player.js")
 KEEP_ALIVE = 15.0  # seconds between lines of a silent stream
 LARGEST = 1000  # bytes of a request
 WIDTHS = (300.0, 12_000.0)
@@ -136,7 +137,7 @@ class Server:
         inside = [
             Route("/", self._page),
             Route("/page.css", lambda _: Response(_style(), media_type="text/css")),
-            *(Route(f"/{name}", _script(name)) for name in SCRIPTS),
+            *(Route(f"/{path.name}", _script(path)) for path in SCRIPTS),
             Route("/events", self._events),
             Route("/timeline", self._laid),
             Route("/act", self._acted, methods=["POST"]),
@@ -206,8 +207,8 @@ def _bound(port: int) -> socket.socket:
     return made
 
 
-def _script(name: str) -> Callable[[Request], Response]:
-    return lambda _: Response(_text(STATIC / name), media_type="text/javascript")
+def _script(path: Path) -> Callable[[Request], Response]:
+    return lambda _: Response(_text(path), media_type="text/javascript")
 
 
 def _style() -> str:

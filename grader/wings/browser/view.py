@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ from grader.intake.submission import Source
 from grader.reports.arrows import draw_arrows
 from grader.reports.explained import Explained
 from grader.reports.explained_text import collective_text
-from grader.reports.pages import class_of, held_grids, render_template
+from grader.reports.pages import class_of, drawn_rounds, held_grids, render_template
 from grader.reports.roofline import draw_roofline
-from grader.reports.rounds import MOST_ROUTES, Rounds, draw_rounds, rounds_of
 from grader.reports.timeline_svg import draw_chart
 from grader.reports.untrusted import clean_code
 from grader.reports.wording import first_failure, passing_text, seen_by, status_word
@@ -28,6 +27,7 @@ from grader.wings.browser.statements import questions, statement
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 680.0
+MOST_LINES, WIDEST = 2000, 500  # of a source that is shown
 _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 
@@ -112,12 +112,11 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
     program = shown.program if mine else None
     if program is None:
         return _template("no_program.html.j2", problem=shown.problem if mine else "", waits=session.source is not None)
-    found = [rounds_of(route, program.mesh) for route in program.routes[:MOST_ROUTES]]
-    rings = [(draw_rounds(r), _frames(r)) for r in found if r is not None]
     arrows = [draw_arrows(c, program.mesh, collective_text(c, count)) for c, count in program.alike[:8]]
     roofline = program.roofline
     return _template(
-        "program.html.j2", shown=shown, program=program, lines=_lines(shown.source), rings=rings, ident="arrows-",
+        "program.html.j2", shown=shown, program=program, lines=_lines(shown.source), ident="arrows-",
+        rings=drawn_rounds(program),
         before=held_grids(program.arguments, program), after=held_grids(program.results, program),
         arrows=[picture for picture in arrows if picture is not None], standalone=False,
         chart=draw_chart({"": program.timeline}, WIDTH) if program.timeline else None,
@@ -126,16 +125,21 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
     )  # fmt: skip
 
 
-def _frames(rounds: Rounds) -> Markup:
-    """Return the rounds as JSON for the animation, escaped."""
-    rows = [{"name": name, "line": line, "held": list(held)} for name, line, held in rounds.rows]
-    return escape(json.dumps({"devices": rounds.devices, "left": rounds.left, "rows": rows}))
-
-
 def _lines(source: Source | None) -> list[tuple[str, list[Markup]]]:
-    """Return each chunk's name and its escaped lines, without characters that hide or move others."""
-    chunks = source.chunks if source else ()
-    return [(chunk.name, [escape(line) for line in clean_code(chunk.text).split("\n")]) for chunk in chunks]
+    """Return each chunk's name and its escaped lines, without characters that hide or move others.
+
+    Long lines and long files are cut: the browser would take seconds to draw them.
+    """
+    return [(chunk.name, _cut(chunk.text)) for chunk in (source.chunks if source else ())]
+
+
+@lru_cache(8)
+def _cut(text: str) -> list[Markup]:
+    every = text.splitlines()
+    shown = [line if len(line) <= WIDEST else f"{line[:WIDEST]} …" for line in every[:MOST_LINES]]
+    left = len(every) - len(shown)
+    more = [f"… {left} more lines"] if left else []
+    return [escape(line) for line in (*clean_code("\n".join(shown)).split("\n"), *more)]
 
 
 def marked_lines(report: ExerciseReport | None) -> str:

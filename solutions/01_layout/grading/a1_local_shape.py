@@ -4,12 +4,21 @@ import math
 
 from jax.sharding import PartitionSpec as P
 
-from a1_local_shape import exercise, local_load_time, local_shape_axes, local_shape_tuples, local_shape_uneven
+from a1_local_shape import (
+    exercise,
+    local_load_time,
+    local_shape,
+    local_shape_axes,
+    local_shape_tuples,
+    local_shape_uneven,
+)
 from grader.exercise import Scenario
 from grader.hardware import hbm_time
 
 
-@exercise.misconception(fails=[local_shape_axes, local_shape_tuples])
+@exercise.misconception(
+    fails=[local_shape_axes, local_shape_tuples], breaks="an axis cuts the dimension that names it and no other"
+)
 def local_shape_by_every_axis(shape, spec, mesh_shape):
     """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it. The other axes hold copies."""
     devices = math.prod(mesh_shape.values())
@@ -21,7 +30,34 @@ def local_shape_by_every_axis(shape, spec, mesh_shape):
     return tuple(local)
 
 
-@exercise.misconception(fails=local_shape_uneven)
+@exercise.misconception(fails=local_shape_tuples, breaks="a tuple of axes cuts one dimension by all of them")
+def local_shape_by_first_of_tuple(shape, spec, mesh_shape):
+    """You divided by the first axis of a tuple only. Every axis of the tuple cuts the dimension."""
+    firsts = [entry if entry is None or isinstance(entry, str) else entry[0] for entry in spec]
+    return local_shape(shape, firsts, mesh_shape)
+
+
+@exercise.misconception(
+    fails=[local_shape_axes, local_shape_tuples], breaks="The spec may have fewer entries than the array has dimensions"
+)
+def local_shape_of_entries(shape, spec, mesh_shape):
+    """Your block has as many dimensions as the spec has entries. Dimensions without an entry stay whole."""
+    return local_shape(shape, spec, mesh_shape)[: len(spec)]
+
+
+@exercise.misconception(fails=[local_shape_axes, local_shape_tuples], breaks="Sizes are ints, not 3.0")
+def local_shape_in_floats(shape, spec, mesh_shape):
+    """You divided with /, which gives floats. Use //: the sizes of a block are ints."""
+    return tuple(float(size) for size in local_shape(shape, spec, mesh_shape))
+
+
+@exercise.misconception(fails=local_shape_axes, breaks="Axes may have any names")
+def local_shape_by_letters(shape, spec, mesh_shape):
+    """You went through the letters of an axis name. An entry that is a str names one axis: make it a tuple first."""
+    return local_shape(shape, [entry and tuple(entry) for entry in spec], mesh_shape)
+
+
+@exercise.misconception(fails=local_shape_uneven, breaks="`ValueError` when a dimension does not divide evenly")
 def local_shape_rounded(shape, spec, mesh_shape):
     """You rounded an uneven block. JAX requires equal blocks on all devices and refuses such a sharding."""
     local = list(shape)

@@ -5,25 +5,44 @@ import math
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from a2_memory import exercise, memory_copies, memory_dtypes, named_axes, placed_and_unplaced, weights_in_all
+from a2_memory import (
+    exercise,
+    memory,
+    memory_copies,
+    memory_dtypes,
+    memory_spread,
+    named_axes,
+    placed_and_unplaced,
+    weights_in_all,
+)
 from grader.exercise import Scenario
 
 
-@exercise.misconception(fails=memory_copies)
+@exercise.misconception(
+    fails=memory_copies, breaks="an axis that the spec does not name makes copies, and they count in the total"
+)
 def memory_one_copy(shape, dtype, spec, mesh_shape):
     """Your total counts one copy of the array. Devices along an axis that the spec does not name hold copies: count each copy."""
     whole = math.prod(shape) * jnp.dtype(dtype).itemsize
     return whole // math.prod(mesh_shape[axis] for axis in named_axes(spec)), whole
 
 
-@exercise.misconception(fails=memory_copies)
+@exercise.misconception(fails=memory_copies, breaks="total = per device · devices")
 def memory_shared_by_all(shape, dtype, spec, mesh_shape):
     """You divided by the number of all devices. Only the axes that the spec names cut the array."""
     whole = math.prod(shape) * jnp.dtype(dtype).itemsize
     return whole // math.prod(mesh_shape.values()), whole
 
 
-@exercise.misconception(fails=[memory_dtypes, memory_copies])
+@exercise.misconception(
+    fails=[memory_spread, memory_dtypes, memory_copies], breaks="float32, cut by every axis of the mesh"
+)
+def memory_cut_by_rows_only(shape, dtype, spec, mesh_shape):
+    """You divided by the axes of the first entry only. Every entry of the spec cuts its dimension."""
+    return memory(shape, dtype, spec[:1], mesh_shape)
+
+
+@exercise.misconception(fails=memory_dtypes, breaks="other dtypes take fewer bytes")
 def memory_four_bytes(shape, dtype, spec, mesh_shape):
     """You counted 4 bytes for every dtype. A bfloat16 has 2, an int8 has 1."""
     per_device = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in named_axes(spec))

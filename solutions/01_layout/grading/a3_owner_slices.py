@@ -9,21 +9,25 @@ from a3_owner_slices import exercise, first_row, owner_axes, owner_order, owner_
 from grader.exercise import Scenario
 
 
-@exercise.misconception(fails=owner_order)
+@exercise.misconception(
+    fails=owner_order, breaks="a tuple in a different order than the mesh's gives a different layout"
+)
 def owner_in_mesh_order(shape, spec, mesh_shape):
     """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y counts slowest. P(('x', 'y')) gives other blocks."""
     in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
     return owner_slices(shape, in_order, mesh_shape)
 
 
-@exercise.misconception(fails=owner_tuples)
+@exercise.misconception(
+    fails=owner_tuples, breaks=["a tuple in the order of the mesh", "In a tuple the first axis counts slowest"]
+)
 def owner_minor_first(shape, spec, mesh_shape):
     """You let the first axis of a tuple count fastest. It is the major axis and counts slowest: neighbours along it hold blocks that are far apart."""
     backwards = [e if e is None or isinstance(e, str) else e[::-1] for e in spec]
     return owner_slices(shape, backwards, mesh_shape)
 
 
-@exercise.misconception(fails=[owner_axes, owner_tuples])
+@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Devices are numbered row by row")
 def owner_columns_first(shape, spec, mesh_shape):
     """You numbered the devices with the first axis of the mesh fastest. JAX counts the last axis fastest, as NumPy does."""
     right = owner_slices(shape, spec, mesh_shape)
@@ -31,7 +35,9 @@ def owner_columns_first(shape, spec, mesh_shape):
     return {device: right[by_column[device]] for device in right}
 
 
-@exercise.misconception(fails=[owner_axes, owner_order])
+@exercise.misconception(
+    fails=[owner_axes, owner_order], breaks="one axis per dimension, copies along the axes that are not named"
+)
 def owner_dealt_round(shape, spec, mesh_shape):
     """You assigned the blocks by device number. A device's coordinates on the axes of the entry determine its block."""
     whole = [slice(0, size) for size in shape]
@@ -45,7 +51,7 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
-@exercise.misconception(fails=[owner_axes, owner_tuples])
+@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Write both numbers of a slice")
 def owner_without_numbers(shape, spec, mesh_shape):
     """You returned slice(None) for a dimension that no axis cuts. Return slice(0, size): the task asks for both bounds."""
     cut = [slice(0, size) for size in shape]

@@ -10,6 +10,7 @@ from a4_shard_mean import (
     shard_mean,
     shard_mean_alone,
     shard_mean_value,
+    shard_roll_alone,
     shard_roll_diff,
     shard_roll_further,
     shard_roll_value,
@@ -17,7 +18,7 @@ from a4_shard_mean import (
 from grader.exercise import Scenario
 
 
-@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+@exercise.misconception(of=shard_mean, fails=shard_mean_value, breaks="the mean of the block")
 def mean_of_everything(a, *, mesh):
     """You returned the mean of the whole array on every device. Return the mean of each device's own block."""
 
@@ -39,7 +40,7 @@ def mean_repeated(a, *, mesh):
     return jnp.full((mesh.shape["x"], mesh.shape["y"]), jnp.mean(a))
 
 
-@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+@exercise.misconception(of=shard_mean, fails=shard_mean_value, breaks="the mean of the block of device (x=i, y=j)")
 def mean_over_all_elements(a, *, mesh):
     """You divided by the number of elements of the whole array. A block has only S·D / (X·Y) of them."""
 
@@ -49,7 +50,9 @@ def mean_over_all_elements(a, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
 
 
-@exercise.misconception(of=shard_mean, fails=shard_mean_alone)
+@exercise.misconception(
+    of=shard_mean, fails=shard_mean_alone, breaks=["`shard_mean` | no communication", "each device keeps its own mean"]
+)
 def means_gathered(a, *, mesh):
     """You gathered the means on every device. Each device needs only its own mean: out_specs=P('x', 'y') joins the means without communication."""
 
@@ -60,13 +63,15 @@ def means_gathered(a, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)(a)
 
 
-@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value, breaks="rolled by one row")
 def rolled_everything(a, *, mesh, shift):
     """You rolled the whole array: rows left one block and entered the next. Roll inside shard_map, where jnp.roll sees one block."""
     return jnp.roll(a, shift, axis=0) - a
 
 
-@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
+@exercise.misconception(
+    of=shard_roll_diff, fails=shard_roll_value, breaks="every block minus itself, rolled by one row"
+)
 def rolled_flat(a, *, mesh, shift):
     """You rolled the flattened block. Without axis=0, jnp.roll moves elements, not rows."""
 
@@ -76,10 +81,31 @@ def rolled_flat(a, *, mesh, shift):
     return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
 
 
-@exercise.misconception(of=shard_roll_diff, fails=shard_roll_further)
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_further, breaks="rolled by three rows")
 def rolled_by_one(a, *, mesh, shift):
     """You rolled by one row for every `shift`. Roll by `shift` rows."""
     return shard_roll_diff(a, mesh=mesh, shift=1)
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value, breaks="The order is *rolled block minus block*")
+def rolled_and_subtracted_backwards(a, *, mesh, shift):
+    """You subtracted the rolled block from the block. Subtract the block from the rolled block."""
+    return -shard_roll_diff(a, mesh=mesh, shift=shift)
+
+
+@exercise.misconception(
+    of=shard_roll_diff,
+    fails=shard_roll_alone,
+    breaks=["`shard_roll_diff` | no communication", "the result is sharded"],
+)
+def rolled_and_gathered(a, *, mesh, shift):
+    """You gathered the blocks on every device. Each device needs only its own: out_specs=P('x', 'y') joins the blocks without communication."""
+
+    def local(block):
+        rows = jax.lax.all_gather(jnp.roll(block, shift, axis=0) - block, "x", tiled=True)
+        return jax.lax.all_gather(rows, "y", axis=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)(a)
 
 
 @exercise.misconception(of=global_roll_bytes)

@@ -78,6 +78,7 @@ tensor_cases = exercise.cases(
         {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "y")},
         {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", "y")},
         {"eq": "bij,bjk->bik", "spec_a": P(("x", "y")), "spec_b": P(("y", "x"))},
+        {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P()},
     ],
     hidden=drawn,
 )
@@ -107,7 +108,7 @@ def classify_tensors(seen):
     expect_outcomes(seen)
 
 
-@exercise.misconception(fails=[classify_clash, classify_tensors])
+@exercise.misconception(fails=[classify_clash, classify_tensors], breaks="matmuls of case 4")
 def classify_no_clash(eq, spec_a, spec_b):
     """You looked at the summed letters only. Check the kept letters too: x would cut C[I_X, K_X] twice, and the local matmuls give only its diagonal blocks."""
     operands, kept = eq.split("->")
@@ -122,7 +123,7 @@ def classify_no_clash(eq, spec_a, spec_b):
     return 3 if any(cuts[0].get(n) == cuts[1].get(n) for n in summed) else 2 if summed else 1
 
 
-@exercise.misconception(fails=classify_matrices)
+@exercise.misconception(fails=classify_matrices, breaks="matmuls of cases 1 to 3")
 def classify_by_shared_axis(eq, spec_a, spec_b):
     """You answered 3 because both operands name an axis. The axis must cut the summed letter in both operands: A[I_X, J] · B[J_X, K] is case 2."""
     answer = classify(eq, spec_a, spec_b)
@@ -130,7 +131,7 @@ def classify_by_shared_axis(eq, spec_a, spec_b):
     return 3 if answer != "illegal" and shared else answer
 
 
-@exercise.misconception(fails=classify_matrices)
+@exercise.misconception(fails=classify_matrices, breaks="matmuls of cases 1 to 3")
 def classify_any_two_cuts(eq, spec_a, spec_b):
     """You answered 3 because the summed letter is cut in both operands. If different axes cut it, the blocks do not match: gather one operand."""
     operands, kept = eq.split("->")
@@ -142,7 +143,7 @@ def classify_any_two_cuts(eq, spec_a, spec_b):
     return 3 if answer == 2 and (cut[0] & cut[1]) - set(kept) else answer
 
 
-@exercise.misconception(fails=classify_tensors)
+@exercise.misconception(fails=classify_tensors, breaks="other orders of letters")
 def classify_by_position(eq, spec_a, spec_b):
     """You took the last letter of the first operand and the first letter of the second as summed. Read the summed letters from the equation."""
     first, second = eq.split("->")[0].split(",")
@@ -155,7 +156,7 @@ def classify_by_position(eq, spec_a, spec_b):
     return classify("ij,jk->ik", (rest_a, pad_a[-1]), (pad_b[0], rest_b))
 
 
-@exercise.misconception(fails=classify_tensors)
+@exercise.misconception(fails=classify_tensors, breaks=["tuples of axes", "the same axes in the same order"])
 def classify_in_any_order(eq, spec_a, spec_b):
     """You took ("x", "y") and ("y", "x") for the same sharding. They give a device different blocks, so the operands do not match."""
     if classify(eq, spec_a, spec_b) == "illegal":
@@ -164,7 +165,36 @@ def classify_in_any_order(eq, spec_a, spec_b):
     return classify(eq, *in_order)
 
 
-@exercise.misconception(fails=classify_illegal)
+@exercise.misconception(fails=classify_tensors, breaks="batch letters")
+def classify_batch_twice(eq, spec_a, spec_b):
+    """You counted the axis of a batch letter twice. Both operands have this letter, but it is one letter of the output."""
+    answer = classify(eq, spec_a, spec_b)
+    operands, kept = eq.split("->")
+    cuts = [
+        dict(zip(part, map(axes_of, s), strict=False))
+        for part, s in zip(operands.split(","), (spec_a, spec_b), strict=True)
+        if answer != "illegal"
+    ]
+    out = [axis for cut in cuts for letter in kept for axis in cut.get(letter, ())]
+    return 4 if len(set(out)) < len(out) else answer
+
+
+@exercise.misconception(fails=classify_tensors, breaks="A kept letter may be cut in one operand only")
+def classify_batch_in_one(eq, spec_a, spec_b):
+    """You answered 4 because only one operand cuts a batch letter. The other operand is whole along it, and each device takes its own part: no clash."""
+    answer = classify(eq, spec_a, spec_b)
+    operands, kept = eq.split("->")
+    if answer == "illegal":
+        return answer
+    cuts = [
+        {letter for letter, entry in zip(part, spec, strict=False) if entry}
+        for part, spec in zip(operands.split(","), (spec_a, spec_b), strict=True)
+    ]
+    batch = set.intersection(set(kept), *map(set, operands.split(",")))
+    return 4 if batch & (cuts[0] ^ cuts[1]) else answer
+
+
+@exercise.misconception(fails=classify_illegal, breaks="specs that are no sharding")
 def classify_everything(eq, spec_a, spec_b):
     """You accepted every spec as a sharding. A spec is illegal if it names an axis twice or has more entries than its operand has dimensions."""
     answer = classify(eq, spec_a, spec_b)

@@ -1,6 +1,7 @@
 """Checks and misconceptions of A6."""
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -104,38 +105,48 @@ def manual_mode(seen):
     expect_collectives_of(seen, compiler=False)
 
 
-@exercise.misconception(of=matmul_auto, fails=auto_mode)
+@exercise.misconception(
+    of=matmul_auto, fails=auto_mode, breaks="Auto, Explicit: the compiler puts the all-gather in, you write none"
+)
 def auto_by_hand(a, b, *, mesh):
     """You wrote Manual mode again. In Auto mode there is no shard_map: multiply whole arrays and constrain the result."""
     return matmul_manual(a, b, mesh=mesh)
 
 
-@exercise.misconception(of=matmul_auto, fails=auto_budget)
+@exercise.misconception(of=matmul_auto, fails=auto_budget, breaks=["at most (Y − 1) blocks", "1/XY of the FLOPs"])
 def auto_one_constraint(a, b, *, mesh):
     """You constrained only the result to C[I_X, K]. The compiler gathered B, and every device along y computes the same rows. Constrain the matmul to C[I_X, K_Y] first."""
     return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
 
 
-@exercise.misconception(of=matmul_auto, fails=auto_budget)
+@exercise.misconception(of=matmul_auto, fails=auto_budget, breaks="C[I_X, K] by one all-gather of C over y")
 def auto_unconstrained(a, b, *, mesh):
     """You left the layout to the compiler. It kept the computed layout, C[I_X, K_Y]. Constrain the result."""
     return a @ b
 
 
-@exercise.misconception(of=matmul_auto, fails=auto_budget)
+@exercise.misconception(of=matmul_auto, fails=auto_budget, breaks="no other collective")
 def auto_gathered_b_too(a, b, *, mesh):
     """You made the compiler gather B too. Each device's columns of C need only its columns of B: gather only C."""
     b = jax.lax.with_sharding_constraint(b, NamedSharding(mesh, P(None, None)))
     return matmul_auto(a, b, mesh=mesh)
 
 
-@exercise.misconception(of=matmul_explicit, fails=explicit_mode)
+@exercise.misconception(of=matmul_auto, fails=auto_value, breaks="C equals A @ B")
+def auto_in_bfloat16(a, b, *, mesh):
+    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 bits of each number, and a cast does not restore the rest."""
+    return matmul_auto(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), mesh=mesh).astype(jnp.float32)
+
+
+@exercise.misconception(
+    of=matmul_explicit, fails=explicit_mode, breaks="the compiler puts the all-gather in, you write none"
+)
 def explicit_by_hand(a, b, *, mesh):
     """You wrote Manual mode again. In Explicit mode you work on whole arrays whose types carry shardings. Use reshard to move them."""
     return matmul_manual(a, b, mesh=mesh)
 
 
-@exercise.misconception(of=matmul_explicit, fails=explicit_budget)
+@exercise.misconception(of=matmul_explicit, fails=explicit_budget, breaks="1/XY of the FLOPs")
 def explicit_in_one_step(a, b, *, mesh):
     """You asked for [I@x, K] as the matmul's result. JAX gathered B, and the FLOPs doubled. Multiply to [I@x, K@y], then reshard."""
     whole = jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None)))
@@ -148,7 +159,13 @@ def explicit_gathered_b_too(a, b, *, mesh):
     return matmul_explicit(a, jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None))), mesh=mesh)
 
 
-@exercise.misconception(of=matmul_manual, fails=manual_budget)
+@exercise.misconception(of=matmul_explicit, fails=explicit_value, breaks="C equals A @ B")
+def explicit_in_bfloat16(a, b, *, mesh):
+    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 bits of each number, and a cast does not restore the rest."""
+    return matmul_explicit(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), mesh=mesh).astype(jnp.float32)
+
+
+@exercise.misconception(of=matmul_manual, fails=manual_budget, breaks="1/XY of the FLOPs")
 def manual_gathered_b(a, b, *, mesh):
     """You gathered B, and every device along y computes the same rows of C. Multiply first, then gather C."""
 
@@ -159,13 +176,13 @@ def manual_gathered_b(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
 
 
-@exercise.misconception(of=matmul_manual, fails=manual_budget)
+@exercise.misconception(of=matmul_manual, fails=manual_budget, breaks="C[I_X, K] by one all-gather of C over y")
 def manual_by_summing(a, b, *, mesh):
     """You placed each block in an array of zeros and added the arrays. An all-reduce sends twice the bytes of an all-gather."""
 
     def local(a, b):
         width = b.shape[1]
-        rows = jax.numpy.zeros((a.shape[0], jax.lax.axis_size("y") * width), a.dtype)
+        rows = jnp.zeros((a.shape[0], jax.lax.axis_size("y") * width), a.dtype)
         return jax.lax.psum(
             jax.lax.dynamic_update_slice_in_dim(rows, a @ b, jax.lax.axis_index("y") * width, axis=1), "y"
         )
@@ -174,7 +191,22 @@ def manual_by_summing(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
 
 
-@exercise.misconception(of=matmul_manual, fails=manual_mode)
+@exercise.misconception(of=matmul_manual, fails=manual_value, breaks="C equals A @ B")
+def manual_without_gather(a, b, *, mesh):
+    """You returned your own columns of C. A device returns whole rows: gather the columns of the other devices along y."""
+
+    def local(a, b):
+        return a @ b
+
+    specs = (P("x", None), P(None, "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
+
+
+@exercise.misconception(
+    of=matmul_manual,
+    fails=manual_mode,
+    breaks="Manual: you write the all-gather in `shard_map`, the compiler adds nothing",
+)
 def manual_by_compiler(a, b, *, mesh):
     """You left the all-gather to the compiler. In Manual mode you write every collective, inside shard_map."""
     return matmul_auto(a, b, mesh=mesh)

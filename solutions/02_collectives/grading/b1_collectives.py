@@ -82,19 +82,25 @@ def all_to_all_traffic(seen):
     expect_collectives(seen, all_to_all={"x": 1})
 
 
-@exercise.misconception(of=all_gather_body, fails=[all_gather_value, all_gather_other_dim])
+@exercise.misconception(
+    of=all_gather_body,
+    fails=[all_gather_value, all_gather_other_dim],
+    breaks="every device holds the whole `A`, for `dim=0`",
+)
 def gathered_untiled(a, *, dim):
     """You stacked the shards along a new dimension. Set tiled=True to join them along the cut dimension."""
     return jax.lax.all_gather(a, "x", axis=dim)
 
 
-@exercise.misconception(of=all_gather_body, fails=all_gather_other_dim)
+@exercise.misconception(of=all_gather_body, fails=all_gather_other_dim, breaks="an array cut along its last dimension")
 def gathered_rows_only(a, *, dim):
     """You joined along dimension 0 for every `dim`. Join along `dim`."""
     return jax.lax.all_gather(a, "x", tiled=True)
 
 
-@exercise.misconception(of=all_gather_body, fails=all_gather_traffic)
+@exercise.misconception(
+    of=all_gather_body, fails=all_gather_traffic, breaks="one all-gather over x and no other collective"
+)
 def gathered_by_summing(a, *, dim):
     """You placed each shard in an array of zeros and added the arrays. An all-reduce sends twice the bytes of an all-gather."""
     n, size = jax.lax.axis_size("x"), a.shape[dim]
@@ -103,50 +109,58 @@ def gathered_by_summing(a, *, dim):
     return jax.lax.psum(placed, "x")
 
 
-@exercise.misconception(of=all_reduce_body, fails=all_reduce_value)
+@exercise.misconception(of=all_reduce_body, fails=all_reduce_value, breaks="every device holds the sum")
 def averaged(a):
     """You took the mean. Add the partial sums of a matmul."""
     return jax.lax.pmean(a, "x")
 
 
-@exercise.misconception(of=all_reduce_body, fails=all_reduce_traffic)
+@exercise.misconception(
+    of=all_reduce_body, fails=all_reduce_traffic, breaks="one all-reduce over x and no other collective"
+)
 def gathered_and_added(a):
     """You gathered all partial sums and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     return jax.lax.all_gather(a, "x").sum(0)
 
 
-@exercise.misconception(of=reduce_scatter_body, fails=reduce_scatter_traffic)
+@exercise.misconception(
+    of=reduce_scatter_body, fails=reduce_scatter_traffic, breaks="one reduce-scatter over x and no other collective"
+)
 def reduced_then_sliced(a):
     """You all-reduced and kept 1/X of the sum. A reduce-scatter sends half the bytes."""
     width = a.shape[1] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(jax.lax.psum(a, "x"), jax.lax.axis_index("x") * width, width, axis=1)
 
 
-@exercise.misconception(of=reduce_scatter_body, fails=reduce_scatter_value)
+@exercise.misconception(
+    of=reduce_scatter_body, fails=reduce_scatter_value, breaks="every device holds its columns of the sum"
+)
 def scattered_rows(a):
     """You kept rows: scatter_dimension is 0 by default. The result A[I, J_X] needs scatter_dimension=1."""
     return jax.lax.psum_scatter(a, "x", tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="rows were cut, now columns are")
 def traded_backwards(a):
     """You swapped split_axis and concat_axis. Split the dimension that is cut in the result. Join the dimension that is cut in the input."""
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="now columns are")
 def traded_rows_for_rows(a):
     """You split and joined the same dimension, so chunks of rows changed places and the columns are still whole. Split the columns."""
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=0, tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="rows were cut")
 def traded_columns_for_columns(a):
     """You split and joined the same dimension, so chunks of columns changed places and the rows are still cut. Join along the rows."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=1, tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_traffic)
+@exercise.misconception(
+    of=all_to_all_body, fails=all_to_all_traffic, breaks="one all-to-all over x and no other collective"
+)
 def gathered_then_sliced(a):
     """You gathered everything and kept 1/X of it. An all-to-all sends only what each device keeps."""
     a = jax.lax.all_gather(a, "x", tiled=True)

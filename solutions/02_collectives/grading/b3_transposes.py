@@ -91,33 +91,41 @@ def shift_t_traffic(seen):
     expect_collectives(seen, permute={"x": 1})
 
 
-@exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
+@exercise.misconception(
+    of=all_gather_t,
+    fails=all_gather_t_value,
+    breaks=["value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩", "the element gets the *sum* of their cotangents"],
+)
 def all_gather_t_mean(y):
     """You took the mean. Add the cotangents of the copies. A mean belongs in the loss."""
     return all_gather_t(y) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
 def all_gather_t_own_rows(y):
     """You kept only your own cotangent of your shard. The other devices used your shard too: add their cotangents of it."""
     size = y.shape[0] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(y, jax.lax.axis_index("x") * size, size)
 
 
-@exercise.misconception(of=all_gather_t, fails=all_gather_t_traffic)
+@exercise.misconception(
+    of=all_gather_t, fails=all_gather_t_traffic, breaks="communication | one collective over x, of the right kind"
+)
 def all_gather_t_all_reduced(y):
     """You all-reduced and discarded most of the result. A reduce-scatter sends half the bytes."""
     size = y.shape[0] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(jax.lax.psum(y, "x"), jax.lax.axis_index("x") * size, size)
 
 
-@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_value)
+@exercise.misconception(
+    of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="the element gets the whole cotangent of the sum"
+)
 def reduce_scatter_t_mean(y):
     """You divided by X. Each term of a sum gets the sum's whole cotangent."""
     return reduce_scatter_t(y) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic)
+@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic, breaks="of the right kind, and no other")
 def reduce_scatter_t_padded(y):
     """You put your cotangent into zeros and all-reduced. An all-gather gives the same result with half the bytes."""
     full = jax.numpy.zeros((y.shape[0] * jax.lax.axis_size("x"), y.shape[1]))
@@ -125,7 +133,7 @@ def reduce_scatter_t_padded(y):
     return jax.lax.psum(jax.lax.dynamic_update_slice_in_dim(full, y, here, axis=0), "x")
 
 
-@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value)
+@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
 def all_reduce_t_mean(y):
     """You took the mean. Every device's result depends on your block with factor one: add all the cotangents."""
     return jax.lax.pmean(y, "x")
@@ -137,13 +145,21 @@ def all_reduce_t_identity(y):
     return y
 
 
-@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value)
+@exercise.misconception(
+    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="communication | one collective over x, of the right kind"
+)
+def all_reduce_t_gathered(y):
+    """You gathered all cotangents and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
+    return jax.lax.all_gather(y, "x").sum(0)
+
+
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value, breaks="the cotangent comes back from the target")
 def all_to_all_t_forwards(y):
     """You repeated the forward all-to-all. In the backward pass, split the rows and join the columns."""
     return jax.lax.all_to_all(y, "x", split_axis=1, concat_axis=0, tiled=True)
 
 
-@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_traffic)
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_traffic, breaks="of the right kind, and no other")
 def all_to_all_t_gathered(y):
     """You gathered everything and kept 1/X of it. The cotangent of a chunk goes to one device only: use an all-to-all."""
     size = y.shape[0] // jax.lax.axis_size("x")
@@ -151,20 +167,20 @@ def all_to_all_t_gathered(y):
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("x") * size, size)
 
 
-@exercise.misconception(of=shift_t, fails=shift_t_value)
+@exercise.misconception(of=shift_t, fails=shift_t_value, breaks="the cotangent comes back from the target")
 def shift_t_forwards(y):
     """You shifted in the direction of the forward pass. A block that went from i to i + 1 gets its cotangent from i + 1."""
     return jax.lax.ppermute(y, "x", [(i, i + 1) for i in range(jax.lax.axis_size("x") - 1)])
 
 
-@exercise.misconception(of=shift_t, fails=shift_t_value)
+@exercise.misconception(of=shift_t, fails=shift_t_value, breaks="device 0 receives zeros")
 def shift_t_round(y):
     """You closed the ring. In the forward pass the last device sent nothing, so its block has no effect and its cotangent is zero."""
     n = jax.lax.axis_size("x")
     return jax.lax.ppermute(y, "x", [((i + 1) % n, i) for i in range(n)])
 
 
-@exercise.misconception(of=shift_t, fails=shift_t_traffic)
+@exercise.misconception(of=shift_t, fails=shift_t_traffic, breaks="of the right kind, and no other")
 def shift_t_by_gathering(y):
     """You gathered all blocks and kept one. A permute sends each block only to the device that needs it."""
     blocks = jax.lax.all_gather(y, "x")

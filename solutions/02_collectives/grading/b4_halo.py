@@ -19,7 +19,11 @@ from b4_halo import (
 from grader.exercise import Scenario
 
 
-@exercise.misconception(of=halo, fails=halo_value)
+@exercise.misconception(
+    of=halo,
+    fails=halo_value,
+    breaks=["`halo` | one element of each neighbour around every block", "The ring is closed"],
+)
 def halo_zeros_at_the_wrap(a, *, w):
     """Your ring is open: no pair sends to the first device, or none sends from the last. A device without a sender receives zeros. Close the ring with (i + 1) % n."""
     n = jax.lax.axis_size("x")
@@ -28,7 +32,7 @@ def halo_zeros_at_the_wrap(a, *, w):
     return jnp.concatenate([left, a, right])
 
 
-@exercise.misconception(of=halo, fails=halo_value)
+@exercise.misconception(of=halo, fails=halo_value, breaks="one element of each neighbour around every block")
 def halo_wrong_way(a, *, w):
     """You sent the edges in the wrong direction. The device to your right needs your last elements on its left: i sends them to i + 1."""
     n = jax.lax.axis_size("x")
@@ -37,13 +41,13 @@ def halo_wrong_way(a, *, w):
     return jnp.concatenate([left, a, right])
 
 
-@exercise.misconception(of=halo, fails=halo_wide)
+@exercise.misconception(of=halo, fails=halo_wide, breaks="`halo` | three elements of each neighbour")
 def halo_of_one(a, *, w):
     """You exchanged one element for every `w`. Exchange `w` elements."""
     return halo(a, w=1)
 
 
-@exercise.misconception(of=halo, fails=halo_traffic)
+@exercise.misconception(of=halo, fails=halo_traffic, breaks=["`halo` | two permutes over x", "and no other collective"])
 def halo_by_all_gather(a, *, w):
     """You gathered the whole array. A device needs w elements from each of two neighbours, and nothing from the others."""
     n = jax.lax.axis_size("x")
@@ -51,7 +55,7 @@ def halo_by_all_gather(a, *, w):
     return whole[(start - w + jnp.arange(a.size + 2 * w)) % (n * a.size)]
 
 
-@exercise.misconception(of=halo, fails=halo_traffic)
+@exercise.misconception(of=halo, fails=halo_traffic, breaks="w elements each way: 2 · w · 4 bytes")
 def halo_of_whole_blocks(a, *, w):
     """You sent the whole block and cut off the edge on arrival. Cut first: only w elements need to travel."""
     n = jax.lax.axis_size("x")
@@ -60,7 +64,7 @@ def halo_of_whole_blocks(a, *, w):
     return jnp.concatenate([left[-w:], a, right[:w]])
 
 
-@exercise.misconception(of=stencil, fails=stencil_value)
+@exercise.misconception(of=stencil, fails=stencil_value, breaks="`stencil` | the weights (-1, 0, 1)")
 def stencil_of_blocks(a, *, mesh, weights):
     """You let each block wrap round into itself. Other devices hold the neighbouring elements: fetch them with halo."""
 
@@ -70,20 +74,20 @@ def stencil_of_blocks(a, *, mesh, weights):
     return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
 
 
-@exercise.misconception(of=stencil, fails=stencil_value)
+@exercise.misconception(of=stencil, fails=stencil_value, breaks="`a[i + 1] − a[i − 1]`")
 def stencil_mirrored(a, *, mesh, weights):
     """You reversed the weights. weights[0] belongs to a[i - w], the element w places to the left."""
     return stencil(a, mesh=mesh, weights=weights[::-1])
 
 
-@exercise.misconception(of=stencil, fails=stencil_weighted)
+@exercise.misconception(of=stencil, fails=stencil_weighted, breaks="five unequal weights")
 def stencil_of_three(a, *, mesh, weights):
     """You used three weights and a halo of one element. With 2w + 1 weights an element needs w elements from each
     side."""
     return stencil(a, mesh=mesh, weights=weights[:3])
 
 
-@exercise.misconception(of=stencil, fails=stencil_traffic)
+@exercise.misconception(of=stencil, fails=stencil_traffic, breaks="two permutes over x, w elements each way |")
 def stencil_halo_per_weight(a, *, mesh, weights):
     """You communicated once for each weight. Fetch the halo once: all shifts are slices of it."""
 
@@ -92,6 +96,18 @@ def stencil_halo_per_weight(a, *, mesh, weights):
         return sum(weight * halo(block, w=w)[k : k + block.size] for k, weight in enumerate(weights))
 
     return jax.shard_map(shifted, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.misconception(of=stencil, fails=stencil_traffic, breaks='`stencil` | sharded `P("x")`')
+def stencil_gathered(a, *, mesh, weights):
+    """You gathered the result on every device. Each device keeps its own block: out_specs=P('x') joins the blocks without communication."""
+
+    def local(block):
+        padded = halo(block, w=len(weights) // 2)
+        mine = sum(weight * padded[k : k + block.size] for k, weight in enumerate(weights))
+        return jax.lax.all_gather(mine, "x", tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
 
 
 @exercise.misconception(of=halo_bytes)

@@ -97,44 +97,58 @@ def rooted_reduce_budget(seen):
     sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
 
 
-@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value)
+@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value, breaks="every device has the root's block")
 def broadcast_from_0(a, *, root):
     """You used device 0 as the root. Compare with `root`."""
     return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == 0, a, 0), "x")
 
 
-@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value)
+@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value, breaks="every device has the root's block")
 def broadcast_the_sum(a, *, root):
     """You added the blocks of all devices. Mask before you add: only the root contributes."""
     return jax.lax.psum(a, "x")
 
 
-@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_budget)
+@exercise.misconception(
+    of=rooted_broadcast, fails=rooted_broadcast_budget, breaks="every device has the root's block | 2·(N − 1)/N · V"
+)
 def broadcast_by_gather(a, *, root):
     """You gathered all blocks and kept one: each device sends (N - 1)·V. A masked sum sends less than 2·V for any number of devices."""
     return jax.lax.all_gather(a, "x")[root]
 
 
-@exercise.misconception(of=rooted_scatter, fails=rooted_scatter_value)
+@exercise.misconception(
+    of=rooted_broadcast, fails=rooted_broadcast_budget, breaks="Each body is also checked for another root"
+)
+def broadcast_from_1(a, *, root):
+    """You used device 1 as the root, as in the picture. Compare with `root`."""
+    return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == 1, a, 0), "x")
+
+
+@exercise.misconception(of=rooted_scatter, fails=rooted_scatter_value, breaks="device i has chunk i of the root's rows")
 def scatter_the_sum(a, *, root):
     """You scattered the sum of all blocks. Mask before you add: only the root contributes."""
     return jax.lax.psum_scatter(a, "x", scatter_dimension=0, tiled=True)
 
 
-@exercise.misconception(of=rooted_scatter, fails=rooted_scatter_budget)
+@exercise.misconception(
+    of=rooted_scatter, fails=rooted_scatter_budget, breaks="device i has chunk i of the root's rows | (N − 1)/N · V"
+)
 def scatter_by_broadcast(a, *, root):
     """You sent the root's whole block to every device and kept 1/N of it: twice the bytes of a reduce-scatter."""
     me, whole = jax.lax.axis_index("x"), rooted_broadcast(a, root=root)
     return whole.reshape(jax.lax.axis_size("x"), -1, a.shape[1])[me]
 
 
-@exercise.misconception(of=rooted_gather, fails=rooted_gather_value)
+@exercise.misconception(
+    of=rooted_gather, fails=rooted_gather_value, breaks="the root has all blocks, the others have zeros"
+)
 def gather_on_every_device(a, *, root):
     """You left the result on every device. Only the root keeps it. The other devices return zeros."""
     return jax.lax.all_gather(a, "x", axis=1, tiled=True)
 
 
-@exercise.misconception(of=rooted_gather, fails=rooted_gather_budget)
+@exercise.misconception(of=rooted_gather, fails=rooted_gather_budget, breaks="the others have zeros | (N − 1) · V")
 def gather_by_sum(a, *, root):
     """You put each block into a whole array of zeros and added the arrays. The sum sends twice the bytes of an all-gather."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -142,19 +156,23 @@ def gather_by_sum(a, *, root):
     return jnp.where(me == root, jax.lax.psum(placed, "x").reshape(a.shape[0], -1), 0)
 
 
-@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value)
+@exercise.misconception(
+    of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum, the others have zeros"
+)
 def reduce_on_every_device(a, *, root):
     """You left the sum on every device, as an all-reduce does. Only the root keeps it. The other devices return zeros."""
     return jax.lax.psum(a, "x")
 
 
-@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value)
+@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum")
 def reduce_masked_first(a, *, root):
     """You masked before you added, so only the root contributed. All devices contribute and only the root keeps the sum: mask after the sum."""
     return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == root, a, 0), "x")
 
 
-@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_budget)
+@exercise.misconception(
+    of=rooted_reduce, fails=rooted_reduce_budget, breaks="the root has the sum, the others have zeros | 2·(N − 1)/N · V"
+)
 def reduce_by_gather(a, *, root):
     """You gathered all blocks and added them yourself: each device sends (N - 1)·V. psum sends less than 2·V."""
     return jnp.where(jax.lax.axis_index("x") == root, jax.lax.all_gather(a, "x").sum(0), 0)

@@ -19,32 +19,38 @@ from grader.exercise import Scenario
 from grader.hardware import all_gather_time, latency
 
 
-@exercise.misconception(fails=centre_batch_value)
+@exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
 def mapped_over_rows(a, *, mesh):
     """You mapped over the rows, so you centred one row across all examples. The batch is dimension 0, vmap's default in_axes."""
     return jax.vmap(partial(centre, mesh=mesh), in_axes=1, out_axes=1)(a)
 
 
-@exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
+@exercise.misconception(
+    fails=[centre_batch_layout, centre_batch_traffic],
+    breaks=["the batch is still cut over y, its rows over x", "the batch is not gathered"],
+)
 def mapped_without_axis(a, *, mesh):
     """You did not tell vmap which axis cuts the batch. Its specs then mean "whole", and the compiler gathers the batch over y. Set spmd_axis_name."""
     return jax.vmap(partial(centre, mesh=mesh))(a)
 
 
-@exercise.misconception(fails=centre_batch_traffic)
+@exercise.misconception(fails=centre_batch_traffic, breaks="no other collective; at most 2·(X − 1)/X")
 def mapped_and_cut_again(a, *, mesh):
     """You cut the result only at the end. Before that the compiler gathered the batch, and every device along y computed all of it. Set spmd_axis_name to keep the batch cut."""
     out = jax.vmap(partial(centre, mesh=mesh))(a)
     return jax.lax.with_sharding_constraint(out, jax.NamedSharding(mesh, P("y", "x")))
 
 
-@exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
+@exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic], breaks="the batch is not gathered")
 def looped_over_batch(a, *, mesh):
     """You looped over the examples in Python. The loop runs one all-reduce per example and fetches every example from the devices that hold it. Map the examples with vmap."""
     return jnp.stack([centre(example, mesh=mesh) for example in a])
 
 
-@exercise.misconception(fails=centre_batch_traffic)
+@exercise.misconception(
+    fails=centre_batch_traffic,
+    breaks=["one all-reduce over x for the B/Y examples of a device", "An all-reduce for each example is refused"],
+)
 def looped_over_block(a, *, mesh):
     """You keep the batch in place but loop over a device's examples: B/Y small all-reduces, each with its own latency. vmap makes one all-reduce of them."""
 

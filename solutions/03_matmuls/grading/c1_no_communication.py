@@ -8,7 +8,9 @@ from c1_no_communication import exercise, flops_per_device, local_flops, local_l
 from grader.exercise import Scenario
 
 
-@exercise.misconception(fails=[local_traffic, local_flops])
+@exercise.misconception(
+    fails=[local_traffic, local_flops], breaks=["no collective", "at most its share of 2·I·J·K FLOPs"]
+)
 def gathered_without_need(a, b, *, mesh):
     """You gathered all columns of B and kept only your own columns of the result. Your columns of C need only your columns of B."""
 
@@ -19,7 +21,10 @@ def gathered_without_need(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
 
 
-@exercise.misconception(fails=[local_layout, local_traffic, local_flops])
+@exercise.misconception(
+    fails=[local_layout, local_traffic, local_flops],
+    breaks=['C is sharded `P("x", "y")`', "also none that the compiler adds"],
+)
 def wrong_in_specs(a, b, *, mesh):
     """Your in_specs say that B is whole, so JAX gathers it before your function starts. Name the axis that cuts it."""
 
@@ -29,13 +34,19 @@ def wrong_in_specs(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, None)), out_specs=P("x", None))(a, b)
 
 
-@exercise.misconception(fails=local_flops)
+@exercise.misconception(
+    fails=local_flops,
+    breaks=[
+        "inside `shard_map` each device multiplies only for its own block of C",
+        "The matmul must be in the body of `shard_map`",
+    ],
+)
 def left_to_compiler(a, b, *, mesh):
     """You multiplied whole arrays and left the split of the work to the compiler. With jax.shard_map you choose it: each device multiplies one block of A by one block of B."""
     return a @ b
 
 
-@exercise.misconception(fails=local_value)
+@exercise.misconception(fails=local_value, breaks="C equals A @ B")
 def cut_rows_of_b(a, b, *, mesh):
     """Your spec P('y') cuts the rows of B, its first dimension. y cuts the columns: P(None, 'y')."""
 
@@ -45,7 +56,7 @@ def cut_rows_of_b(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P("y")), out_specs=P("x", "y"))(a, b)
 
 
-@exercise.misconception(fails=local_value)
+@exercise.misconception(fails=local_value, breaks="C equals A @ B")
 def multiplied_in_bfloat16(a, b, *, mesh):
     """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 bits of each number, and a cast does not restore the rest."""
 

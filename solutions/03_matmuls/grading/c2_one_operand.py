@@ -1,12 +1,14 @@
 """Misconceptions of C2."""
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from c2_one_operand import (
     exercise,
     gather_first_time,
     gather_first_traffic,
+    gather_first_value,
     matmul_gather_first,
     matmul_slice_first,
     slice_first_time,
@@ -17,7 +19,11 @@ from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
-@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
+@exercise.misconception(
+    of=matmul_gather_first,
+    fails=gather_first_traffic,
+    breaks=["one all-gather of A over x and no other collective", "at most 4·I·J·(1 − 1/X) bytes"],
+)
 def gathered_b_too(a, b, *, mesh):
     """You cut B and gathered it again. Every device already holds all of B: gather only A."""
 
@@ -28,7 +34,17 @@ def gathered_b_too(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
 
 
-@exercise.misconception(of=matmul_slice_first, fails=slice_first_value)
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_value, breaks="C equals A @ B on every device")
+def gathered_and_reshaped(a, b, *, mesh):
+    """You stacked the shards and reshaped, which mixes rows of different shards. Join the shards along the columns: axis=1, tiled=True."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x").reshape(a.shape[0], -1) @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_value, breaks="both | C equals A @ B on every device")
 def first_rows_on_every_device(a, b, *, mesh):
     """Every device used the first rows of B. Device x holds the columns of A that match block x of B's rows: use axis_index."""
 
@@ -38,22 +54,52 @@ def first_rows_on_every_device(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P())(a, b)
 
 
-@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic, breaks="both | in `shard_map`")
 def gathered_by_compiler(a, b, *, mesh):
     """You left the gather to the compiler. With jax.shard_map you write every collective yourself."""
     return jax.lax.with_sharding_constraint(a, jax.NamedSharding(mesh, P())) @ b
 
 
-@exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic)
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic, breaks="both | in `shard_map`")
 def reduced_by_compiler(a, b, *, mesh):
     """You left the sum to the compiler. With jax.shard_map you write every collective yourself."""
     return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P()))
 
 
-@exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic)
+@exercise.misconception(
+    of=matmul_slice_first,
+    fails=slice_first_traffic,
+    breaks="slice first | one all-reduce over x and no other collective",
+)
 def gathered_after_all(a, b, *, mesh):
     """You gathered A, so every device computes the whole matmul. Multiply the device's columns of A by the matching rows of B, then sum."""
     return matmul_gather_first(a, b, mesh=mesh)
+
+
+@exercise.misconception(
+    of=matmul_slice_first,
+    fails=slice_first_traffic,
+    breaks=["C is whole on every device", "`C` must be whole too"],
+)
+def sliced_and_scattered(a, b, *, mesh):
+    """You reduce-scattered, so each device has only its own columns of C. Every device needs the whole C: all-reduce."""
+
+    def local(a, b):
+        return jax.lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic, breaks="slice first | 1/X of the FLOPs")
+def padded_with_zeros(a, b, *, mesh):
+    """You put your columns of A into zeros and multiplied by all of B: X times the FLOPs, most of them with zeros. Multiply your columns by the matching rows of B."""
+
+    def local(a, b):
+        here = jax.lax.axis_index("x") * a.shape[1]
+        padded = jax.lax.dynamic_update_slice_in_dim(jnp.zeros((a.shape[0], b.shape[0])), a, here, axis=1)
+        return jax.lax.psum(padded @ b, "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P())(a, b)
 
 
 @exercise.misconception(of=gather_first_time)

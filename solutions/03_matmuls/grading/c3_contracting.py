@@ -12,6 +12,7 @@ from c3_contracting import (
     reduced_traffic,
     reduced_value,
     scatter_time,
+    scattered_layout,
     scattered_traffic,
     scattered_value,
 )
@@ -19,7 +20,11 @@ from grader.exercise import Scenario
 from grader.hardware import latency, reduce_scatter_time
 
 
-@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+@exercise.misconception(
+    of=matmul_all_reduce,
+    fails=reduced_value,
+    breaks=["`matmul_all_reduce` | C equals A @ B on every device", "A collective must finish the sum"],
+)
 def forgot_psum(a, b, *, mesh):
     """Each device returned its own partial sum. Your program never adds the partial sums. With check_vma=False JAX does not warn you."""
 
@@ -30,7 +35,7 @@ def forgot_psum(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
 
 
-@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value, breaks="C equals A @ B on every device")
 def summed_twice(a, b, *, mesh):
     """You summed twice. After the first psum every device holds all of C. The second psum adds X copies of it."""
 
@@ -41,13 +46,13 @@ def summed_twice(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
 
 
-@exercise.misconception(of=matmul_all_reduce, fails=reduced_traffic)
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_traffic, breaks="`matmul_all_reduce` | in `shard_map`")
 def summed_by_compiler(a, b, *, mesh):
     """You left the sum to the compiler. With jax.shard_map you multiply blocks and write the collective yourself."""
     return a @ b
 
 
-@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value, breaks="Keep float32 throughout")
 def summed_in_bfloat16(a, b, *, mesh):
     """You added the partial sums in bfloat16. That sends half the bytes but keeps only 8 bits of each number. Add in float32, the dtype of C."""
 
@@ -57,7 +62,29 @@ def summed_in_bfloat16(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
 
 
-@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_value)
+@exercise.misconception(
+    of=matmul_all_reduce, fails=reduced_traffic, breaks="one all-reduce over x and no other collective"
+)
+def summed_in_two_steps(a, b, *, mesh):
+    """You wrote a reduce-scatter and an all-gather. Together they are an all-reduce: write one psum."""
+
+    def local(a, b):
+        mine = jax.lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
+        return jax.lax.all_gather(mine, "x", axis=1, tiled=True)
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_traffic, breaks="C is whole on every device")
+def reduced_and_cut(a, b, *, mesh):
+    """You reduce-scattered, so each device has only its own columns of C. Every device needs the whole C: all-reduce."""
+    return matmul_reduce_scatter(a, b, mesh=mesh)
+
+
+@exercise.misconception(
+    of=matmul_reduce_scatter, fails=scattered_value, breaks="`matmul_reduce_scatter` | C equals A @ B"
+)
 def scattered_untiled(a, b, *, mesh):
     """You left out tiled=True. psum_scatter then expects a dimension of size X, with one chunk per device."""
 
@@ -67,13 +94,17 @@ def scattered_untiled(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
 
 
-@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
+@exercise.misconception(
+    of=matmul_reduce_scatter, fails=scattered_traffic, breaks="`matmul_reduce_scatter` | in `shard_map`"
+)
 def scattered_by_compiler(a, b, *, mesh):
     """You asked the compiler for the layout. With jax.shard_map you multiply blocks and write the collective yourself."""
     return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P(None, "x")))
 
 
-@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
+@exercise.misconception(
+    of=matmul_reduce_scatter, fails=scattered_traffic, breaks="one reduce-scatter over x and no other collective"
+)
 def psum_then_slice(a, b, *, mesh):
     """You all-reduced and discarded most of the result. A reduce-scatter sends half the bytes."""
 
@@ -83,6 +114,18 @@ def psum_then_slice(a, b, *, mesh):
         return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * width, width, axis=1)
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(
+    of=matmul_reduce_scatter, fails=scattered_layout, breaks='`matmul_reduce_scatter` | C is sharded `P(None, "x")`'
+)
+def scattered_over_rows(a, b, *, mesh):
+    """You cut the rows of C. psum_scatter cuts dimension 0 unless you say otherwise: set scatter_dimension=1."""
+
+    def local(a, b):
+        return jax.lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P("x", None))(a, b)
 
 
 @exercise.misconception(of=scatter_time)

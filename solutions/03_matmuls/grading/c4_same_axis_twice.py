@@ -7,6 +7,8 @@ from c4_same_axis_twice import (
     cheaper_gather_time,
     exercise,
     keep_columns_budget,
+    keep_columns_layout,
+    keep_columns_value,
     keep_rows_budget,
     keep_rows_layout,
     keep_rows_value,
@@ -17,7 +19,9 @@ from grader.exercise import Scenario, larger
 from grader.hardware import all_gather_time, latency
 
 
-@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value)
+@exercise.misconception(
+    of=matmul_keep_rows, fails=keep_rows_value, breaks=["C equals A @ B", "devices must gather one operand"]
+)
 def diagonal_blocks(a, b, *, mesh):
     """You multiplied the local blocks. Device x then has only block (x, x) of C and no block off the diagonal. Gather B first."""
 
@@ -27,7 +31,7 @@ def diagonal_blocks(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
 
 
-@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_layout)
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_layout, breaks='C is sharded `P("x", None)`')
 def gathered_rows_for_rows(a, b, *, mesh):
     """You gathered A, so C came out cut by columns. To keep the rows of A, gather B."""
 
@@ -37,7 +41,27 @@ def gathered_rows_for_rows(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
 
 
-@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_value, breaks="C equals A @ B")
+def diagonal_blocks_of_columns(a, b, *, mesh):
+    """You multiplied the local blocks. Device x then has only block (x, x) of C and no block off the diagonal. Gather A first."""
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_layout, breaks='or `P(None, "x")`')
+def gathered_columns_for_columns(a, b, *, mesh):
+    """You gathered B, so C came out cut by rows. To keep the columns of B, gather A."""
+    return matmul_keep_rows(a, b, mesh=mesh)
+
+
+@exercise.misconception(
+    of=matmul_keep_columns,
+    fails=keep_columns_budget,
+    breaks=["in `shard_map`, one all-gather over x, no other collective", "1/X of the FLOPs"],
+)
 def gathered_both(a, b, *, mesh):
     """You gathered both operands, and every device computed all of C. One all-gather is enough: your columns of C need only your columns of B."""
 
@@ -48,7 +72,11 @@ def gathered_both(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
 
 
-@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_budget)
+@exercise.misconception(
+    of=matmul_keep_rows,
+    fails=keep_rows_budget,
+    breaks=["one all-gather over x, no other collective", "1/X of the FLOPs"],
+)
 def gathered_both_for_rows(a, b, *, mesh):
     """You gathered both operands, and every device computed all of C. One all-gather is enough: your rows of C need only your rows of A."""
 
@@ -59,13 +87,13 @@ def gathered_both_for_rows(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
 
 
-@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_budget)
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_budget, breaks="in `shard_map`")
 def rows_by_compiler(a, b, *, mesh):
     """You asked the compiler for the layout. With jax.shard_map you gather and multiply yourself."""
     return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P("x", None)))
 
 
-@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget, breaks="in `shard_map`")
 def columns_by_compiler(a, b, *, mesh):
     """You asked the compiler for the layout. With jax.shard_map you gather and multiply yourself."""
     return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P(None, "x")))

@@ -7,25 +7,31 @@ from grader.exercise import Scenario, larger
 from grader.hardware import all_gather_time, all_reduce_time, latency, matmul_time
 
 
-@exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
+@exercise.misconception(
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+)
 def choose_by_width(B, D, F, X, flops, bandwidth):
     """You compared F with C/W. F cancels in every comparison here. Compare B with C/W, and use D."""
     return 1 if flops / bandwidth <= F else 2
 
 
-@exercise.misconception(of=choose, fails=choose_large_batch)
+@exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches above `flops` / `bandwidth`")
 def choose_by_bytes(B, D, F, X, flops, bandwidth):
     """You compared only the bytes. With a large batch the arithmetic limits strategy 1, because every chip does all of it."""
     return 2 if 2 * B < D else 1
 
 
-@exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
+@exercise.misconception(
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+)
 def choose_by_threshold(B, D, F, X, flops, bandwidth):
     """You compared B with C/W. That shows whether arithmetic limits strategy 1, not which strategy is faster. D and X count too."""
     return 1 if flops / bandwidth <= B else 2
 
 
-@exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
+@exercise.misconception(
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+)
 def choose_reduced_once(B, D, F, X, flops, bandwidth):
     """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice V / W."""
     gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)

@@ -96,25 +96,35 @@ def passes_of(kind):
 BANDWIDTH_CHECKS = [ring_gather_seconds, line_gather_seconds, scatter_seconds, reduce_seconds]
 
 
-@exercise.misconception(of=axis_collective_time, fails=[ring_gather_seconds, scatter_seconds, reduce_seconds])
+@exercise.misconception(
+    of=axis_collective_time,
+    fails=[ring_gather_seconds, scatter_seconds, reduce_seconds],
+    breaks="the all-gather's time on a ring",
+)
 def one_way_on_ring(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You used one direction of the links on the ring. Data flows both ways round at once, so W = 2·W1."""
     return passes_of(kind) * bytes * (axis_size - 1) / axis_size / one_way_bandwidth
 
 
-@exercise.misconception(of=axis_collective_time, fails=[line_gather_seconds, scatter_seconds, reduce_seconds])
+@exercise.misconception(
+    of=axis_collective_time,
+    fails=[line_gather_seconds, scatter_seconds, reduce_seconds],
+    breaks="the all-gather's time on a line",
+)
 def both_ways_on_line(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You did not use `wraps`. The last chip of a line has one neighbour, so it receives everything at W1."""
     return passes_of(kind) * bytes * (axis_size - 1) / axis_size / (2 * one_way_bandwidth)
 
 
-@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+@exercise.misconception(
+    of=axis_collective_time, fails=BANDWIDTH_CHECKS, breaks="must receive the (N − 1)/N of the array"
+)
 def own_shard_sent_too(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You let each chip receive all of V. It already has its own shard, so (N-1)/N of V moves. On an axis of 1 nothing moves."""
     return passes_of(kind) * bytes / ((2 if wraps else 1) * one_way_bandwidth)
 
 
-@exercise.misconception(of=axis_collective_time, fails=lone_chip_seconds)
+@exercise.misconception(of=axis_collective_time, fails=lone_chip_seconds, breaks="on an axis of one chip nothing moves")
 def lone_chip_sends(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You let a lone chip send its shard. With N = 1 no other chip receives it: the time is 0."""
     if axis_size == 1:
@@ -122,23 +132,37 @@ def lone_chip_sends(kind, bytes, axis_size, one_way_bandwidth, wraps):
     return axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
 
 
-@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+@exercise.misconception(
+    of=axis_collective_time, fails=BANDWIDTH_CHECKS, breaks="V: bytes of the full array over this axis, not of a shard"
+)
 def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You divided by N once too often. `bytes` is the full array: each chip receives N-1 whole shards."""
     return axis_collective_time(kind, bytes / axis_size, axis_size, one_way_bandwidth, wraps)
 
 
-@exercise.misconception(of=axis_collective_time, fails=reduce_seconds)
+@exercise.misconception(
+    of=axis_collective_time, fails=reduce_seconds, breaks="the all-reduce's time, on rings and lines"
+)
 def reduce_counted_once(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You counted the all-reduce as one pass. It is a reduce-scatter and then an all-gather."""
     return axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps) / passes_of(kind)
 
 
-@exercise.misconception(of=axis_collective_time, fails=scatter_seconds)
+@exercise.misconception(
+    of=axis_collective_time, fails=scatter_seconds, breaks="the reduce-scatter's time, on rings and lines"
+)
 def scatter_thought_cheaper(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You made the reduce-scatter cheaper than the all-gather. It sends one partial sum per hop, as large as a shard."""
     seconds = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
     return seconds / 2 if kind == "reduce_scatter" else seconds
+
+
+@exercise.misconception(
+    of=axis_collective_time, fails=unknown_kind_refused, breaks="an unknown collective raises `ValueError`"
+)
+def unknown_as_gather(kind, **rest):
+    """You took every other name for an all-gather. Raise ValueError for a name that is none of the three."""
+    return axis_collective_time(kind if kind in KINDS else "all_gather", **rest)
 
 
 @exercise.misconception(of=ring_gather_time)

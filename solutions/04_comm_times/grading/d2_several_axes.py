@@ -103,14 +103,16 @@ def axes_misplaced(seen):
 TIMES = [axes_cut_elsewhere, axes_together, axes_reduced]
 
 
-@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+@exercise.misconception(
+    of=axes_time, fails=[*TIMES, axes_of_one], breaks="an all-gather over one axis, other axes cut the array too"
+)
 def axes_whole_array(spec, over, mesh_shape, **rest):
     """You sent the whole array over each ring. Divide by the axes that cut it and do not communicate."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     return right * math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
 
 
-@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one], breaks="the sizes of all *other* axes that cut it")
 def axes_divided_by_talking(spec, over, mesh_shape, **rest):
     """You divided by the axes in `over`. The collective joins their parts. Divide by the axes that cut the array and are not in `over`."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
@@ -118,14 +120,18 @@ def axes_divided_by_talking(spec, over, mesh_shape, **rest):
     return right * silent / math.prod(mesh_shape[axis] for axis in over)
 
 
-@exercise.misconception(of=axes_time, fails=[axes_together, axes_reduced, axes_of_one])
+@exercise.misconception(
+    of=axes_time,
+    fails=[axes_together, axes_reduced, axes_of_one],
+    breaks="an all-gather over two or three axes at once",
+)
 def axes_one_ring(over, mesh_shape, **rest):
     """You used the links of one axis only. All axes in `over` carry data at the same time: n·W."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
     return right * sum(mesh_shape[axis] > 1 for axis in over)
 
 
-@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one], breaks="V / (n·W)")
 def axes_all_rings(over, mesh_shape, **rest):
     """You counted the links of every mesh axis. Only the axes in `over` carry the collective's data."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
@@ -133,7 +139,9 @@ def axes_all_rings(over, mesh_shape, **rest):
     return right * rings / max(1, sum(size > 1 for size in mesh_shape.values()))
 
 
-@exercise.misconception(of=axes_time, fails=axes_of_one)
+@exercise.misconception(
+    of=axes_time, fails=axes_of_one, breaks="an axis of one chip has no links; alone, it takes no time"
+)
 def axes_ring_of_one(over, mesh_shape, **rest):
     """You counted links along an axis of one chip. It has no links."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
@@ -146,11 +154,24 @@ def axes_one_direction(**call):
     return 2 * axes_time(**call)
 
 
-@exercise.misconception(of=axes_time, fails=axes_reduced)
+@exercise.misconception(of=axes_time, fails=axes_reduced, breaks="all-reduce twice")
 def axes_reduced_once(kind, **rest):
     """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather."""
     right = axes_time(kind=kind, **rest)
     return right / 2 if kind == "all_reduce" else right
+
+
+@exercise.misconception(
+    of=axes_time,
+    fails=axes_misplaced,
+    breaks="gathering over an axis that does not cut, or reducing over one that does, raises `ValueError`",
+)
+def axes_anywhere(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """You returned a time for a collective that is impossible. Raise ValueError: a gather needs axes that cut the array, a reduction needs axes that do not."""
+    others = math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
+    rings = sum(mesh_shape[axis] > 1 for axis in over)
+    passes = 2 if kind == "all_reduce" else 1
+    return passes * math.prod(shape) * itemsize / others / (max(rings, 1) * 2 * one_way_bandwidth) * (rings > 0)
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)

@@ -85,19 +85,21 @@ def moving_time(bytes, sizes, wraps, one_way_bandwidth, **rest):
     return bytes * (total - 1) / total / (len(sizes) * (2 if wraps else 1) * one_way_bandwidth)
 
 
-@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes])
+@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes], breaks="small arrays on a ring")
 def limit_ring_as_line(sizes, hop_time, **rest):
     """You let a shard go N-1 hops on a ring. It goes both ways round, so ⌊N/2⌋ hops reach every chip."""
     return slower(hop_time * sum(n - 1 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
-@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_line, limit_axes])
+@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_line, limit_axes], breaks="small arrays on a line")
 def limit_line_as_ring(sizes, hop_time, **rest):
     """You let a shard go N/2 hops on a line. The ends have no link between them, so it goes N-1 hops from end to end."""
     return slower(hop_time * sum(n // 2 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
-@exercise.misconception(of=gather_and_limit, fails=limit_axes)
+@exercise.misconception(
+    of=gather_and_limit, fails=limit_axes, breaks="two and three axes at once, small and large arrays"
+)
 def limit_one_long_axis(sizes, wraps, hop_time, **rest):
     """You took all chips as one long ring or line. A shard crosses the axes one after the other: add their hops, do not multiply them."""
     total = math.prod(sizes)
@@ -105,7 +107,11 @@ def limit_one_long_axis(sizes, wraps, hop_time, **rest):
     return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
 
 
-@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_tiny_line, limit_axes, limit_large])
+@exercise.misconception(
+    of=gather_and_limit,
+    fails=[limit_tiny_ring, limit_tiny_line, limit_axes, limit_large],
+    breaks="time = max(latency, bandwidth)",
+)
 def limit_summed(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """You added latency and bandwidth. A hop carries bytes during its latency: take the longer of the two."""
     waiting = hop_time * sum(n // 2 if wraps else n - 1 for n in sizes)
@@ -117,6 +123,12 @@ def limit_summed(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 def limit_bytes_only(hop_time, **rest):
     """You counted bytes only. A hop takes 1 µs even if it carries very few bytes."""
     return moving_time(**rest), "bandwidth"
+
+
+@exercise.misconception(of=gather_and_limit, fails=[limit_axes, limit_large], breaks="large arrays on rings and lines")
+def limit_hops_only(sizes, wraps, hop_time, **rest):
+    """You counted hops only. A large shard takes longer than a hop: compare with the time of the bytes."""
+    return hop_time * sum(n // 2 if wraps else n - 1 for n in sizes), "latency"
 
 
 def tiny_parts(chip, N, R, L, C):

@@ -79,26 +79,28 @@ def exchange_axes(seen):
 EVERY = [exchange_rings, exchange_lines, exchange_switches, exchange_axes]
 
 
-@exercise.misconception(of=exchange_time, fails=EVERY)
+@exercise.misconception(of=exchange_time, fails=EVERY, breaks="rings both ways, even and odd")
 def exchange_as_gather(bytes, sizes, network, one_way_bandwidth):
     """You used the all-gather's time. In an all-gather every chip needs everything. In an all-to-all it needs one chunk from each chip."""
     total = math.prod(sizes)
     return bytes * (total - 1) / total / (len(sizes) * (2 if network == "ring" else 1) * one_way_bandwidth)
 
 
-@exercise.misconception(of=exchange_time, fails=EVERY)
+@exercise.misconception(of=exchange_time, fails=EVERY, breaks=["rings one way, even and odd", "lines | ⌊N/2⌋·⌈N/2⌉"])
 def exchange_quarter_everywhere(bytes, sizes, network, one_way_bandwidth):
     """You used V/(4·W) for every network. It holds for a ring of even size that uses both directions of its links."""
     return bytes * max(sizes) / math.prod(sizes) / (8 * one_way_bandwidth)
 
 
-@exercise.misconception(of=exchange_time, fails=exchange_switches)
+@exercise.misconception(of=exchange_time, fails=exchange_switches, breaks="behind a switch")
 def exchange_switch_as_line(network, **rest):
     """You sent chunks through a switch as along a line. Behind a switch no chip passes chunks on: each chunk takes one wire up and one down."""
     return exchange_time(network="line" if network == "switch" else network, **rest)
 
 
-@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_lines, exchange_axes])
+@exercise.misconception(
+    of=exchange_time, fails=[exchange_rings, exchange_lines, exchange_axes], breaks="rings both ways, even and odd"
+)
 def exchange_even_only(bytes, sizes, network, one_way_bandwidth):
     """You used the formula for even sizes. With an odd number of chips the halves are unequal: ⌊N/2⌋·⌈N/2⌉ pairs, not N²/4."""
     n, total = max(sizes), math.prod(sizes)
@@ -106,13 +108,13 @@ def exchange_even_only(bytes, sizes, network, one_way_bandwidth):
     return chunks / n**2 * bytes * n / total / one_way_bandwidth
 
 
-@exercise.misconception(of=exchange_time, fails=exchange_axes)
+@exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="over two and three unequal axes")
 def exchange_whole_array_per_axis(bytes, sizes, **rest):
     """You sent the whole array along the longest axis. The rings along it share the array: each has n / (all chips) of it."""
     return exchange_time(bytes=bytes, sizes=(max(sizes),), **rest)
 
 
-@exercise.misconception(of=exchange_time, fails=exchange_axes)
+@exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="the slowest counts")
 def exchange_shortest_axis(bytes, sizes, **rest):
     """You let the shortest axis decide. Chunks travel farthest on the longest axis, so its wires are the busiest."""
     return exchange_time(bytes=bytes * min(sizes) / math.prod(sizes), sizes=(min(sizes),), **rest)

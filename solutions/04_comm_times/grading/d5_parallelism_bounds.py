@@ -87,14 +87,14 @@ def split_best(seen):
 PASSES = [mlp_forward, mlp_backward, mlp_plain]
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES)
+@exercise.misconception(of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, tensor parallelism and both")
 def mlp_one_flop(**call):
     """You counted one FLOP per term of a matmul. Each term needs a multiplication and an addition: two FLOPs."""
     arithmetic, weights, activations = mlp_times(**call)
     return arithmetic / 2, weights, activations
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES)
+@exercise.misconception(of=mlp_times, fails=PASSES, breaks="B: tokens in the *global* batch")
 def mlp_batch_per_chip(X, B, **rest):
     """You took B as the batch of one chip. B is the global batch, and x has already cut it."""
     return mlp_times(X=X, B=B * X, **rest)
@@ -107,39 +107,56 @@ def mlp_repeated_along_y(Y, **rest):
     return arithmetic * Y, weights, activations
 
 
-@exercise.misconception(of=mlp_times, fails=[mlp_backward, mlp_plain])
+@exercise.misconception(
+    of=mlp_times, fails=[mlp_backward, mlp_plain], breaks="the backward pass with FSDP, tensor parallelism and both"
+)
 def mlp_backward_like_forward(**call):
     """You gave the backward pass the forward pass's FLOPs. It has twice as many: gradients of the inputs and of the weights."""
     arithmetic, weights, activations = mlp_times(**call)
     return arithmetic / (2 if call["backward"] else 1), weights, activations
 
 
-@exercise.misconception(of=mlp_times, fails=mlp_plain)
+@exercise.misconception(
+    of=mlp_times, fails=mlp_plain, breaks="plain data parallelism, with and without tensor parallelism"
+)
 def mlp_plain_gathers(fsdp, **rest):
     """You let plain data parallelism gather weights in the forward pass. Every chip holds whole weights: only gradients travel."""
     return mlp_times(fsdp=True, **rest)
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES)
+@exercise.misconception(of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, tensor parallelism and both")
 def mlp_whole_weights(Y, **rest):
     """You moved all of the weights over x. y has already cut them: 1/Y of them travels."""
     arithmetic, weights, activations = mlp_times(Y=Y, **rest)
     return arithmetic, weights * Y, activations
 
 
-@exercise.misconception(of=best_split, fails=split_best)
+@exercise.misconception(of=mlp_times, fails=PASSES, breaks="along an axis of 1 nothing moves: 0")
+def mlp_lone_chips_send(backward, fsdp, D, Y, B, X, MX, MY, bandwidth, **rest):
+    """You sent weights or activations along an axis of one chip. It has no other chip to send to: the time is 0."""
+    call = {"B": B, "D": D, "MX": MX, "MY": MY, "bandwidth": bandwidth, "backward": backward, "fsdp": fsdp, **rest}
+    arithmetic, _, _ = mlp_times(X=X, Y=Y, **call)
+    weights = mlp_times(X=max(X, 2), Y=Y, **call)[1]
+    return arithmetic, weights, 4 * B * D / X / (MY * bandwidth)
+
+
+@exercise.misconception(
+    of=best_split, fails=split_best, breaks="`best_split`: X and Y for small and large batches, widths and meshes"
+)
 def split_swapped(**call):
     """You swapped X and Y. x cuts the batch and, with FSDP, the weights. y is tensor-parallel."""
     return best_split(**call)[::-1]
 
 
-@exercise.misconception(of=best_split, fails=split_best)
+@exercise.misconception(
+    of=best_split, fails=split_best, breaks="minimize the longer of the times of weights (FSDP) and activations"
+)
 def split_one_axis_each(MX, MY, **rest):
     """You left out MX and MY. A mesh axis made of two torus axes has twice the bandwidth."""
     return best_split(MX=1, MY=1, **rest)
 
 
-@exercise.misconception(of=best_split, fails=split_best)
+@exercise.misconception(of=best_split, fails=split_best, breaks="minimize the longer of the times")
 def split_data_only(N, **rest):
     """You gave all chips to FSDP. With a small batch each chip computes little, and that no longer overlaps the time of the weights: use y too."""
     return N, 1

@@ -85,7 +85,9 @@ def cluster_exchange(seen):
     expect_outcomes(seen, rtol=1e-6)
 
 
-@exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
+@exercise.misconception(
+    of=cluster_time, fails=cluster_many_nodes, breaks="gathers and reductions inside one node, over 2 to 32 nodes"
+)
 def cluster_network_only(gpus, node, gpu_egress, node_egress, **rest):
     """You counted the network only. With few nodes the switches inside them need longer: take the slower level."""
     fast = gpu_egress if gpus <= node or rest["kind"] == "sharp_all_reduce" else 1e30
@@ -98,7 +100,7 @@ def cluster_flat(gpus, node, node_egress, **rest):
     return cluster_time(gpus=gpus, node=gpus, node_egress=node_egress, **rest)
 
 
-@exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
+@exercise.misconception(of=cluster_time, fails=cluster_many_nodes, breaks="V · max((d−1)/(d·Wg), (M−1)/(M·Wn))")
 def cluster_levels_added(gpus, node, gpu_egress, node_egress, kind, **rest):
     """You added the levels. They work at the same time on different parts: take the slower one."""
     both = {"gpu_egress": gpu_egress, "node_egress": node_egress}
@@ -110,25 +112,43 @@ def cluster_levels_added(gpus, node, gpu_egress, node_egress, kind, **rest):
     return inside + cluster_time(kind=kind, gpus=gpus, node=node, **both, **rest)
 
 
-@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_sharp])
+@exercise.misconception(
+    of=cluster_time, fails=[cluster_one_node, cluster_sharp], breaks="all-reduces over nodes whose switches add (SHARP)"
+)
 def cluster_sharp_as_two_passes(kind, **rest):
     """You let an all-reduce in the switches take two passes. The switch adds, so every array goes up once: V / W."""
     return cluster_time(kind="all_reduce" if kind == "sharp_all_reduce" else kind, **rest)
 
 
-@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes, cluster_sharp, cluster_exchange])
+@exercise.misconception(
+    of=cluster_time, fails=[cluster_one_node, cluster_many_nodes], breaks="all-reduces | twice that | twice that"
+)
+def cluster_reduced_once(kind, **rest):
+    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice the time."""
+    return cluster_time(kind="all_gather" if kind == "all_reduce" else kind, **rest)
+
+
+@exercise.misconception(
+    of=cluster_time,
+    fails=[cluster_one_node, cluster_many_nodes, cluster_sharp, cluster_exchange],
+    breaks="gathers and reductions inside one node",
+)
 def cluster_both_directions(gpu_egress, node_egress, **rest):
     """You doubled the bandwidth. Behind a switch a GPU sends and receives equally much at the same time: count one direction."""
     return cluster_time(gpu_egress=2 * gpu_egress, node_egress=2 * node_egress, **rest)
 
 
-@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+@exercise.misconception(
+    of=cluster_time, fails=cluster_exchange, breaks="A *ragged* all-to-all sends each row to at most k parts"
+)
 def cluster_dense_exchange(k, **rest):
     """You sent everything. In a ragged all-to-all only k of the parts have data: multiply by min(k / parts, 1)."""
     return cluster_time(k=10**6, **rest)
 
 
-@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+@exercise.misconception(
+    of=cluster_time, fails=cluster_exchange, breaks="all-to-alls, dense and ragged, in one node and over many"
+)
 def cluster_ring_exchange(kind, bytes, gpus, node, gpu_egress, node_egress, k):
     """You used a quarter of an all-gather for the all-to-all. That holds for a ring. Behind switches it is 1/N, or 1/M for M nodes."""
     right = cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k)

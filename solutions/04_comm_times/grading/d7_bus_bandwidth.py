@@ -14,38 +14,44 @@ from grader.exercise import Scenario
 from grader.hardware import GPUS
 
 
-@exercise.misconception(of=bandwidths, fails=bandwidths_cut)
+@exercise.misconception(of=bandwidths, fails=bandwidths_cut, breaks="reduce-scatter and all-gather")
 def bandwidths_of_output(bytes_in, bytes_out, **rest):
     """You took a reduce-scatter's output as S. Each rank sends n-1 times its output. S is the whole array, the input."""
     return bandwidths(bytes_in=bytes_out, bytes_out=bytes_out, **rest)
 
 
-@exercise.misconception(of=bandwidths, fails=bandwidths_cut)
+@exercise.misconception(of=bandwidths, fails=bandwidths_cut, breaks="reduce-scatter and all-gather | 401 and 301 GB/s")
 def bandwidths_of_input(bytes_in, bytes_out, **rest):
     """You took an all-gather's input as S. Each rank's part reaches n-1 others. S is the whole array, the output."""
     return bandwidths(bytes_in=bytes_in, bytes_out=bytes_in, **rest)
 
 
-@exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
+@exercise.misconception(
+    of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others], breaks="algbw = S / t"
+)
 def bandwidths_factor_in_algbw(**call):
     """You multiplied algbw by the factor too. Algorithm bandwidth is S / t. Only bus bandwidth counts the traffic on the wires."""
     _, busbw = bandwidths(**call)
     return busbw * (call["ranks"] - 1) / call["ranks"], busbw
 
 
-@exercise.misconception(of=bandwidths, fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others])
+@exercise.misconception(
+    of=bandwidths,
+    fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others],
+    breaks="the bytes that a rank must really send, divided by the time",
+)
 def bandwidths_alike(**call):
     """Your two bandwidths are equal. busbw = algbw · factor counts the bytes that a rank sends: use the table's factors."""
     return (bandwidths(**call)[0],) * 2
 
 
-@exercise.misconception(of=bandwidths, fails=bandwidths_reduced)
+@exercise.misconception(of=bandwidths, fails=bandwidths_reduced, breaks="all-reduce | 198 and 297 GB/s")
 def bandwidths_reduced_once(kind, **rest):
     """You counted the all-reduce as one pass. A rank sends every part twice, once to be added and once as a sum: 2·(n-1)/n."""
     return bandwidths(kind="all_gather" if kind == "all_reduce" else kind, **rest)
 
 
-@exercise.misconception(of=bandwidths, fails=bandwidths_others)
+@exercise.misconception(of=bandwidths, fails=bandwidths_others, breaks="all-to-all, broadcast and reduce")
 def bandwidths_root_like_ring(kind, **rest):
     """You gave broadcast or reduce the factor (n-1)/n. The whole array has to leave the root, or reach it: factor 1."""
     return bandwidths(kind="all_gather" if kind in ("broadcast", "reduce") else kind, **rest)

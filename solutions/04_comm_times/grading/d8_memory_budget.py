@@ -61,37 +61,51 @@ def step_large_batch(seen):
     expect_outcomes(seen, rtol=1e-6)
 
 
-@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+@exercise.misconception(
+    of=kv_cache_bytes, fails=cache_bytes, breaks="`kv_cache_bytes`: many models, dtypes and batches"
+)
 def cache_keys_only(**call):
     """You counted keys or values only. Each token adds both to the cache."""
     return kv_cache_bytes(**call) // 2
 
 
-@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes, breaks="*KV* heads")
 def cache_of_query_heads(query_heads, kv_heads, **rest):
     """You counted query heads. Several of them share one KV head, and only KV heads are cached."""
     return kv_cache_bytes(query_heads=query_heads, kv_heads=query_heads, **rest)
 
 
-@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes, breaks="per token of each sequence")
 def cache_per_sequence(tokens, **rest):
     """You counted sequences, not tokens. Every token of every sequence adds a key and a value."""
     return kv_cache_bytes(tokens=1, **rest)
 
 
-@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+@exercise.misconception(
+    of=decode_step_time,
+    fails=[step_small_batch, step_large_batch],
+    breaks="`decode_step_time`: batches that wait for the weights",
+)
 def step_one_sequence_cached(sequences, tokens, **rest):
     """You read the cache of one sequence. The batch shares the weights, but each sequence has its own cache."""
     return decode_step_time(sequences=sequences, tokens=tokens / sequences, **rest)
 
 
-@exercise.misconception(of=decode_step_time, fails=step_large_batch)
+@exercise.misconception(
+    of=decode_step_time,
+    fails=step_large_batch,
+    breaks="`decode_step_time`: batches large enough to be bound by arithmetic",
+)
 def step_never_computes(flops, **rest):
     """You counted reading weights and cache but not the arithmetic. For large batches 2·B·P FLOPs take longer than reading weights."""
     return decode_step_time(flops=1e30, **rest)
 
 
-@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+@exercise.misconception(
+    of=decode_step_time,
+    fails=[step_small_batch, step_large_batch],
+    breaks="**max**(weight bytes / (N·W_hbm), 2·B·P / (N·C))",
+)
 def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
     """You added reading the weights and computing with them. They overlap: take the longer one."""
     call = {"params": params, "chips": chips, "hbm_bandwidth": hbm_bandwidth, **rest}

@@ -16,7 +16,21 @@ from grader.exercise import Scenario
 from grader.hardware import all_gather_time, latency
 
 
-@exercise.misconception(fails=ring_gather_hops)
+@exercise.alternative()
+def gathered_backwards(a):
+    """Send to the device before, in a loop; the shard of hop t comes from me + t."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+
+    def one(hop, carry):
+        a, out = carry
+        a = jax.lax.ppermute(a, "x", [(d, (d - 1) % n) for d in range(n)])
+        return a, out.at[(me + hop) % n].set(a)
+
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    return jax.lax.fori_loop(1, n, one, (a, out))[1].reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=ring_gather_hops, breaks="N − 1 `ppermute`s")
 def gathered_in_n_hops(a):
     """You permute N times. After N - 1 permutes every device has every shard. The last one only returns your own shard."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -27,13 +41,13 @@ def gathered_in_n_hops(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=ring_gather_hops)
+@exercise.misconception(fails=[ring_gather_hops, ring_gather_traffic], breaks="no other collective")
 def gathered_by_built_in(a):
     """You called all_gather. Build it: ppermute is the only collective allowed here."""
     return jax.lax.all_gather(a, "x", tiled=True)
 
 
-@exercise.misconception(fails=ring_gather_value)
+@exercise.misconception(fails=ring_gather_value, breaks="every device holds the whole `A`")
 def gathered_with_wrong_sign(a):
     """Your slots run in the wrong direction. If you send to the next device, the shard of hop t comes from t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -44,7 +58,7 @@ def gathered_with_wrong_sign(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=ring_gather_value)
+@exercise.misconception(fails=ring_gather_value, breaks="every device holds the whole `A`")
 def gathered_in_order_of_arrival(a):
     """You joined the shards in order of arrival. Each device's result is rotated by its own index. Put each shard into its slot."""
     n, held = jax.lax.axis_size("x"), [a]
@@ -53,7 +67,7 @@ def gathered_in_order_of_arrival(a):
     return jnp.concatenate(held)
 
 
-@exercise.misconception(fails=ring_gather_value)
+@exercise.misconception(fails=ring_gather_value, breaks="a ring without its last pair, (N − 1, 0), gives wrong values")
 def gathered_along_a_line(a):
     """Your pairs end at the last device, so device 0 receives nothing. A device without a sender receives zeros. Close the ring."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -64,7 +78,7 @@ def gathered_along_a_line(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=ring_gather_traffic)
+@exercise.misconception(fails=ring_gather_traffic, breaks="each hop takes one shard")
 def gathered_sending_all_slots(a):
     """You send the whole array of slots in every hop, empty slots too: N times the bytes. Send only the shard that arrived last."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -74,7 +88,7 @@ def gathered_sending_all_slots(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=ring_gather_traffic)
+@exercise.misconception(fails=ring_gather_traffic, breaks="to a neighbour")
 def gathered_over_the_heads(a):
     """You send your own shard straight to the device t places away. On a ring it still passes all devices between. Send to the neighbour, and let it pass the shard on."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")

@@ -16,7 +16,18 @@ from grader.exercise import Scenario, larger
 from grader.hardware import hop_time, latency, reduce_scatter_time
 
 
-@exercise.misconception(fails=ring_scatter_value)
+@exercise.alternative()
+def scattered_backwards(a):
+    """Send to the device before; the chunk of device i starts at device i - 1."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[(me + 1) % n]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d - 1) % n) for d in range(n)]) + chunks[(me + 1 + hop) % n]
+    return acc
+
+
+@exercise.misconception(fails=ring_scatter_value, breaks="device i holds chunk i of the sum")
 def scattered_to_the_device_before(a):
     """Your sums are right but one device off. N - 1 hops are one less than a full turn. Start the chunk of device i at device i + 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -27,7 +38,7 @@ def scattered_to_the_device_before(a):
     return acc
 
 
-@exercise.misconception(fails=ring_scatter_value)
+@exercise.misconception(fails=ring_scatter_value, breaks="device i holds chunk i of the sum")
 def scattered_with_wrong_sign(a):
     """You added different chunks together. The chunk that arrives from the device before you has a number one lower than the chunk that you sent: count down."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -38,7 +49,7 @@ def scattered_with_wrong_sign(a):
     return acc
 
 
-@exercise.misconception(fails=ring_scatter_value)
+@exercise.misconception(fails=ring_scatter_value, breaks="device i holds chunk i of the sum")
 def scattered_along_a_line(a):
     """Your pairs end at the last device. Device 0 receives zeros instead of sums. Close the ring."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -49,7 +60,7 @@ def scattered_along_a_line(a):
     return acc
 
 
-@exercise.misconception(fails=ring_scatter_hops)
+@exercise.misconception(fails=ring_scatter_hops, breaks="N − 1 `ppermute`s")
 def scattered_from_zeros(a):
     """Your first hop sends zeros, so you need N hops. Start with one of your own chunks."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -60,13 +71,13 @@ def scattered_from_zeros(a):
     return acc
 
 
-@exercise.misconception(fails=ring_scatter_hops)
+@exercise.misconception(fails=[ring_scatter_hops, ring_scatter_traffic], breaks="no other collective")
 def scattered_by_built_in(a):
     """You called psum_scatter. Build it: ppermute is the only collective allowed here."""
     return jax.lax.psum_scatter(a, "x", tiled=True)
 
 
-@exercise.misconception(fails=ring_scatter_traffic)
+@exercise.misconception(fails=ring_scatter_traffic, breaks="each hop takes one chunk")
 def scattered_whole_blocks(a):
     """You sent whole partial sums round the ring, N times the bytes, and kept one chunk of the total. Send one chunk in each hop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -77,7 +88,7 @@ def scattered_whole_blocks(a):
     return total.reshape(n, -1, a.shape[1])[me]
 
 
-@exercise.misconception(fails=ring_scatter_traffic)
+@exercise.misconception(fails=ring_scatter_traffic, breaks="to a neighbour")
 def scattered_over_the_heads(a):
     """You send each chunk straight to its owner, past all devices between. Send one running sum through them: each device adds its part."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")

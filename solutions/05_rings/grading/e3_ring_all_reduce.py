@@ -24,7 +24,26 @@ def summed_chunk(chunks, start):
     return acc
 
 
-@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic])
+@exercise.alternative()
+def reduced_backwards(a):
+    """Send to the device before in both phases."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d - 1) % n) for d in range(n)]
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[(me + 1) % n]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", ring) + chunks[(me + 1 + hop) % n]
+    out = jnp.zeros_like(chunks).at[me].set(acc)
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", ring)
+        out = out.at[(me + hop) % n].set(acc)
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(
+    fails=[ring_reduce_hops, ring_reduce_traffic],
+    breaks=["2 (N − 1) `ppermute`s", "from each device | at most 2·(N − 1)·V/N bytes"],
+)
 def reduced_whole_arrays(a):
     """You sent whole arrays round the ring: each device sends N - 1 times V. Two rounds of chunks send less than 2 V."""
     n, total = jax.lax.axis_size("x"), a
@@ -34,7 +53,7 @@ def reduced_whole_arrays(a):
     return total
 
 
-@exercise.misconception(fails=ring_reduce_traffic)
+@exercise.misconception(fails=ring_reduce_traffic, breaks="in total | exactly 2·(N − 1)·V bytes")
 def reduced_whole_arrays_twice_round(a):
     """You have the two phases, but with whole arrays instead of chunks: N times the bytes. After the first phase every device already has the total."""
     n, total = jax.lax.axis_size("x"), a
@@ -47,7 +66,7 @@ def reduced_whole_arrays_twice_round(a):
     return total
 
 
-@exercise.misconception(fails=ring_reduce_traffic)
+@exercise.misconception(fails=ring_reduce_traffic, breaks="at most 2·(N − 1)·V/N bytes")
 def reduced_by_chunks_gathered_whole(a):
     """Your first phase sends chunks, but your second sends the whole array, empty slots too. Send only the chunk that arrived last."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -58,7 +77,23 @@ def reduced_by_chunks_gathered_whole(a):
     return out.reshape(a.shape)
 
 
-@exercise.misconception(fails=ring_reduce_value)
+@exercise.misconception(
+    fails=ring_reduce_traffic, breaks=["to neighbours, from each device", "to neighbours, in total"]
+)
+def reduced_over_the_heads(a):
+    """You send each chunk straight to its device, past all devices between. Send it to the neighbour, which adds its part or passes it on."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[me]
+    for far in range(1, n):
+        acc = acc + jax.lax.ppermute(chunks[(me + far) % n], "x", [(d, (d + far) % n) for d in range(n)])
+    out = jnp.zeros_like(chunks).at[me].set(acc)
+    for far in range(1, n):
+        out = out.at[(me - far) % n].set(jax.lax.ppermute(acc, "x", [(d, (d + far) % n) for d in range(n)]))
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_into_the_wrong_slots(a):
     """You started with your own chunk, so the first phase ended one device early. Device i holds the sum of chunk i + 1, not i."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -71,7 +106,7 @@ def reduced_into_the_wrong_slots(a):
     return out.reshape(a.shape)
 
 
-@exercise.misconception(fails=ring_reduce_value)
+@exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_second_phase_late(a):
     """Your first phase is right, but your second counts its hops from 0. Count t from 1: the chunk of hop t comes from t places before you, me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -84,7 +119,7 @@ def reduced_second_phase_late(a):
     return out.reshape(a.shape)
 
 
-@exercise.misconception(fails=ring_reduce_value)
+@exercise.misconception(fails=ring_reduce_value, breaks="*put* chunks into their slots and do not add them")
 def reduced_and_added_again(a):
     """You added the finished chunks to your own partial sums, so they count your part twice. In the second phase write the chunks, do not add them."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -97,7 +132,7 @@ def reduced_and_added_again(a):
     return out.reshape(a.shape)
 
 
-@exercise.misconception(fails=ring_reduce_value)
+@exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_but_not_gathered(a):
     """You stopped after the first phase. Each device has one finished chunk and does not get the others. Add the second phase."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -105,7 +140,7 @@ def reduced_but_not_gathered(a):
     return chunks.at[me].set(summed_chunk(chunks, me - 1)).reshape(a.shape)
 
 
-@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic])
+@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic], breaks="no other collective")
 def reduced_by_built_in(a):
     """You called psum. Build it: ppermute is the only collective allowed here."""
     return jax.lax.psum(a, "x")

@@ -16,7 +16,25 @@ from grader.exercise import Scenario, larger
 from grader.hardware import CHIPS, all_gather_time, hop_time, latency
 
 
-@exercise.misconception(fails=bidi_gather_traffic)
+@exercise.alternative()
+def bidi_opposite_in_halves(a):
+    """With an even N, half of the opposite device's shard comes each way."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    right = left = a
+    for hop in range(1, (n - 1) // 2 + 1):
+        right, left = jax.lax.ppermute(right, "x", forth), jax.lax.ppermute(left, "x", back)
+        out = out.at[(me - hop) % n].set(right).at[(me + hop) % n].set(left)
+    if n % 2 == 0:
+        half = a.shape[0] // 2
+        upper = jax.lax.ppermute(right[:half], "x", forth)
+        lower = jax.lax.ppermute(left[half:], "x", back)
+        out = out.at[(me + n // 2) % n].set(jnp.concatenate([upper, lower]))
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=bidi_gather_traffic, breaks=["no shard comes twice", "Do not send it twice"])
 def bidi_middle_twice(a):
     """With an even N you send the shard from the opposite device both ways. It arrives twice, and each device sends N shards instead of N - 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -29,7 +47,7 @@ def bidi_middle_twice(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=bidi_gather_value)
+@exercise.misconception(fails=bidi_gather_value, breaks="N may be odd or even")
 def bidi_middle_missing(a):
     """With an even N the shard from the opposite device never arrives. (N - 1) // 2 rounds each way bring N - 2 shards."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -42,7 +60,7 @@ def bidi_middle_missing(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=bidi_gather_value)
+@exercise.misconception(fails=bidi_gather_value, breaks="every device holds the whole `A`")
 def bidi_mirrored(a):
     """You swapped the sides. If you send to the next device, the shard comes from before you, me - hop. In the other direction it comes from me + hop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -55,7 +73,7 @@ def bidi_mirrored(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=bidi_gather_rounds)
+@exercise.misconception(fails=bidi_gather_rounds, breaks="at most ⌊N/2⌋ `ppermute`s each way round")
 def bidi_one_way(a):
     """All your hops go one way round. They take N - 1 rounds, and the other direction of every wire is idle."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -66,7 +84,7 @@ def bidi_one_way(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=bidi_gather_rounds)
+@exercise.misconception(fails=bidi_gather_rounds, breaks="at most ⌊N/2⌋ `ppermute`s each way round")
 def bidi_halves(a):
     """You send half a shard each way, all the way round. The bytes are right, but it takes N - 1 rounds. Send whole shards both ways, each half the way round."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -80,7 +98,17 @@ def bidi_halves(a):
     return out.reshape(-1, a.shape[1])
 
 
-@exercise.misconception(fails=[bidi_gather_traffic, bidi_gather_rounds])
+@exercise.misconception(fails=bidi_gather_rounds, breaks="all to neighbours")
+def bidi_over_the_heads(a):
+    """You send your own shard straight to the device t places away. On a ring it still passes all devices between. Send to the neighbour, and let it pass the shard on."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for far in range(1, n):
+        out = out.at[(me - far) % n].set(jax.lax.ppermute(a, "x", [(d, (d + far) % n) for d in range(n)]))
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=[bidi_gather_traffic, bidi_gather_rounds], breaks="only `ppermute`s")
 def bidi_built_in(a):
     """You called all_gather. Build it: ppermute is the only collective allowed here."""
     return jax.lax.all_gather(a, "x", tiled=True)

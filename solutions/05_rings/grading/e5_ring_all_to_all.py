@@ -16,7 +16,19 @@ from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_to_all_time, latency
 
 
-@exercise.misconception(fails=ring_trade_chunk_hops)
+@exercise.alternative()
+def straight_to_its_device(a):
+    """Send each chunk by one rotation, which takes the shorter way round."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    for far in range(1, n):
+        arrived = jax.lax.ppermute(chunks[(me + far) % n], "x", [(d, (d + far) % n) for d in range(n)])
+        out = out.at[(me - far) % n].set(arrived)
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_chunk_hops, breaks="at most N (N − 1) / 2 chunk-hops")
 def traded_by_ring_gather(a):
     """You gathered everything and kept 1/N of it: twice the chunk-hops. Stop sending a chunk once it reaches its device."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -28,7 +40,7 @@ def traded_by_ring_gather(a):
     return jnp.stack(jnp.split(whole, n, axis=1))[me]
 
 
-@exercise.misconception(fails=ring_trade_chunk_hops)
+@exercise.misconception(fails=ring_trade_chunk_hops, breaks="at most N (N − 1) / 2 chunk-hops")
 def traded_without_letting_off(a):
     """You carry all N - 1 chunks through all N - 1 hops. Drop a chunk from the bag at every stop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -41,7 +53,19 @@ def traded_without_letting_off(a):
     return out.reshape(-1, out.shape[2])
 
 
-@exercise.misconception(fails=ring_trade_value)
+@exercise.misconception(fails=ring_trade_chunk_hops, breaks="Each `ppermute` must be a rotation of the ring")
+def traded_in_pairs(a):
+    """You let devices exchange chunks in pairs, so some chunks pass many wires and others few. Send every chunk the same number of places round the ring."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks)
+    for turn in range(n):
+        arrived = jax.lax.ppermute(chunks[(turn - me) % n], "x", [(d, (turn - d) % n) for d in range(n)])
+        out = out.at[(turn - me) % n].set(arrived)
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_value, breaks="rows were cut, now columns are")
 def traded_by_number(a):
     """You loaded the chunks in the order of their numbers. The first stop is the device after you: sort the chunks by distance."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -53,7 +77,7 @@ def traded_by_number(a):
     return out.reshape(-1, out.shape[2])
 
 
-@exercise.misconception(fails=ring_trade_value)
+@exercise.misconception(fails=ring_trade_value, breaks="rows were cut, now columns are")
 def traded_with_wrong_sign(a):
     """Your slots run in the wrong direction. The chunk that arrives in hop t was loaded t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -66,7 +90,7 @@ def traded_with_wrong_sign(a):
     return out.reshape(-1, out.shape[2])
 
 
-@exercise.misconception(fails=ring_trade_permutes)
+@exercise.misconception(fails=ring_trade_permutes, breaks="`ppermute` is the only collective")
 def traded_by_built_in(a):
     """You called all_to_all. Build it: ppermute is the only collective allowed here."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0, tiled=True)

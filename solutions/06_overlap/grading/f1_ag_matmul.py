@@ -25,6 +25,7 @@ from grader.expect import (
     expect_flops,
     expect_memory,
     expect_not_waiting,
+    expect_only,
     expect_overlap,
     expect_step_time,
     expect_traffic,
@@ -40,19 +41,27 @@ def sizes_of(seen):
 
 
 @exercise.helper
-def expect_shards_round_the_ring(seen, itemsize):
-    """Require N - 1 hops, each with one whole shard of A to a neighbour over y."""
-    n, (rows, columns, _) = seen.mesh["y"], sizes_of(seen)
-    expect_collectives(seen, permute={"y": n - 1})
+def expect_hops_of_one_shard(seen, itemsize):
+    """Require only ppermutes, each with one whole shard of A."""
+    expect_only(seen, "permute")
+    rows, columns, _ = sizes_of(seen)
     shard = itemsize * rows * columns
     for hop in seen.collectives:
-        if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
         if hop.bytes < shard:
             raise Failure(
                 f"line {hop.line}: this ppermute sends {hop.bytes} bytes, a shard has {shard}", where=f"line {hop.line}"
             )
-    expect_traffic(seen, at_most=(n - 1) * shard)
+    expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * shard)
+
+
+@exercise.helper
+def expect_shards_round_the_ring(seen, itemsize):
+    """Require N - 1 hops, each with one whole shard of A to a neighbour over y."""
+    expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_hops_of_one_shard(seen, itemsize)
 
 
 @exercise.check(call, points=1, public=True)
@@ -73,11 +82,11 @@ def ag_ring(seen):
     expect_close(seen.out, seen.a @ seen.w)
 
 
-@exercise.check([small, wide], points=0.25, public=True, after=ag_hops)
+@exercise.check([small, wide], points=0.25, public=True, after=ag_value)
 def ag_same(small, wide):
     """ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
-        expect_shards_round_the_ring(seen, 2)
+        expect_hops_of_one_shard(seen, 2)
         rows, columns, width = sizes_of(seen)
         work = 2 * rows * columns * width * seen.mesh["y"]
         expect_flops(seen, at_least=work, at_most=work)
@@ -90,7 +99,7 @@ def ag_order(seen):
     expect_beside(seen, "permute", of="product")
 
 
-@exercise.check(wide, points=0.5, public=True, after=ag_order)
+@exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_hidden(seen):
     """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, columns, width = sizes_of(seen)
@@ -199,7 +208,9 @@ def sums_in_float32(a, w):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_order)
+@exercise.misconception(
+    of=ag_matmul, fails=[ag_order, ag_hidden], breaks=["no hop waits for a matmul", "80 % of what overlap can gain"]
+)
 def ag_sends_after_the_product(a, w):
     """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send it before you multiply, and make the hop independent of computed values."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -213,7 +224,7 @@ def ag_sends_after_the_product(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_order)
+@exercise.misconception(of=ag_matmul, fails=[ag_order, ag_hidden], breaks="each has a matmul beside it")
 def ag_late_in_a_loop(a, w):
     """Each round of your loop receives a shard and multiplies that shard. A round ends after all its operations, so hop and matmul take turns. Send and multiply the current shard in one round, or unroll the loop with unroll=True."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -227,7 +238,7 @@ def ag_late_in_a_loop(a, w):
     return jax.lax.fori_loop(1, n, one, (a, a @ rows[me]))[1]
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_hidden)
+@exercise.misconception(of=ag_matmul, fails=ag_hidden, breaks="step ≤ 1.2 · matmuls")
 def ag_widened_operands(a, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -239,7 +250,18 @@ def ag_widened_operands(a, w):
     return c.astype(a.dtype)
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_value)
+@exercise.misconception(of=ag_matmul, fails=ag_same)
+def ag_sends_float32(a, w):
+    """You widen A before the hops, so each hop carries float32: twice the bytes. Send shards in their own dtype, and widen what has arrived."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, wide, c = w.reshape(n, a.shape[1], -1), a.astype(jnp.float32), 0
+    for hop in range(n):
+        c += wide @ rows[(me - hop) % n]
+        wide = jax.lax.ppermute(wide, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else wide
+    return c.astype(a.dtype)
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_rows_by_step(a, w):
     """You take the rows of W by the number of the step. After t hops you hold the shard of t devices before you: use rows (me - t) % n."""
     n = jax.lax.axis_size("y")
@@ -250,7 +272,7 @@ def ag_rows_by_step(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_value)
+@exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_rows_with_wrong_sign(a, w):
     """Your rows of W run in the wrong direction. If you send to the next device, the shard of hop t comes from t devices before you: me - t."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -261,14 +283,14 @@ def ag_rows_with_wrong_sign(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_value)
+@exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_own_shard_only(a, w):
     """You multiplied your own shard of A by its rows of W: one term of N. Add the terms of the other shards too."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return a @ w.reshape(n, a.shape[1], -1)[me]
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_value)
+@exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_round_the_other_axis(a, w):
     """You go round x, which cuts the rows of A, so you add up different rows of C. Go round y, which cuts the columns of A."""
     n, me, y = jax.lax.axis_size("x"), jax.lax.axis_index("x"), jax.lax.axis_size("y")
@@ -279,7 +301,9 @@ def ag_round_the_other_axis(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_ring)
+@exercise.misconception(
+    of=ag_matmul, fails=ag_ring, breaks=["also in bfloat16 on a ring of eight", "`C` has the dtype of `A` and `W`"]
+)
 def ag_returns_float32(a, w):
     """You add in float32 and return float32. C has the dtype of A and W: cast the sum back at the end."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -290,7 +314,7 @@ def ag_returns_float32(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_hops)
+@exercise.misconception(of=ag_matmul, fails=ag_hops, breaks="N − 1 `ppermute`s over y")
 def ag_in_n_hops(a, w):
     """You permute N times. After N - 1 hops every device has had every shard. The last hop only returns your own shard."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -303,13 +327,13 @@ def ag_in_n_hops(a, w):
     return jax.lax.fori_loop(0, n, one, (a, jnp.zeros((a.shape[0], w.shape[1]), a.dtype)))[1]
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_hops)
+@exercise.misconception(of=ag_matmul, fails=[ag_hops, ag_same], breaks="no other collective")
 def ag_gathered_first(a, w):
     """You gathered all of A with one collective, and the matmul waits for all of it. Multiply each shard when its hop brings it."""
     return jax.lax.all_gather(a, "y", axis=1, tiled=True) @ w
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_hops)
+@exercise.misconception(of=ag_matmul, fails=[ag_hops, ag_hidden], breaks="to a neighbour")
 def ag_over_the_heads(a, w):
     """You fetch each shard straight from its owner, t places away. On a ring it passes all devices between, so hop t carries t times the bytes. Take it from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -320,7 +344,19 @@ def ag_over_the_heads(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=[ag_order, ag_memory])
+@exercise.misconception(of=ag_matmul, fails=[ag_hops, ag_same], breaks="one shard each")
+def ag_sends_all_shards(a, w):
+    """You send the array of all shards in every hop, empty places too: N times the bytes. Send only the shard that arrived last, and multiply it while it travels."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    held = own = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for _ in range(n - 1):
+        held = own + jax.lax.ppermute(held, "y", [(d, (d + 1) % n) for d in range(n)])
+    return jnp.einsum("nbd,ndf->bf", held, w.reshape(n, a.shape[1], -1))
+
+
+@exercise.misconception(
+    of=ag_matmul, fails=[ag_order, ag_hidden, ag_memory], breaks="at most four shards of `A` at once"
+)
 def ag_hops_first_then_one_product(a, w):
     """You collect all shards in one array by hops and multiply afterwards. Every matmul needs the whole array, so no hop is overlapped and each device holds all of A. Multiply one shard while the next one travels."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -331,7 +367,11 @@ def ag_hops_first_then_one_product(a, w):
     return jnp.einsum("nbd,ndf->bf", held, w.reshape(n, a.shape[1], -1))
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_same)
+@exercise.misconception(
+    of=ag_matmul,
+    fails=ag_same,
+    breaks="at real sizes: the same program, with the same hops",
+)
 def ag_other_program_when_large(a, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -342,7 +382,7 @@ def ag_other_program_when_large(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_same)
+@exercise.misconception(of=ag_matmul, fails=ag_same, breaks="every matmul once")
 def ag_multiplies_every_block(a, w):
     """In each round you multiply the shard by all blocks of W and keep one result: N times the FLOPs. Select the block of rows first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")

@@ -24,6 +24,7 @@ from grader.expect import (
     expect_collectives,
     expect_flops,
     expect_memory,
+    expect_only,
     expect_overlap,
     expect_step_time,
     expect_traffic,
@@ -39,18 +40,26 @@ def sizes_of(seen):
 
 
 @exercise.helper
-def expect_sums_round_the_ring(seen):
-    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
-    n, (rows, _, columns) = seen.mesh["y"], sizes_of(seen)
-    expect_collectives(seen, permute={"y": n - 1})
+def expect_hops_of_one_block(seen):
+    """Require only ppermutes, each with one block of sums, at most float32."""
+    expect_only(seen, "permute")
+    rows, _, columns = sizes_of(seen)
     for hop in seen.collectives:
-        if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
         if hop.bytes < 2 * rows * columns:
             raise Failure(
                 f"line {hop.line}: this ppermute sends {hop.bytes} bytes, less than a block", where=f"line {hop.line}"
             )
-    expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns)
+    expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * 4 * rows * columns)
+
+
+@exercise.helper
+def expect_sums_round_the_ring(seen):
+    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
+    expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_hops_of_one_block(seen)
 
 
 @exercise.check(call, points=1, public=True)
@@ -71,11 +80,11 @@ def rs_ring(seen):
     expect_close(seen.out, seen.t @ seen.w)
 
 
-@exercise.check([small, wide], points=0.25, public=True, after=rs_hops)
+@exercise.check([small, wide], points=0.25, public=True, after=rs_value)
 def rs_same(small, wide):
     """matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
-        expect_sums_round_the_ring(seen)
+        expect_hops_of_one_block(seen)
         rows, summed, columns = sizes_of(seen)
         work = 2 * rows * summed * columns * seen.mesh["y"]
         expect_flops(seen, at_least=work, at_most=work)
@@ -87,7 +96,7 @@ def rs_order(seen):
     expect_beside(seen, "permute", of="product")
 
 
-@exercise.check(wide, points=0.5, public=True, after=rs_order)
+@exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_hidden(seen):
     """matmul_rs in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, summed, columns = sizes_of(seen)
@@ -207,7 +216,9 @@ def parts_in_a_list(t, w):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_order)
+@exercise.misconception(
+    of=matmul_rs, fails=[rs_order, rs_hidden], breaks="each hop overlaps a matmul that does not need the hop's data"
+)
 def rs_product_waits_for_the_sum(t, w):
     """Your matmul waits for the sum that arrives, so matmuls and hops take turns. The matmul does not need that sum. Multiply while the sum travels, and add when both are ready."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -220,7 +231,9 @@ def rs_product_waits_for_the_sum(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_order)
+@exercise.misconception(
+    of=matmul_rs, fails=[rs_order, rs_hidden], breaks=["each hop overlaps a matmul", "75 % of what overlap can gain"]
+)
 def rs_late_in_a_loop(t, w):
     """Each round of your loop adds a part and sends that sum. A round ends after all its operations, so matmul and hop take turns. Send the current sum and compute the next part in one round, or unroll the loop with unroll=True."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -234,7 +247,9 @@ def rs_late_in_a_loop(t, w):
     return total + t @ columns[:, me]
 
 
-@exercise.misconception(of=matmul_rs, fails=[rs_order, rs_memory])
+@exercise.misconception(
+    of=matmul_rs, fails=[rs_order, rs_hidden, rs_memory], breaks="never the partial sums of all N blocks at once"
+)
 def rs_full_product_first(t, w):
     """You computed the partial sums of all columns, then sent slices of them round. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -245,7 +260,9 @@ def rs_full_product_first(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_ring)
+@exercise.misconception(
+    of=matmul_rs, fails=rs_ring, breaks=["also in bfloat16 on a ring of eight", "`Out` has the dtype of `T` and `W`"]
+)
 def rs_returns_float32(t, w):
     """You add in float32 and return float32. Out has the dtype of T and W: cast the sum back at the end."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -260,7 +277,7 @@ def rs_returns_float32(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hidden)
+@exercise.misconception(of=matmul_rs, fails=rs_hidden, breaks="step ≤ 1.35 · matmuls")
 def rs_widened_operands(t, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -273,7 +290,7 @@ def rs_widened_operands(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_value)
+@exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
 def rs_sum_in_bfloat16(t, w):
     """You rounded the running sum to bfloat16, so each hop loses precision. Add in the dtype of the operands, or in float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -285,7 +302,7 @@ def rs_sum_in_bfloat16(t, w):
     return total.astype(t.dtype)
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_value)
+@exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
 def rs_own_block_first(t, w):
     """You started with your own block, so your sums are right but on the wrong devices. A neighbour has your sum. Add your own block last, and count back from there."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -307,7 +324,7 @@ def rs_own_block_first_to_the_left(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_value)
+@exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
 def rs_wrong_sign(t, w):
     """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, the number of the block that arrives is one lower, not higher."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -349,7 +366,7 @@ def rs_round_the_other_axis(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hops)
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_order], breaks="N − 1 `ppermute`s over y")
 def rs_in_n_hops(t, w):
     """You start with your own block and need N hops to bring the sum home. Start with the block of the device before you. Its sum arrives after N - 1 hops."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -360,20 +377,24 @@ def rs_in_n_hops(t, w):
     return jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)])
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hops)
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_same], breaks="no other collective")
 def rs_reduced_last(t, w):
     """You multiplied everything and reduced it with one collective, which waits for all matmuls. Build the sum from hops that overlap matmuls."""
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hops)
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_same], breaks="no other collective")
 def rs_summed_then_cut(t, w):
     """You summed all of Out on every device and kept a block of it. That sends twice the bytes of a reduce-scatter and overlaps no matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return jax.lax.psum(t @ w, "y").reshape(t.shape[0], n, -1)[:, me]
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hops)
+@exercise.misconception(
+    of=matmul_rs,
+    fails=[rs_hops, rs_same],
+    breaks=["one block each", "at most (N − 1)·4·(B/X)·(D/Y) bytes"],
+)
 def rs_sends_all_blocks(t, w):
     """You send all blocks in every hop, N times the bytes. Send only the block that the next device adds to."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -383,7 +404,23 @@ def rs_sends_all_blocks(t, w):
     return total.reshape(t.shape[0], n, -1)[:, me]
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_same)
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_memory], breaks="to a neighbour")
+def rs_over_the_heads(t, w):
+    """You send each part straight to its owner, past all devices between. Send one running sum through them: each device adds its part."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, me]
+    for far in range(1, n):
+        part = t @ columns[:, (me + far) % n]
+        total = total + jax.lax.ppermute(part, "y", [(d, (d + far) % n) for d in range(n)])
+    return total
+
+
+@exercise.misconception(
+    of=matmul_rs,
+    fails=rs_same,
+    breaks="at real sizes: the same program, with the same hops",
+)
 def rs_other_program_when_large(t, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -394,7 +431,7 @@ def rs_other_program_when_large(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_same)
+@exercise.misconception(of=matmul_rs, fails=rs_same, breaks="every matmul once")
 def rs_multiplies_every_block(t, w):
     """In each round you multiply by all of W and keep one block of columns: N times the FLOPs. Select the block first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")

@@ -144,32 +144,32 @@ def means_by_psum(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=squares, fails=squares_value)
+@exercise.misconception(of=squares, fails=squares_value, breaks="the sums of rows, cut over x, and of columns, whole")
 def squares_unchecked(x, *, mesh):
     """You turned the check off. out_specs=P() then takes one device's rows for all rows. Use P('x') for the first result."""
     return _mapped(_squares, x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=squares, fails=squares_value)
+@exercise.misconception(of=squares, fails=squares_value, breaks="the sums of rows, cut over x, and of columns, whole")
 def squares_summed(x, *, mesh):
     """You summed the rows' results over the devices to make them equal. Row 1 of one device is not row 1 of the next. x cuts these results: use P('x')."""
     local = lambda x: (jax.lax.psum((x**2).sum(1), "x"), jax.lax.psum((x**2).sum(0), "x"))  # noqa: E731
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=squares, fails=squares_value)
+@exercise.misconception(of=squares, fails=squares_value, breaks="the sums of rows, cut over x, and of columns, whole")
 def squares_all_cut(x, *, mesh):
     """Your out_specs cuts both results, so N copies of the columns' sums follow one another. The psum's result is whole: use P()."""
     return _mapped(_squares, x, mesh, out_specs=P("x"))
 
 
-@exercise.misconception(of=squares, fails=squares_traffic)
+@exercise.misconception(of=squares, fails=squares_traffic, breaks="none in the backward pass")
 def squares_right_but_unchecked(x, *, mesh):
     """The specs are right, but you turned the check off. JAX no longer knows that the psum's result is equal on all devices, so it sums its cotangent over them."""
     return _mapped(_squares, x, mesh, out_specs=(P("x"), P()), check_vma=False)
 
 
-@exercise.misconception(of=decay, fails=decay_traffic)
+@exercise.misconception(of=decay, fails=decay_traffic, breaks="none in the backward pass")
 def decay_unchecked(x, *, mesh):
     """You turned the check off. The values are right, but without types the backward pass sums N equal cotangents. The error message names the carry and the axis: cast the carry's start."""
     return _mapped(
@@ -177,7 +177,7 @@ def decay_unchecked(x, *, mesh):
     )
 
 
-@exercise.misconception(of=decay, fails=decay_traffic)
+@exercise.misconception(of=decay, fails=decay_traffic, breaks="one all-reduce over x")
 def decay_psum_in_the_loop(x, *, mesh):
     """You sum over the devices in each round. The types fit, but T all-reduces do the work of one. Cast the start instead: a cast sends nothing."""
 
@@ -187,7 +187,7 @@ def decay_psum_in_the_loop(x, *, mesh):
     return _mapped(local, x, mesh, P(None, "x"))
 
 
-@exercise.misconception(of=decay, fails=decay_value)
+@exercise.misconception(of=decay, fails=decay_value, breaks="the result, whole on every device, and its gradient")
 def decay_psum_in_the_loop_and_after(x, *, mesh):
     """You sum over the devices in each round and again at the end, which adds N copies. Cast the start, and keep only the psum at the end."""
 
@@ -198,7 +198,7 @@ def decay_psum_in_the_loop_and_after(x, *, mesh):
     return _mapped(local, x, mesh, P(None, "x"))
 
 
-@exercise.misconception(of=decay, fails=decay_value)
+@exercise.misconception(of=decay, fails=decay_value, breaks="the result, whole on every device, and its gradient")
 def decay_of_the_carry(x, *, mesh):
     """You sum the carry over the devices in each round. Each round sums the earlier sums again, so they grow by a factor of N."""
 
@@ -209,31 +209,31 @@ def decay_of_the_carry(x, *, mesh):
     return _mapped(local, x, mesh, P(None, "x"))
 
 
-@exercise.misconception(of=means, fails=means_value)
+@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
 def means_unchecked(x, *, mesh):
     """You turned the check off. The check was right: each device has the mean of its own rows. JAX now takes one of these means for all."""
     return _mapped(lambda x: x.mean(0), x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=means, fails=means_value)
+@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
 def means_cut(x, *, mesh):
     """Your out_specs names x. The result is now N times longer, one mean after the other. Add the sum over the devices."""
     return _mapped(lambda x: x.mean(0), x, mesh, out_specs=P("x"))
 
 
-@exercise.misconception(of=means, fails=means_value)
+@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
 def means_summed(x, *, mesh):
     """You added the means of N devices. Take the mean of these means."""
     return _mapped(lambda x: jax.lax.psum(x.mean(0), "x"), x, mesh)
 
 
-@exercise.misconception(of=means, fails=means_value)
+@exercise.misconception(of=means, fails=means_value, breaks="the result, whole on every device, and its gradient")
 def means_summed_twice(x, *, mesh):
     """You reduced twice. After the first reduction all devices hold equal results, and the second adds N copies."""
     return _mapped(lambda x: jax.lax.psum(jax.lax.pmean(x.mean(0), "x"), "x"), x, mesh)
 
 
-@exercise.misconception(of=means, fails=means_traffic)
+@exercise.misconception(of=means, fails=means_traffic, breaks="none in the backward pass")
 def means_right_but_unchecked(x, *, mesh):
     """The mean is right, but you turned the check off. Without types the backward pass sums N equal cotangents."""
     return _mapped(lambda x: jax.lax.pmean(x.mean(0), "x"), x, mesh, check_vma=False)

@@ -176,62 +176,69 @@ def block_of_pvary(x, w_in, w_out, dy):
     return with_gradients(block, x, w_in, w_out, dy)
 
 
-@exercise.misconception(of=f, fails=f_value)
+@exercise.misconception(of=f, fails=f_value, breaks="results and gradients as in the first table")
 def f_missing(x):
     """Your f does nothing in the backward pass either. Every device used x: add the devices' cotangents."""
     return x
 
 
-@exercise.misconception(of=f, fails=f_value)
+@exercise.misconception(of=f, fails=f_value, breaks="results and gradients as in the first table")
 def f_of_means(x):
     """Your f averages the cotangents. Each is a part of the gradient: add them."""
     return jax.custom_gradient(lambda x: (x, lambda ct: jax.lax.pmean(ct, "tp")))(x)
 
 
-@exercise.misconception(of=f, fails=f_value)
+@exercise.misconception(of=f, fails=f_value, breaks="results and gradients as in the first table")
 def f_is_g(x):
     """You wrote g in place of f. In the forward pass f does nothing."""
     return jax.custom_gradient(lambda x: (jax.lax.psum(x, "tp"), lambda ct: ct))(x)
 
 
-@exercise.misconception(of=g, fails=g_value)
+@exercise.misconception(of=g, fails=g_value, breaks="results and gradients as in the first table")
 def g_is_psum(y):
     """With check_vma=False the backward pass of psum is a psum too, so it adds N copies of one cotangent. The cotangent is already whole: pass it on."""
     return jax.lax.psum(y, "tp")
 
 
-@exercise.misconception(of=g, fails=g_value)
+@exercise.misconception(of=g, fails=g_value, breaks="results and gradients as in the first table")
 def g_of_means(y):
     """You took the mean of the parts. They are parts of a sum: add them."""
     return jax.custom_gradient(lambda y: (jax.lax.pmean(y, "tp"), lambda ct: ct))(y)
 
 
-@exercise.misconception(of=g, fails=g_value)
+@exercise.misconception(of=g, fails=g_value, breaks="results and gradients as in the first table")
 def g_shares_out(y):
     """You gave each device 1/N of the cotangent. Each term of a sum gets the sum's whole cotangent."""
     size = jax.lax.axis_size("tp")
     return jax.custom_gradient(lambda y: (jax.lax.psum(y, "tp"), lambda ct: ct / size))(y)
 
 
-@exercise.misconception(of=f, fails=f_traffic)
+@exercise.misconception(of=f, fails=f_traffic, breaks="one all-reduce in the backward pass")
 def f_by_gathering(x):
     """You gathered all cotangents and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     whole = lambda ct: jax.lax.all_gather(ct, "tp").sum(0)  # noqa: E731
     return jax.custom_gradient(lambda x: (x, whole))(x)
 
 
-@exercise.misconception(of=f, fails=f_traffic)
+@exercise.misconception(of=f, fails=f_traffic, breaks="nothing sent in the forward pass")
 def f_gathers_forwards(x):
     """You gathered the x of all devices and kept your own. Each device already has its x: the forward pass of f sends nothing."""
     own = lambda x: jax.lax.all_gather(x, "tp")[jax.lax.axis_index("tp")]  # noqa: E731
     return jax.custom_gradient(lambda x: (own(x), lambda ct: jax.lax.psum(ct, "tp")))(x)
 
 
-@exercise.misconception(of=g, fails=g_traffic)
+@exercise.misconception(of=g, fails=g_traffic, breaks="one all-reduce in the forward pass")
 def g_by_gathering(y):
     """You gathered all parts and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     whole = lambda y: jax.lax.all_gather(y, "tp").sum(0)  # noqa: E731
     return jax.custom_gradient(lambda y: (whole(y), lambda ct: ct))(y)
+
+
+@exercise.misconception(of=g, fails=g_traffic, breaks="none in the backward pass")
+def g_averages_back(y):
+    """You averaged the cotangents. They are equal on all devices, so the average changes nothing, and you send them for
+    nothing. Pass the cotangent on."""
+    return jax.custom_gradient(lambda y: (jax.lax.psum(y, "tp"), lambda ct: jax.lax.pmean(ct, "tp")))(y)
 
 
 @exercise.alternative(of=block_by_hand)
@@ -243,34 +250,42 @@ def block_with_one_all_reduce(x, w_in, w_out, dy):
     return y, dx, x.T @ back, hidden.T @ dy
 
 
-@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+@exercise.misconception(
+    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+)
 def block_without_f(x, w_in, w_out, dy):
     """Your dx is partial. Apply f to x at the block's start. The forward pass gives the right y without it."""
     return with_gradients(lambda x, w_in, w_out: g(jnp.tanh(x @ w_in) @ w_out), x, w_in, w_out, dy)
 
 
-@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+@exercise.misconception(
+    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+)
 def block_summed_again(x, w_in, w_out, dy):
     """You summed dx again after f had summed it, so it is N times too large. Reduce once, where x enters the block."""
     y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
     return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
 
 
-@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+@exercise.misconception(
+    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+)
 def block_sums_weights(x, w_in, w_out, dy):
     """You summed the weights' gradients over tp. Each device has its own weights and already has their whole gradient."""
     y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
     return y, dx, jax.lax.psum(dw_in, "tp"), jax.lax.psum(dw_out, "tp")
 
 
-@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+@exercise.misconception(
+    of=block_by_hand, fails=by_hand_value, breaks="y and all three gradients are those of one device"
+)
 def block_of_psum(x, w_in, w_out, dy):
     """You used psum in place of g. With check_vma=False its backward pass adds N copies of dy, so all gradients are N times too large."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(f(x) @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
 
-@exercise.misconception(of=block_by_hand, fails=by_hand_traffic)
+@exercise.misconception(of=block_by_hand, fails=by_hand_traffic, breaks="and nothing else")
 def block_gathers_hidden(x, w_in, w_out, dy):
     """You gathered the weights, so every device computes everything. Each MLP unit needs only its own weights."""
     whole_in = jax.lax.all_gather(w_in, "tp", axis=1, tiled=True)
@@ -282,21 +297,25 @@ def block_gathers_hidden(x, w_in, w_out, dy):
     return y, dx, cut(dw_in, me * size, size, 1), cut(dw_out, me * size, size, 0)
 
 
-@exercise.misconception(of=block_by_types, fails=by_types_value)
+@exercise.misconception(
+    of=block_by_types, fails=by_types_value, breaks="y and all three gradients are those of one device"
+)
 def types_summed_again(x, w_in, w_out, dy):
     """You summed dx again. Its type says that it is equal on all devices: the cast's transpose has already summed it."""
     y, dx, dw_in, dw_out = block_by_types(x, w_in, w_out, dy)
     return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
 
 
-@exercise.misconception(of=block_by_types, fails=by_types_value)
+@exercise.misconception(
+    of=block_by_types, fails=by_types_value, breaks="y and all three gradients are those of one device"
+)
 def types_of_mean(x, w_in, w_out, dy):
     """You took the mean of the devices' outputs. They are parts of a sum: add them."""
     block = lambda x, w_in, w_out: jax.lax.pmean(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
 
-@exercise.misconception(of=block_by_types, fails=by_types_traffic)
+@exercise.misconception(of=block_by_types, fails=by_types_traffic, breaks="one all-reduce each way")
 def types_cast_twice(x, w_in, w_out, dy):
     """You use x in several places, and JAX casts it at each. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""
 

@@ -110,92 +110,92 @@ def both_by_meeting(w, rows, targets):
     return jax.lax.pmean(own, "x")
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value)
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
 def off_not_summed(w, rows, targets):
     """Each device used only its own rows. With check_vma=False JAX does not add the gradients: reduce them yourself."""
     return jax.grad(loss)(w, rows, targets)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value)
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
 def off_summed(w, rows, targets):
     """You added the gradients of N means. The gradient of the mean over all rows is their mean."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x")
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value)
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
 def off_of_summed_loss(w, rows, targets):
     """You differentiated a loss that was summed over the devices. With check_vma=False the backward pass of psum is a psum too. It gives N times your own gradient and no other device's. Differentiate the local loss, then reduce."""
     return jax.grad(lambda w: jax.lax.psum(loss(w, rows, targets), "x"))(w)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value)
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
 def off_of_mean_loss_alone(w, rows, targets):
     """You returned the gradient of your own rows. With check_vma=False a pmean of the loss does not change it, because its backward pass is a pmean of ones. Reduce the gradients themselves."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_value)
+@exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean over all rows")
 def off_divided_twice(w, rows, targets):
     """You divided twice. pmean already divides by the number of devices."""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_traffic)
+@exercise.misconception(of=grad_vma_off, fails=off_traffic, breaks="only all-reduces")
 def off_gathered(w, rows, targets):
     """You gathered the rows, so every device computes everything. Reduce the gradients instead."""
     rows, targets = (jax.lax.all_gather(a, "x", tiled=True) for a in (rows, targets))
     return jax.grad(loss)(w, rows, targets)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_traffic)
+@exercise.misconception(of=grad_vma_off, fails=off_traffic, breaks="together of DK + 2 numbers")
 def off_averaged_twice(w, rows, targets):
     """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     return jax.lax.pmean(jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x"), "x")
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_value)
+@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean over all rows")
 def on_summed_again(w, rows, targets):
     """You summed a gradient that JAX had already summed: it is N times too large. Look at its type: it does not vary over x."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_value)
+@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean over all rows")
 def on_not_divided(w, rows, targets):
     """JAX gives you the sum of N gradients of means. The gradient of the mean over all rows is 1/N of it."""
     return jax.grad(loss)(w, rows, targets)
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_value)
+@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean over all rows")
 def on_divided_twice(w, rows, targets):
     """You divided twice. The loss is already a mean over all devices, and so is its gradient."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_traffic)
+@exercise.misconception(of=grad_vma_on, fails=on_traffic, breaks="together of DK + 2 numbers")
 def on_reduced_twice(w, rows, targets):
     """Your pmean changes nothing. JAX has already summed the gradient, so it is equal on all devices. You send it twice."""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x"), "x")
 
 
-@exercise.misconception(of=grad_in_both, fails=both_value)
+@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
 def both_as_on(w, rows, targets):
     """That is right with check_vma=True. With False JAX does not sum: cast w to varying, and reduce yourself."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_in_both, fails=both_value)
+@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
 def both_of_mean_loss(w, rows, targets):
     """You differentiated the mean loss of all devices. That is right with check_vma=True. With False each device gets the gradient of its own rows. Cast w to varying, differentiate the local loss, and reduce yourself."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
-@exercise.misconception(of=grad_in_both, fails=both_value)
+@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean over all rows")
 def both_as_off(w, rows, targets):
     """That is right with check_vma=False. With True JAX has already summed the gradient of w: cast w to varying first."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_in_both, fails=both_traffic)
+@exercise.misconception(of=grad_in_both, fails=both_traffic, breaks="together of DK + 2 numbers")
 def both_averaged_twice(w, rows, targets):
     """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     own = jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets)

@@ -63,16 +63,29 @@ two_devices = exercise.call(
 )
 
 
-@exercise.check(two_devices, points=0.5, after=accumulated_value)
-def accumulated_memory(seen):
-    """accumulate: a device holds the activations of one micro-batch at a time"""
-    expect_close(seen.out, gradient(seen.ws, seen.xs))
-    sums = 2.4 * 4 * seen.ws.size  # of gradients
-    micro = (
-        4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (3 * seen.dims["L"] + 2)
-    )  # activations of its layers
-    budget = between(micro + sums, seen.dims["M"] * micro + sums)
-    expect_memory(seen, at_most=budget, by="program", arguments=False)
+wide_layers = exercise.call(
+    accumulate,
+    ws=normal("L", "D", "D"),
+    xs=normal("M", "B", "D", spec=P(None, "dp")),
+    meshes=[{"dp": 2}],
+    dims={"L": 3, "M": 16, "B": 2, "D": 48},
+    hidden_dims={"L": 2, "M": 18, "B": 4, "D": 63},
+)
+
+
+@exercise.check([two_devices, wide_layers], points=0.5, after=accumulated_value)
+def accumulated_memory(many_rows, wide_layers):
+    """accumulate: a device holds the activations of one micro-batch at a time, and about two gradients"""
+    for seen, kept in ((many_rows, "activations"), (wide_layers, "gradients")):
+        expect_close(seen.out, gradient(seen.ws, seen.xs))
+        one = 4 * seen.ws.size
+        sums = 2.4 * one  # of gradients
+        micro = (
+            4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (3 * seen.dims["L"] + 2)
+        )  # activations of its layers
+        most = {"activations": micro + sums / seen.dims["M"], "gradients": one}[kept]
+        budget = between(micro + sums, seen.dims["M"] * most)
+        expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 
 def _of_own_rows(ws, xs):
@@ -163,7 +176,7 @@ def checkpointed(ws, xs, *, mesh):
     return jax.grad(total)(ws)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+@exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
 def accumulated_whole(ws, xs, *, mesh):
     """You took the gradient of whole weights. JAX then reduces it in the backward pass of each layer, in each micro-batch. Allow an unreduced gradient or cast the weights to varying, before the loop."""
 
@@ -173,7 +186,7 @@ def accumulated_whole(ws, xs, *, mesh):
     return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+@exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
 def accumulated_constrained(ws, xs, *, mesh):
     """You asked for a whole gradient inside the loop: the values are right, but it sends M times the bytes. Keep the sum unreduced until the loop ends."""
     weights = reshard(ws, P(reduced={"dp"}))
@@ -184,7 +197,7 @@ def accumulated_constrained(ws, xs, *, mesh):
     return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+@exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
 def accumulated_cast_in_the_loop(ws, xs, *, mesh):
     """You cast to varying inside the differentiated function, in the loop, so its all-reduce runs in the loop too. Cast once, before the loop."""
 
@@ -200,7 +213,7 @@ def accumulated_cast_in_the_loop(ws, xs, *, mesh):
     return _mapped(local, ws, xs, mesh, True)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+@exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="one all-reduce of the gradient")
 def accumulated_psum_in_the_loop(ws, xs, *, mesh):
     """You all-reduce each micro-batch's gradient. Add locally and all-reduce once."""
 
@@ -213,7 +226,7 @@ def accumulated_psum_in_the_loop(ws, xs, *, mesh):
     return _mapped(local, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value)
+@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
 def accumulated_sum_fed_back(ws, xs, *, mesh):
     """You all-reduced the running sum. It already contains earlier sums over the devices, and you sum these again. All-reduce once, after the loop."""
 
@@ -226,7 +239,7 @@ def accumulated_sum_fed_back(ws, xs, *, mesh):
     return _mapped(local, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value)
+@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
 def accumulated_first_only(ws, xs, *, mesh):
     """You all-reduced the first micro-batch's gradient only. The others stayed on their devices. All-reduce the sum after the last micro-batch."""
 
@@ -237,26 +250,26 @@ def accumulated_first_only(ws, xs, *, mesh):
     return _mapped(local, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value)
+@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
 def accumulated_last_only(ws, xs, *, mesh):
     """You returned the gradient of the last micro-batch. Add each gradient to the earlier ones."""
     weights = reshard(ws, P(reduced={"dp"}))
     return reshard(jax.grad(loss)(weights, xs[-1]), P())
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value)
+@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
 def accumulated_never_summed(ws, xs, *, mesh):
     """Each device returned the gradient of its own rows. Your program never adds them up. With check_vma=False JAX does not warn you."""
     return _mapped(_of_own_rows, ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value)
+@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
 def accumulated_summed_twice(ws, xs, *, mesh):
     """With check_vma=True grad sums the gradient of weights that do not vary over the devices. Your psum adds N copies of it."""
     return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, True)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_value)
+@exercise.misconception(of=accumulate, fails=accumulated_value, breaks="the gradient of all rows of all micro-batches")
 def accumulated_mean(ws, xs, *, mesh):
     """You took the mean over the devices. The loss is a sum over rows, so its gradient is a sum too."""
     return _mapped(lambda ws, xs: jax.lax.pmean(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, False)
@@ -272,14 +285,14 @@ def accumulated_in_bfloat16(ws, xs, *, mesh):
     return _mapped(lambda ws, xs: sent(ws, xs).astype(jnp.float32), ws, xs, mesh, False)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_spec)
+@exercise.misconception(of=accumulate, fails=accumulated_spec, breaks="the result has the spec `P()`")
 def accumulated_scattered(ws, xs, *, mesh):
     """You left the gradient cut over dp, as ZeRO does. Here every device must hold all of it."""
     total = accumulate(ws, xs, mesh=mesh)
     return reshard(total, P() if ws.shape[1] % mesh.shape["dp"] else P(None, "dp"))
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_memory)
+@exercise.misconception(of=accumulate, fails=accumulated_memory, breaks="activations of one micro-batch at a time")
 def accumulated_by_differentiating(ws, xs, *, mesh):
     """You differentiated the loop. JAX keeps every micro-batch's activations until the backward pass. Take the gradient of one micro-batch inside the loop, or put jax.checkpoint around it."""
 
@@ -290,12 +303,22 @@ def accumulated_by_differentiating(ws, xs, *, mesh):
     return jax.grad(total)(ws)
 
 
-@exercise.misconception(of=accumulate, fails=accumulated_memory)
+@exercise.misconception(of=accumulate, fails=accumulated_memory, breaks="activations of one micro-batch at a time")
 def accumulated_all_at_once(ws, xs, *, mesh):
     """You sent all rows through the layers at once. That holds the activations of M micro-batches. Process one micro-batch at a time."""
 
     def local(ws, xs):
         return jax.lax.psum(jax.grad(loss)(ws, xs.reshape(-1, xs.shape[-1])), "dp")
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_memory, breaks="about two gradients")
+def accumulated_stacked(ws, xs, *, mesh):
+    """You kept the gradient of every micro-batch and added them at the end. Add each gradient to one sum in the loop."""
+
+    def local(ws, xs):
+        return jax.lax.psum(jax.lax.map(lambda x: jax.grad(loss)(ws, x), xs).sum(0), "dp")
 
     return _mapped(local, ws, xs, mesh, False)
 

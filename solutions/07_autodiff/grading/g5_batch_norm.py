@@ -31,10 +31,15 @@ both_ways = exercise.call(
 )
 
 
-@exercise.check(forwards, points=0.75, public=True)
+@exercise.check(forwards, points=0.5, public=True)
 def normed_value(seen):
     """batch_norm: mean and variance are those of all rows"""
     expect_close(seen.out, (seen.x - seen.x.mean(0)) / np.sqrt(seen.x.var(0) + EPS))
+
+
+@exercise.check(forwards, points=0.25, public=True, after=normed_value)
+def normed_spec(seen):
+    """batch_norm: each device has its own rows of the result"""
     expect_spec(seen.out, P("dp"))
 
 
@@ -128,13 +133,13 @@ def normed_by_rule(x, *, mesh):
     return _mapped(norm, x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value)
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance are those of all rows")
 def normed_locally(x, *, mesh):
     """Each device normed its own rows by their own mean and variance. Use the mean and variance of the whole batch."""
     return _mapped(lambda x: (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value)
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance are those of all rows")
 def normed_by_mean_of_variances(x, *, mesh):
     """You took the mean of the devices' variances. It leaves out the differences between their means. Add up the squares, and subtract the square of the mean at the end."""
 
@@ -145,7 +150,7 @@ def normed_by_mean_of_variances(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value)
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance are those of all rows")
 def normed_by_local_count(x, *, mesh):
     """You divided sums over all rows by the number of a device's own rows. Divide by the number of all rows."""
 
@@ -156,7 +161,7 @@ def normed_by_local_count(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value)
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="The variance is the mean of squared deviations")
 def normed_unbiased(x, *, mesh):
     """You divided by one row less. The variance is the mean of the squared deviations over all rows."""
     rows = x.shape[0]
@@ -168,7 +173,7 @@ def normed_unbiased(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value)
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="√(variance + `EPS`)")
 def normed_with_eps_outside(x, *, mesh):
     """You added EPS outside the root. Use sqrt(variance + EPS)."""
     rows = x.shape[0]
@@ -180,7 +185,7 @@ def normed_with_eps_outside(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value)
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="The variance is the mean of squared deviations")
 def normed_without_the_mean(x, *, mesh):
     """You took the mean of squares as the variance. Subtract the square of the mean."""
     rows = x.shape[0]
@@ -192,7 +197,7 @@ def normed_without_the_mean(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_gradient)
+@exercise.misconception(of=batch_norm, fails=normed_gradient, breaks="goes through mean and variance, too")
 def normed_by_constants(x, *, mesh):
     """You stopped the gradient at mean and variance. Every row changes both, and through them every other row."""
     rows = x.shape[0]
@@ -205,7 +210,7 @@ def normed_by_constants(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_gradient)
+@exercise.misconception(of=batch_norm, fails=normed_gradient, breaks="each row affects every other")
 def normed_with_local_gradient(x, *, mesh):
     """Your gradient goes through mean and variance on its own device only. Add up their cotangents over dp, as you added the sums."""
     rows = x.shape[0]
@@ -218,7 +223,7 @@ def normed_with_local_gradient(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_back_traffic)
+@exercise.misconception(of=batch_norm, fails=normed_back_traffic, breaks="at most as many bytes over dp")
 def normed_by_the_paper(x, *, mesh):
     """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two sums are enough: of dy, and of dy times the result."""
     rows = x.shape[0]
@@ -240,7 +245,7 @@ def normed_by_the_paper(x, *, mesh):
     return _mapped(norm, x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_traffic)
+@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="none waits for another")
 def normed_in_two_passes(x, *, mesh):
     """Your second all-reduce waits for the first, because the deviations need the mean. The sums of x and of x**2 are independent: send them together."""
 
@@ -251,7 +256,25 @@ def normed_in_two_passes(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_traffic)
+@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="together of 2D numbers")
+def normed_by_three_sums(x, *, mesh):
+    """You reduce three numbers for each column: mean, variance and square of the mean. Add the last two before you send
+    them."""
+
+    def local(x):
+        mean, variance, square = jax.lax.pmean(jnp.stack([x.mean(0), x.var(0), x.mean(0) ** 2]), "dp")
+        return (x - mean) / jnp.sqrt(variance + square - mean**2 + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=[normed_spec, normed_traffic], breaks="the result is laid out as")
+def normed_whole(x, *, mesh):
+    """You gathered the result, so every device has all rows. Keep each device's own rows."""
+    return jax.jit(lambda x: x, out_shardings=jax.NamedSharding(mesh, P()))(batch_norm(x, mesh=mesh))
+
+
+@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="only all-reduces")
 def normed_gathered(x, *, mesh):
     """You gathered all rows on every device. Two sums of each column are enough."""
 
@@ -262,7 +285,7 @@ def normed_gathered(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_traffic)
+@exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="none waits for another")
 def normed_by_compiler(x, *, mesh):
     """You left the sums to the compiler, and it computes one after the other. Write them with jax.shard_map."""
     return jax.lax.with_sharding_constraint(

@@ -55,23 +55,24 @@ def gather_forward(seen):
     expect_close(seen.out[0], on_one_device(seen.x, seen.ws, seen.dy)[0])
 
 
-@exercise.check(call, points=0.75, public=True, after=gather_forward)
+@exercise.check(call, points=0.75, public=True)
 def gather_dws(seen):
     """the gradients of the weights equal those of one device"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.ws, seen.dy)[2])
 
 
-@exercise.check(call, points=0.75, after=gather_dws)
+@exercise.check(call, points=0.75)
 def gather_dx(seen):
     """dx equals that of one device, and is whole on every device"""
     expect_close(seen.out[1], on_one_device(seen.x, seen.ws, seen.dy)[1])
 
 
-@exercise.check(call, points=1, after=gather_dx)
+@exercise.check(call, points=1, after=[gather_forward, gather_dws, gather_dx])
 def gather_traffic(seen):
     """L all-gathers, L - 1 reduce-scatters and one all-reduce (or the two that it consists of), each of [B, D] over tp"""
     n, layers = seen.mesh["tp"], seen.dims["L"]
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
+    expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
     passes = {"all_gather": 0, "reduce_scatter": 0}
     for c in seen.collectives:
         for kind in passes:
@@ -81,7 +82,6 @@ def gather_traffic(seen):
         raise Failure(
             f"{told}, an all_reduce counted as one of each; with {layers} layers it is {layers + 1} and {layers}"
         )
-    expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
 
 
 # -- misconceptions ----------------------------------------------------------------------------
@@ -128,13 +128,13 @@ def columns_of(x, ws):
     return jnp.tanh(h @ ws[-1])
 
 
-@exercise.misconception(fails=gather_traffic)
+@exercise.misconception(fails=gather_traffic, breaks="L − 1 reduce-scatters")
 def all_reduced_then_cut(x, ws, dy):
     """You all-reduced {dh} and cut your columns out. A reduce-scatter gives each device its own columns and sends half the bytes."""
     return written(x, ws, dy, scatter=lambda parts: cut(total(parts)))
 
 
-@exercise.misconception(fails=gather_dws)
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def equal_cotangents_summed(x, ws, dy):
     """You, or the transpose of the last all_gather, reduce-scattered dy. dy is not a partial sum: this adds N equal copies and makes everything N times too large. Cut a device's columns out of dy, and differentiate only the part before the last gather."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
@@ -142,7 +142,7 @@ def equal_cotangents_summed(x, ws, dy):
     return y, total(dx), dws
 
 
-@exercise.misconception(fails=gather_traffic)
+@exercise.misconception(fails=gather_traffic, breaks="L − 1 reduce-scatters")
 def a_share_of_dy(x, ws, dy):
     """You gave each device an N-th of dy and let the transpose of the last gather add the shares. That is one
     reduce-scatter too many. Each device has all of dy and can cut its columns out without communication."""
@@ -151,31 +151,31 @@ def a_share_of_dy(x, ws, dy):
     return y, total(dx), dws
 
 
-@exercise.misconception(fails=gather_dx)
+@exercise.misconception(fails=gather_dx, breaks="y and gradients are those of one device")
 def dx_left_partial(x, ws, dy):
     """Your dx has only the part that came through a device's own columns of the first weights. Add the parts of all devices with an all-reduce."""
     return written(x, ws, dy, whole=lambda parts: parts)
 
 
-@exercise.misconception(fails=gather_dx)
+@exercise.misconception(fails=gather_dx, breaks="y and gradients are those of one device")
 def dx_averaged(x, ws, dy):
     """You averaged dx, which makes it N times too small. Each device has a part of dx: add the parts."""
     return written(x, ws, dy, whole=lambda parts: jax.lax.pmean(parts, "tp"))
 
 
-@exercise.misconception(fails=gather_dws)
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def columns_of_device_0(x, ws, dy):
     """Every device cut the first columns out of dy. A device's columns start at its index along tp times the number of columns per device."""
     return written(x, ws, dy, own=lambda dy: cut(dy, 0))
 
 
-@exercise.misconception(fails=gather_dws)
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def never_reduced(x, ws, dy):
     """You went on with your own part of {dh}. The other devices' columns of w also contribute to it: add these parts with a reduce-scatter."""
     return written(x, ws, dy, scatter=cut)
 
 
-@exercise.misconception(fails=gather_forward)
+@exercise.misconception(fails=[gather_dws, gather_dx, gather_forward], breaks="y and gradients are those of one device")
 def went_on_without_the_gather(x, ws, dy):
     """You gathered only the last h, and gave each layer zeros for the other devices' columns. Every layer needs all of h: gather it for each layer."""
     n, h = jax.lax.axis_size("tp"), x
@@ -186,7 +186,7 @@ def went_on_without_the_gather(x, ws, dy):
     return gather(mine), dy, ws
 
 
-@exercise.misconception(fails=gather_traffic)
+@exercise.misconception(fails=gather_traffic, breaks="L all-gathers")
 def weights_gathered(x, ws, dy):
     """You gathered the weights, so every device computes everything. Leave the cut weights where they are, and gather h."""
     whole = jax.lax.all_gather(ws, "tp", axis=2, tiled=True)
@@ -202,7 +202,7 @@ def weights_gathered(x, ws, dy):
     return y, dx, jax.lax.dynamic_slice_in_dim(dws, jax.lax.axis_index("tp") * width, width, axis=2)
 
 
-@exercise.misconception(fails=gather_traffic)
+@exercise.misconception(fails=gather_traffic, breaks="L all-gathers")
 def sums_gathered_too(x, ws, dy):
     """You gathered each layer's sums as well as their tanh. The backward pass needs only the sums that the device computed itself: keep those."""
     held, sums = [x], []

@@ -55,29 +55,38 @@ def on_one_device(params, x, y, real, kept):
     return {name: p - 0.1 * grads[name] for name, p in params.items()}, np.sum(error**2) / real.sum()
 
 
+@exercise.helper
+def kept_in(step):
+    """Return what dropout kept in a step; the step fails if it is not bool[B, F]."""
+    kept, due = step.out[1], (step.dims["B"], step.dims["F"])
+    expect_equal(kept, kept.value if kept.shape == due else np.zeros(due), dtype="bool")
+    return kept.value
+
+
 @exercise.check(call, points=2, public=True)
 def ddp_value(seen):
     """ddp_step: each of five steps equals that of one device with all rows and the same dropout"""
     for step in seen.steps:
-        _, kept, _ = step.out
-        due = (step.dims["B"], step.dims["F"])
-        expect_equal(kept, kept.value if kept.shape == due else np.zeros(due), dtype="bool")
-        params, loss = on_one_device(step.params, step.x, step.y, step.real, kept.value)
+        params, loss = on_one_device(step.params, step.x, step.y, step.real, kept_in(step))
         expect_close((step.out[2], step.out[0]), (loss, params))
 
 
-@exercise.check(call, points=0.5, public=True, after=ddp_value)
+@exercise.check(call, points=0.5, public=True)
 def ddp_dropout(seen):
     """ddp_step: 3/4 of the numbers are kept, at different places on each device and in each step"""
     n = seen.mesh["dp"]
-    kept = np.concatenate([step.out[1].value.reshape(n, -1, seen.dims["F"]) for step in seen.steps])
+    kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part))
-    for (i, one), (j, other) in itertools.combinations(enumerate(kept), 2):
-        if (one == other).all():
+    limit = 7 / np.sqrt(kept[0].size)  # of equally many independent numbers none is so similar, however it is shifted
+    waves = np.fft.fft2(kept - 0.75)
+    for i, j in itertools.combinations(range(len(kept)), 2):
+        similar = np.fft.ifft2(waves[i] * waves[j].conj()).real / (0.75 * 0.25 * kept[0].size)
+        if similar.max() > limit:
             places = " and ".join(f"device dp={k % n} in step {k // n + 1}" for k in (i, j))
-            raise Failure(f"{places} keep the same numbers")
+            same = "the same numbers" if (kept[i] == kept[j]).all() else "nearly the same numbers, or the same shifted"
+            raise Failure(f"{places} keep {same}")
     if any((one == one[:1]).all() or (one == one[:, :1]).all() for one in kept):
         raise Failure("the rows, or the columns, of a device are all dropped in the same places")
 
@@ -234,7 +243,7 @@ def of_means(real, mesh):
     return len(real) * np.maximum(real.sum(1), 1)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(of_means))
+@exercise.misconception(fails=ddp_value, gives=gives(of_means), breaks="each of five steps is that of one device")
 def ddp_mean_of_means(params, x, y, real, key, *, mesh):
     """You took the mean of the devices' means. A row then counts more on a device with few real rows. Divide the sum over all devices by the number of real rows on all devices."""
 
@@ -244,7 +253,7 @@ def ddp_mean_of_means(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=own_mean, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
 
 
-@exercise.misconception(form_of=ddp_mean_of_means)
+@exercise.misconception(form_of=ddp_mean_of_means, breaks="each of five steps is that of one device")
 def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
     """As above; a device without a real row computes 0/0."""
 
@@ -254,7 +263,7 @@ def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=own_mean, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
 def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
     """You divided on each device by its own number of real rows. A device without a real row computes 0/0, and NaN stays NaN in every sum, mean and product. Sum over all devices first, then divide by the number of real rows on all devices."""
 
@@ -265,7 +274,11 @@ def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.size)))
+@exercise.misconception(
+    fails=ddp_value,
+    gives=gives(lambda real, mesh: np.full(len(real), real.size)),
+    breaks=["has to equal that of one device with the whole batch", "each of five steps is that of one device"],
+)
 def ddp_padding_counted(params, x, y, real, key, *, mesh):
     """You divided by the number of all rows, padding included. Count only the real rows."""
 
@@ -275,7 +288,7 @@ def ddp_padding_counted(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(junk=True))
+@exercise.misconception(fails=ddp_value, gives=gives(junk=True), breaks="each of five steps is that of one device")
 def ddp_padding_learnt(params, x, y, real, key, *, mesh):
     """You divided by the number of real rows but summed over all rows. Leave padding out of the loss."""
 
@@ -286,7 +299,9 @@ def ddp_padding_learnt(params, x, y, real, key, *, mesh):
 
 
 @exercise.misconception(
-    fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.sum() * mesh.get("tp", 1)))
+    fails=ddp_value,
+    gives=gives(lambda real, mesh: np.full(len(real), real.sum() * mesh.get("tp", 1))),
+    breaks="each of five steps is that of one device",
 )
 def ddp_copies_counted(params, x, y, real, key, *, mesh):
     """You counted the rows over all axes of the mesh. Devices along tp hold the same rows: count each row once."""
@@ -297,13 +312,13 @@ def ddp_copies_counted(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout)
+@exercise.misconception(fails=ddp_dropout, breaks="the places differ between devices")
 def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
     """All devices draw from the same key, so different rows drop the same places. Fold the device's index along dp into the key."""
     return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout)
+@exercise.misconception(fails=ddp_dropout, breaks="the places differ between devices, steps")
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
 
@@ -313,7 +328,27 @@ def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, key=fixed)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout)
+@exercise.misconception(fails=ddp_dropout, breaks="rows and columns")
+def ddp_one_mask_for_all_rows(params, x, y, real, key, *, mesh):
+    """You drew one mask and used it for all rows of a device. Draw a number for each row and column."""
+
+    def local(params, x, y, real, key):
+        kept = jnp.broadcast_to(drawn(own_key(key), params, x[:1]), (len(x), len(params["b"])))
+        loss, grads = jax.value_and_grad(lambda p: by_all(squares(p, x, y, real, kept), real))(params)
+        loss, grads = summed((loss, grads))
+        return moved(params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_traffic, breaks="layouts as above")
+def ddp_kept_on_every_device(params, x, y, real, key, *, mesh):
+    """You gathered `kept`, so every device holds it for all rows. Keep the rows of each device there: P('dp')."""
+    params, kept, loss = ddp_step(params, x, y, real, key, mesh=mesh)
+    return params, jax.lax.with_sharding_constraint(kept, jax.NamedSharding(mesh, P())), loss
+
+
+@exercise.misconception(fails=ddp_dropout, breaks="3/4 are kept")
 def ddp_dropped_most(params, x, y, real, key, *, mesh):
     """You dropped 3/4 of the numbers. 3/4 is the probability of keeping one."""
 
@@ -326,7 +361,7 @@ def ddp_dropped_most(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(scale=1))
+@exercise.misconception(fails=ddp_value, gives=gives(scale=1), breaks="divides it by 3/4")
 def ddp_not_scaled(params, x, y, real, key, *, mesh):
     """You kept numbers as they are. Divide the numbers that you keep by 3/4, so that the sum stays the same on average."""
 
@@ -337,19 +372,23 @@ def ddp_not_scaled(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=by_all, total=total)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
 def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
     """You summed the loss but not the gradients. The loss looks right, but the devices' weights drift apart. Sum the gradients over the devices too."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: (summed(tree[0]), tree[1]))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value, gives=gives(lambda real, mesh: np.full(len(real), real.sum() * len(real))))
+@exercise.misconception(
+    fails=ddp_value,
+    gives=gives(lambda real, mesh: np.full(len(real), real.sum() * len(real))),
+    breaks="each of five steps is that of one device",
+)
 def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
     """You divided by the number of rows and also took the mean over devices, so the gradient is N times too small. Add the devices' parts."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_value)
+@exercise.misconception(fails=ddp_value, breaks="each of five steps is that of one device")
 def ddp_summed_twice(params, x, y, real, key, *, mesh):
     """With check_vma=True, JAX already sums the gradient in the backward pass. Your psum makes it N times too large: leave it out."""
 
@@ -361,7 +400,7 @@ def ddp_summed_twice(params, x, y, real, key, *, mesh):
     return mapped(local, mesh, vma=True)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_traffic)
+@exercise.misconception(fails=ddp_traffic, breaks="4 bytes per parameter")
 def ddp_batch_gathered(params, x, y, real, key, *, mesh):
     """You sent the whole batch to every device. Let each device compute its own rows, and send only the gradient."""
 
@@ -374,7 +413,7 @@ def ddp_batch_gathered(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_traffic)
+@exercise.misconception(fails=ddp_traffic, breaks="4 bytes per parameter")
 def ddp_weights_averaged(params, x, y, real, key, *, mesh):
     """You reduced the gradients and then averaged the weights as well. All devices make the same update of the same weights: send nothing more."""
 

@@ -226,7 +226,7 @@ def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=Non
     return mapped(local, mesh, opt)
 
 
-@exercise.misconception(fails=zero1_traffic)
+@exercise.misconception(fails=zero1_traffic, breaks="at most 2 (N−1)/N · 4S bytes")
 def zero1_all_reduced(params, opt, x, y, *, mesh):
     """You all-reduced the gradient and kept 1/N of it, which sends half as much again. A reduce-scatter sums only the part that each device keeps."""
 
@@ -236,7 +236,7 @@ def zero1_all_reduced(params, opt, x, y, *, mesh):
     return zero1(mesh, summed=summed)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_traffic)
+@exercise.misconception(fails=zero1_traffic, breaks="at most 2 (N−1)/N · 4S bytes")
 def zero1_state_gathered(params, opt, x, y, *, mesh):
     """You gathered the moments and updated all parameters on every device. Keep only the moments of your own part, and gather the parameters instead."""
 
@@ -250,7 +250,7 @@ def zero1_state_gathered(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=[zero1_layout, zero1_traffic])
+@exercise.misconception(fails=[zero1_layout, zero1_traffic], breaks="a device holds 1/N of the moments")
 def zero1_state_on_every_device(params, opt, x, y, *, mesh):
     """Every device keeps all moments and makes the whole update. That is plain data parallelism, with N times the optimizer's memory. Update only 1/N of the elements on each device."""
     whole = {"m": P(), "v": P(), "t": P()}
@@ -268,7 +268,7 @@ def zero1_state_on_every_device(params, opt, x, y, *, mesh):
     return step(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
     """You cut the elements in two: each device takes the half that starts at its own index times S/2. Take the number of devices from the mesh."""
 
@@ -279,19 +279,19 @@ def zero1_for_two_devices(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
     """You clipped by the norm of your own part. Clip by the norm of all elements: add up the squares over the devices first."""
     return zero1(mesh, clip=lambda g: g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2))))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_never_clipped(params, opt, x, y, *, mesh):
     """You did not clip the gradient. If its norm over all elements is above 1, divide the gradient by that norm."""
     return zero1(mesh, clip=lambda g: g)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
     """You clipped each device's gradient and summed afterwards. Sum over all rows first, then clip the sum to norm 1."""
 
@@ -301,7 +301,7 @@ def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
     return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_norm_over_copies(params, opt, x, y, *, mesh):
     """You added the squares over all axes of the mesh. Devices along tp hold copies: count every element once."""
 
@@ -311,7 +311,7 @@ def zero1_norm_over_copies(params, opt, x, y, *, mesh):
     return zero1(mesh, clip=clip)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
     """You took the decay from the weights after the update. AdamW takes it from the weights before the update."""
 
@@ -322,7 +322,7 @@ def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
     """You added the decay to the gradient, where Adam divides it by the root of the second moment. AdamW applies the decay to the weights directly."""
 
@@ -333,13 +333,13 @@ def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_counts_tensors(params, opt, x, y, *, mesh):
     """Your t counts updates of tensors. It must count steps: all tensors of a step have the same t."""
     return zero1(mesh, change=lambda p, m, v, g, t: as_usual(p, m, v, g, t + len(params) - 1))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
     """You correct the moments in every step as in the first. The first step alone cannot show the error: compare after five steps."""
 
@@ -349,19 +349,19 @@ def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_sum_of_means(params, opt, x, y, *, mesh):
     """Your gradient has norm 1 in every step, even where it should be smaller. There are two possible causes. You may have summed the gradients of the devices' own means, which gives N times the gradient of the mean over all rows: add up parts of one mean. Or you divide by the norm even if it is below 1: divide by max(1, norm)."""
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_own_gradient(params, opt, x, y, *, mesh):
     """You cut your part out of your own gradient. The other devices' rows also contribute to these elements: sum over the devices."""
     return zero1(mesh, summed=lambda g: own(g, len(g) // jax.lax.axis_size("dp")))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value)
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_never_gathered(params, opt, x, y, *, mesh):
     """Each device returns parameters in which only its own part is new. The next step needs all of them on every device: gather the parts."""
 

@@ -73,7 +73,7 @@ def expect_layers(seen):
             )
 
 
-@exercise.check(step, points=0.5, public=True, after=fsdp_gradients)
+@exercise.check(step, points=0.5, public=True, after=fsdp_value)
 def fsdp_forward(seen):
     """fsdp_loss: forward, one all-gather for each layer"""
     forward = seen.only(backward=False)
@@ -107,7 +107,7 @@ deep = exercise.call(
 )
 
 
-@exercise.check(deep, points=1, after=[fsdp_forward, fsdp_backward])
+@exercise.check(deep, points=1, after=fsdp_gradients)
 def fsdp_memory(seen):
     """fsdp_loss: never more than two gathered layers and one whole gradient, beside a device's own parts"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
@@ -118,7 +118,7 @@ def fsdp_memory(seen):
     expect_memory(seen, at_most=between(4 * right, 4 * wrong), by="program", arguments=False)
 
 
-@exercise.check(step, points=0.5, after=fsdp_forward)
+@exercise.check(step, points=0.5, after=fsdp_value)
 def fsdp_ahead(seen):
     """fsdp_loss: forward, no gather waits for a matmul"""
     expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="product")
@@ -250,7 +250,7 @@ def unchecked(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_memory)
+@exercise.misconception(fails=fsdp_memory, breaks="at most two gathered layers")
 def kept_what_was_gathered(ws, x, *, mesh):
     """You kept every gathered layer for the backward pass, so each device ends up with the whole model. Gather again: put jax.checkpoint around the layer, with the gather inside, because checkpoint keeps its arguments."""
     rows = x.shape[0]
@@ -264,7 +264,7 @@ def kept_what_was_gathered(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=fsdp_forward)
+@exercise.misconception(fails=fsdp_forward, breaks="one all-gather per layer, of")
 def gathers_merged(ws, x, *, mesh):
     """You gather a layer again in the backward pass, but nothing ties that gather to the backward pass. The compiler can merge it with the first gather, and the layer is kept. Outside loops, leave prevent_cse=True in jax.checkpoint. In a custom_vjp, pass the layer and the cotangent through jax.lax.optimization_barrier."""
     rows = x.shape[0]
@@ -278,7 +278,7 @@ def gathers_merged(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=fsdp_memory)
+@exercise.misconception(fails=fsdp_memory, breaks="at most two gathered layers")
 def gathered_all_layers_first(ws, x, *, mesh):
     """You gathered all layers before you used the first one, so each device holds the whole model. Gather a layer where you use it."""
     rows = x.shape[0]
@@ -295,7 +295,7 @@ def gathered_all_layers_first(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=[fsdp_forward, fsdp_backward])
+@exercise.misconception(fails=[fsdp_backward, fsdp_forward, fsdp_memory], breaks="of that layer alone")
 def gathered_the_model_at_once(ws, x, *, mesh):
     """You gathered the whole model with one collective, so each device holds all of it. Gather each layer where you use it."""
     rows = x.shape[0]
@@ -312,7 +312,7 @@ def gathered_the_model_at_once(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=fsdp_ahead)
+@exercise.misconception(fails=fsdp_ahead, breaks="no gather waits for a matmul")
 def gathers_behind_the_product(ws, x, *, mesh):
     """Your gather waits for the layer before. The links are idle while the core works, and the core is idle while the links work. A layer's weights need no activations: gather them earlier."""
     rows = x.shape[0]
@@ -366,20 +366,20 @@ def own_rows(dw):
     return jax.lax.dynamic_slice_in_dim(dw, jax.lax.axis_index("dp") * rows, rows)
 
 
-@exercise.misconception(fails=fsdp_backward)
+@exercise.misconception(fails=[fsdp_backward, fsdp_memory], breaks="exactly one reduce-scatter")
 def summed_whole_gradients(ws, x, *, mesh):
     """You all-reduced each gradient and kept a part of it. A reduce-scatter gives a device only its own part, for half the bytes."""
     return with_backward(lambda dw: own_rows(jax.lax.psum(dw, "dp")))(ws, x, mesh=mesh)
 
 
-@exercise.misconception(fails=fsdp_backward)
+@exercise.misconception(fails=fsdp_backward, breaks="exactly one reduce-scatter")
 def scattered_in_halves(ws, x, *, mesh):
     """You reduce-scatter the gradient of each half of the rows. Add the halves on the device first. Then one reduce-scatter for each layer is enough."""
     scattered = lambda dw: jax.lax.psum_scatter(dw, "dp", tiled=True)  # noqa: E731
     return with_backward(lambda dw: scattered(dw / 4) + scattered(3 * dw / 4))(ws, x, mesh=mesh)
 
 
-@exercise.misconception(fails=fsdp_backward)
+@exercise.misconception(fails=fsdp_backward, breaks="per layer at most one all-gather")
 def gathered_for_each_matmul(ws, x, *, mesh):
     """You gather a layer twice in the backward pass: once to compute the activation again, and once for the gradient of x. Gather it once and use it for both."""
     rows = x.shape[0]
@@ -405,7 +405,35 @@ def gathered_for_each_matmul(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=[fsdp_forward, fsdp_backward])
+@exercise.misconception(fails=fsdp_memory, breaks="one whole gradient")
+def scattered_at_the_end(ws, x, *, mesh):
+    """You kept the whole gradients of all layers and scattered them at the end. Scatter each where it arises."""
+    rows = x.shape[0]
+    gathered = lambda w: jax.lax.all_gather(w, "dp", tiled=True)  # noqa: E731
+
+    def forward(ws, x):
+        held = [x]
+        for w in ws:
+            held.append(jnp.tanh(held[-1] @ gathered(w)))
+        return held[-1], (ws, held)
+
+    def backward(kept, g):
+        (ws, held), g = jax.lax.optimization_barrier((kept, g))
+        dws = []
+        for w, before, after in zip(ws[::-1], held[-2::-1], held[:0:-1], strict=True):
+            g = g * (1 - after**2)
+            dws.insert(0, before.T @ g)
+            g = g @ gathered(w).T
+        return jnp.stack([jax.lax.psum_scatter(dw, "dp", tiled=True) for dw in dws]), g
+
+    layers = jax.custom_vjp(lambda ws, x: forward(ws, x)[0])
+    layers.defvjp(forward, backward)
+    local = lambda ws, x: jax.lax.psum(jnp.sum(layers(ws, x) ** 2), "dp") / rows  # noqa: E731
+    specs = (P(None, "dp"), P("dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
+
+
+@exercise.misconception(fails=[fsdp_forward, fsdp_backward], breaks="all-reduces of single numbers")
 def squares_summed_over_devices(ws, x, *, mesh):
     """You summed the squares of all devices element by element, so each sends an array. Sum your own squares first; then one number is sent."""
     rows = x.shape[0]
@@ -419,13 +447,13 @@ def squares_summed_over_devices(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_gradients)
+@exercise.misconception(fails=fsdp_gradients, breaks="those of the whole batch")
 def gradient_of_own_batch(ws, x, *, mesh):
     """Each device kept its part of the gradient of its own rows. Add the parts of all devices with a reduce-scatter."""
     return with_backward(own_rows)(ws, x, mesh=mesh)
 
 
-@exercise.misconception(fails=fsdp_gradients)
+@exercise.misconception(fails=fsdp_gradients, breaks="those of the whole batch")
 def gradient_divided_twice(ws, x, *, mesh):
     """You averaged the gradients over the devices. The loss is already divided by all rows of the batch: add the gradients."""
     return with_backward(lambda dw: jax.lax.psum_scatter(dw, "dp", tiled=True) / jax.lax.axis_size("dp"))(
@@ -433,13 +461,13 @@ def gradient_divided_twice(ws, x, *, mesh):
     )
 
 
-@exercise.misconception(fails=fsdp_value)
+@exercise.misconception(fails=fsdp_value, breaks="is the **mean**")
 def divided_by_own_rows(ws, x, *, mesh):
     """You divided by the rows of one device and added the means, which gives N times too much. Divide by all rows, or average the means."""
     return fsdp_loss(ws, x, mesh=mesh) * mesh.shape["dp"]
 
 
-@exercise.misconception(fails=fsdp_value)
+@exercise.misconception(fails=fsdp_value, breaks="those of the whole batch")
 def loss_of_own_rows(ws, x, *, mesh):
     """Each device returned the loss of its own rows. With check_vma=False JAX does not report this. Add the parts with psum."""
     rows = x.shape[0]
@@ -453,7 +481,7 @@ def loss_of_own_rows(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_gradients)
+@exercise.misconception(fails=[fsdp_ahead, fsdp_forward, fsdp_gradients], breaks="gradients cut as `ws`")
 def model_on_every_device(ws, x, *, mesh):
     """Your shard_map puts all of ws on every device. That is data parallelism. Use P(None, 'dp') and gather layer by layer."""
     rows = x.shape[0]

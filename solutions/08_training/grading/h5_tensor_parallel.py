@@ -1,5 +1,6 @@
 """H5: checks, misconceptions and alternatives."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -63,7 +64,7 @@ def gated_forward(seen):
     expect_close(seen.out[0], on_one_device(**seen.inputs)[0])
 
 
-@exercise.check(trained, points=0.75, public=True, after=gated_forward)
+@exercise.check(trained, points=0.75, public=True)
 def gated_weights(seen):
     """gated_mlp: the gradients of w1, w3, w2 and b equal those of one device"""
     due = on_one_device(**seen.inputs)[1]
@@ -71,13 +72,13 @@ def gated_weights(seen):
         expect_close(seen.out[1][name], due[name])
 
 
-@exercise.check(trained, points=0.5, after=gated_weights)
+@exercise.check(trained, points=0.5)
 def gated_dx(seen):
     """gated_mlp: the gradient of x equals that of one device, and is whole on every device"""
     expect_close(seen.out[1]["x"], on_one_device(**seen.inputs)[1]["x"])
 
 
-@exercise.check(trained, points=0.5, after=gated_dx)
+@exercise.check(trained, points=0.5, after=[gated_forward, gated_dx])
 def gated_traffic(seen):
     """gated_mlp: one all-reduce of [B, D] in each pass, or a reduce-scatter and an all-gather in its place"""
     n = seen.mesh["tp"]
@@ -105,6 +106,13 @@ def init_spread(seen):
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
 
 
+@exercise.helper
+def parts_of(seen, name):
+    """Return the numbers of each device's part of a weight."""
+    cut = CUT[name].index("tp")
+    return [part.ravel() for part in np.split(seen.out[name].value.astype(np.float64), seen.mesh["tp"], axis=cut)]
+
+
 @exercise.check([drawn, drawn_again], points=0.5, after=init_spread)
 def init_independent(one, other):
     """init: devices, weights and seeds share no numbers"""
@@ -116,6 +124,15 @@ def init_independent(one, other):
         raise Failure(
             f"{again:.0%} of the numbers have been drawn before, on another device, for another weight or seed"
         )
+    parts = np.stack([part for seen in (one, other) for name in fan_in for part in parts_of(seen, name)])
+    parts -= parts.mean(axis=1, keepdims=True)
+    waves = np.fft.fft(parts / np.linalg.norm(parts, axis=1, keepdims=True))
+    for i, j in itertools.combinations(range(len(parts)), 2):
+        similar = np.fft.ifft(waves[i] * waves[j].conj()).real.max()
+        if similar > 7 / np.sqrt(parts.shape[1]):  # so similar are no independent numbers, however they are shifted
+            raise Failure(
+                f"two devices, weights or seeds share nearly the same numbers: their correlation is {similar:.2f}"
+            )
 
 
 @exercise.check(cases, points=0.5, public=True)
@@ -145,63 +162,63 @@ def written(x, w1, w3, w2, b, dy, y_of=None, dx_of=None, seen_dy=lambda dy: dy, 
     return y, grads_of({"x": dx_of(*back) if dx_of else total(back[0] + back[1]), **grads})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_forward)
+@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients of one device")
 def bias_inside_the_sum(x, w1, w3, w2, b, dy):
     """You added b on every device before the sum, which adds it N times. Add it once, after the sum."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: total(parts + b))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_forward)
+@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients of one device")
 def y_left_partial(x, w1, w3, w2, b, dy):
     """Your y has only the contribution of a device's own MLP units. With check_vma=False JAX does not report this. Add
     the parts with an all-reduce."""
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts + b)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_forward)
+@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients of one device")
 def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
     """You applied silu to gate times up. Apply it to the gate alone."""
     y = total(jax.nn.silu((x @ w1) * (x @ w3)) @ w2) + b
     return y, written(x, w1, w3, w2, b, dy)[1]
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_dx)
+@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="those of x and b are whole")
 def dx_left_partial(x, w1, w3, w2, b, dy):
     """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_dx)
+@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients of one device")
 def dx_of_the_gate_alone(x, w1, w3, w2, b, dy):
     """Your dx has the part of one matmul only. x goes into w1 and into w3: add both parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_dx)
+@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients of one device")
 def dx_averaged(x, w1, w3, w2, b, dy):
     """You averaged dx over tp, which makes it N times too small. Each device has a part of dx: add the parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: jax.lax.pmean(gate + up, "tp"))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights)
+@exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients of one device")
 def copies_of_dy_summed(x, w1, w3, w2, b, dy):
     """You summed dy over tp. Every device holds a copy of dy, not a part, so all gradients are N times too large."""
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights)
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="those of x and b are whole")
 def bias_gradient_summed(x, w1, w3, w2, b, dy):
     """You summed the bias's gradient over tp. dy is whole on every device, so the sum of its rows is complete on every device."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights)
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="y and gradients of one device")
 def weights_summed(x, w1, w3, w2, b, dy):
     """You summed the gradients of the weights over tp. Each device has different columns and rows: add nothing."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {name: total(g[name]) for name in ("w1", "w3", "w2")})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights)
+@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients of one device")
 def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
     """You took silu(g) for g times a constant. Its derivative is s * (1 + g * (1 - s)), with s = sigmoid(g)."""
     part = jax.nn.sigmoid(x @ w1)
@@ -210,20 +227,20 @@ def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
     return y, grads | {"w1": x.T @ dgate}
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="one all-reduce of [B, D] each way")
 def dx_summed_in_two(x, w1, w3, w2, b, dy):
     """You all-reduced the gate's part of dx and the up's part separately. Add them first: then one all-reduce is enough."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate) + total(up))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="one all-reduce of [B, D]")
 def dx_summed_side_by_side(x, w1, w3, w2, b, dy):
     """You sent the gate's part of dx and the up's part side by side. Add them first, and send half the bytes."""
     both = lambda gate, up: sum(jnp.split(total(jnp.concatenate([gate, up])), 2))  # noqa: E731
     return written(x, w1, w3, w2, b, dy, dx_of=both)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="or a reduce-scatter and an all-gather")
 def hidden_units_gathered(x, w1, w3, w2, b, dy):
     """You gathered the MLP units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
     whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)
@@ -232,7 +249,7 @@ def hidden_units_gathered(x, w1, w3, w2, b, dy):
     return y, written(x, w1, w3, w2, b, dy)[1]
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="one all-reduce of [B, D] each way")
 def weights_gathered(x, w1, w3, w2, b, dy):
     """You gathered the weights, so every device computes everything. Leave cut weights where they are, and send arrays of the size of x."""
     w1, w3 = (jax.lax.all_gather(w, "tp", axis=1, tiled=True) for w in (w1, w3))
@@ -243,7 +260,7 @@ def weights_gathered(x, w1, w3, w2, b, dy):
     return y, g | {"w1": own(g["w1"], axis=1), "w3": own(g["w3"], axis=1), "w2": own(g["w2"], axis=0)}
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="one all-reduce of [B, D] each way")
 def reduced_over_all_axes(x, w1, w3, w2, b, dy):
     """You averaged over the other axes of the mesh as well. They hold copies, so this sends many bytes and changes nothing."""
     others = tuple(axis for axis in jax.typeof(x).sharding.mesh.axis_names if axis != "tp")
@@ -262,32 +279,32 @@ def own_key(seed):
     return jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
 
 
-@exercise.misconception(of=init, fails=init_independent)
+@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
 def one_key_for_all_devices(seed, *, D, F):
     """All devices used one key, so all drew the same MLP units: N copies of a small block. Fold the device's index along tp into the key."""
     return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
 
 
-@exercise.misconception(of=init, fails=init_independent)
+@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
 def one_key_for_gate_and_up(seed, *, D, F):
     """You drew w1 and w3 with one key, so gates and their partners are equal. Split the key."""
     keys = jax.random.split(own_key(seed), 2)
     return drawn_with([keys[0], keys[0], keys[1]], D, F)
 
 
-@exercise.misconception(of=init, fails=init_independent)
+@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
 def one_key_for_all_weights(seed, *, D, F):
     """You used one key three times. One key gives the same numbers for every shape. Split the key."""
     return drawn_with([own_key(seed)] * 3, D, F)
 
 
-@exercise.misconception(of=init, fails=init_independent)
+@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
 def seed_ignored(seed, *, D, F):
     """Your weights do not depend on the seed. Make the key from the seed."""
     return drawn_with(jax.random.split(own_key(0), 3), D, F)
 
 
-@exercise.misconception(of=init, fails=init_spread)
+@exercise.misconception(of=init, fails=init_spread, breaks="each device draws its part")
 def all_units_on_each_device(seed, *, D, F):
     """Each device drew F MLP units, N times too many in all. A device's part has F/N of them."""
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
@@ -295,7 +312,7 @@ def all_units_on_each_device(seed, *, D, F):
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
 
 
-@exercise.misconception(of=init, fails=init_spread)
+@exercise.misconception(of=init, fails=init_spread, breaks="nothing is sent")
 def scaled_by_measured_variance(seed, *, D, F):
     """You measured the variance over all devices and scaled by it. You know the variance of the drawn numbers, so send
     nothing."""
@@ -304,19 +321,19 @@ def scaled_by_measured_variance(seed, *, D, F):
     return {name: w / jnp.sqrt(mean(w) * fan_in[name]) for name, w in drawn.items()}
 
 
-@exercise.misconception(of=init, fails=init_spread)
+@exercise.misconception(of=init, fails=init_spread, breaks="variance as above")
 def scaled_by_own_rows(seed, *, D, F):
     """You scaled w2 by the rows of one device. y is a sum over all F MLP units, so its variance is N times too large."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=F // jax.lax.axis_size("tp"))
 
 
-@exercise.misconception(of=init, fails=init_spread)
+@exercise.misconception(of=init, fails=init_spread, breaks="variance as above")
 def scaled_by_the_other_dimension(seed, *, D, F):
     """You scaled w2 by D. Scale it by the number of terms in the sum: F."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=D)
 
 
-@exercise.misconception(of=init, fails=init_spread)
+@exercise.misconception(of=init, fails=init_spread, breaks="each device draws its part")
 def other_weights_on_copies(seed, *, D, F):
     """You folded in a device's index along all axes. Devices that differ only along another axis hold the same weights: fold in tp alone."""
     key = jax.random.key(seed)
@@ -328,7 +345,7 @@ def other_weights_on_copies(seed, *, D, F):
     return drawn_with(jax.random.split(key, 3), D, F)
 
 
-@exercise.misconception(of=fused_columns, fails=fused_order)
+@exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
 def cut_in_the_middle(F, N):
     """You left the columns as they are. Then the first devices get only gates, and the last devices get the partners."""
     if F % N:
@@ -336,7 +353,7 @@ def cut_in_the_middle(F, N):
     return list(range(2 * F))
 
 
-@exercise.misconception(of=fused_columns, fails=fused_order)
+@exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
 def gate_and_up_by_turns(F, N):
     """You put each column of w1 beside its partner. Give each device its piece of w1 first, then its piece of w3."""
     if F % N:
@@ -344,14 +361,14 @@ def gate_and_up_by_turns(F, N):
     return [half * F + i for i in range(F) for half in (0, 1)]
 
 
-@exercise.misconception(of=fused_columns, fails=fused_order)
+@exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
 def places_where_they_go(F, N):
     """You returned the new place of each column of w13. Return the inverse: the column for each new place."""
     order = fused_columns(F, N)
     return [order.index(place) for place in range(2 * F)]
 
 
-@exercise.misconception(of=fused_columns, fails=fused_order)
+@exercise.misconception(of=fused_columns, fails=fused_order, breaks="where N does not divide F")
 def uneven_pieces_taken(F, N):
     """You cut F into unequal pieces. If N does not divide F, raise a ValueError."""
     units = max(F // N, 1)

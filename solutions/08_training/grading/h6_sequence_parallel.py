@@ -129,19 +129,19 @@ def train_forward(seen):
     expect_close(seen.out[0], on_one_device(seen.x, seen.layers, seen.dy)[0])
 
 
-@exercise.check(trained, points=0.5, public=True, after=train_forward)
+@exercise.check(trained, points=0.5, public=True)
 def train_dx(seen):
     """train: the gradient of x equals that of one device"""
     expect_close(seen.out[1], on_one_device(seen.x, seen.layers, seen.dy)[1])
 
 
-@exercise.check(trained, points=1, after=train_dx)
+@exercise.check(trained, points=1)
 def train_gradients(seen):
     """train: the gradients of the layers equal those of one device, on every device"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
 
 
-@exercise.check(trained, points=0.75, after=train_gradients)
+@exercise.check(trained, points=0.75, after=[train_forward, train_dx, train_gradients])
 def train_traffic(seen):
     """train: per layer at most 3 all-gathers and 2 reduce-scatters of [S, D], and all-reduces of 2 D numbers"""
     n, _, gathered = sizes_of(seen)
@@ -151,18 +151,29 @@ def train_traffic(seen):
     expect_traffic(seen.only(kind="all_reduce"), at_most=2 * LAYERS * 2 * seen.dims["D"] * 4 * (n - 1) / n)
 
 
-@exercise.check(trained, points=0.25, after=train_traffic)
-def train_norms(seen):
+many_units = exercise.call(
+    train,
+    x=normal("S", "D", spec=ROWS),
+    layers=[layer] * LAYERS,
+    dy=normal("S", "D", spec=ROWS),
+    meshes=[{"tp": 8}],
+    returns=("y", "dx", like("layers", "grads")),
+    dims={"S": 40, "D": 20, "F": 120},
+    hidden_dims={"S": 48, "D": 21, "F": 120},
+)
+
+
+@exercise.check([on_a_ring, many_units], points=0.25, after=[train_forward, train_dx, train_gradients])
+def train_norms(wide, many_units):
     """train: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once"""
-    n, whole, _ = sizes_of(seen)
-    products, norms = (
-        14 * seen.dims["F"] * whole / n,
-        45 * whole / n,
-    )  # a multiplication of two numbers counts as part of a matmul
-    expect_flops(seen, at_most=LAYERS * (products + norms))
+    for seen in (wide, many_units):
+        expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
+        n, whole, _ = sizes_of(seen)
+        products = 14 * seen.dims["F"] * whole / n  # a multiplication of two numbers counts as part of a matmul
+        expect_flops(seen, at_most=LAYERS * (products + 45 * whole / n))
 
 
-@exercise.check(on_a_ring, points=0.5, after=[train_traffic, train_norms])
+@exercise.check(on_a_ring, points=0.5, after=train_norms)
 def train_memory(seen):
     """train: a device keeps of each layer only its rows and its `hidden`"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
@@ -197,6 +208,11 @@ def drop_rows(seen):
     masks = len(np.unique(first, axis=0))
     if masks < seen.dims["S"]:
         raise Failure(f"{seen.dims['S']} rows have {masks} different masks", expected=seen.dims["S"], actual=masks)
+    waves = np.fft.fft(np.where(first, 1.0, -1.0))
+    for row in range(len(first) - 1):
+        similar = np.fft.ifft(waves[row] * waves[row + 1 :].conj()).real.max(axis=1) / first.shape[1]
+        if similar.max() > 0.9:  # 1: equal after a shift
+            raise Failure(f"rows {row} and {row + 1 + similar.argmax()} have nearly the same mask, or the same shifted")
 
 
 # -- misconceptions ----------------------------------------------------------------------------
@@ -219,7 +235,9 @@ def summed(grads):
     return grads | jax.lax.psum({name: grads[name] for name in ("scale", "bias")}, "tp")
 
 
-def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, residual=True, due_of=None, dn_of=None):
+def written(
+    x, layers, dy, scatter=scatter, grads_of=summed, inside=False, residual=True, due_of=None, dn_of=None, again=False
+):
     """Run the solution with the given changes."""
     kept, grads = [], []
     for layer in layers:
@@ -229,6 +247,7 @@ def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, resid
         x = x + (scatter(parts + layer["bias"]) if inside else scatter(parts) + layer["bias"])
     y = x
     for layer, (x, hidden) in zip(reversed(layers), reversed(kept), strict=True):
+        hidden = jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) if again else hidden
         due = gather(dy)
         back = (due @ layer["w2"].T) * (1 - hidden**2)
         dx, dscale = norm_back(x, layer["scale"], scatter(back @ layer["w1"].T))
@@ -240,68 +259,74 @@ def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, resid
     return y, dy, grads[::-1]
 
 
-@exercise.misconception(of=train, fails=train_gradients)
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def pieces_not_added(x, layers, dy):
     """Each device has the gradients of scale and bias from its own rows only. Add these parts with a psum over tp."""
     return written(x, layers, dy, grads_of=lambda grads: grads)
 
 
-@exercise.misconception(of=train, fails=train_gradients)
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def bias_not_added(x, layers, dy):
     """You added the parts of the scale's gradient, but not those of the bias's gradient. Each device added the bias to its own rows only: sum its gradient over tp too."""
     return written(x, layers, dy, grads_of=lambda grads: grads | {"scale": jax.lax.psum(grads["scale"], "tp")})
 
 
-@exercise.misconception(of=train, fails=train_gradients)
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def scale_not_added(x, layers, dy):
     """You added the parts of the bias's gradient, but not those of the scale's gradient. Each device normalized its own rows only: sum the scale's gradient over tp too."""
     return written(x, layers, dy, grads_of=lambda grads: grads | {"bias": jax.lax.psum(grads["bias"], "tp")})
 
 
-@exercise.misconception(of=train, fails=train_gradients)
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def pieces_averaged(x, layers, dy):
     """You averaged the gradients of scale and bias, which makes them N times too small. Average copies, but add parts."""
     mean = partial(jax.lax.pmean, axis_name="tp")
     return written(x, layers, dy, grads_of=lambda g: g | {"scale": mean(g["scale"]), "bias": mean(g["bias"])})
 
 
-@exercise.misconception(of=train, fails=train_gradients)
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def weights_added_too(x, layers, dy):
     """You summed the gradients of w1 and w2 over tp. Each device has different weights and used all rows: add nothing."""
     return written(x, layers, dy, grads_of=lambda grads: jax.lax.psum(grads, "tp"))
 
 
-@exercise.misconception(of=train, fails=train_forward)
+@exercise.misconception(of=train, fails=[train_dx, train_forward, train_gradients], breaks="those of one device")
 def bias_inside_the_sum(x, layers, dy):
     """You added the bias before the reduce-scatter, which adds it N times. Add it after the reduce-scatter, to the device's own rows."""
     return written(x, layers, dy, inside=True)
 
 
-@exercise.misconception(of=train, fails=train_dx)
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
 def residual_forgotten(x, layers, dy):
     """Your gradient goes back through the block only. The layer also adds x to the block's output, so dy itself is part of the gradient of x."""
     return written(x, layers, dy, residual=False)
 
 
-@exercise.misconception(of=train, fails=train_traffic)
+@exercise.misconception(of=train, fails=[train_memory, train_traffic], breaks="2 reduce-scatters of [S, D]")
 def all_reduced_then_cut(x, layers, dy):
     """You all-reduced and kept your own rows. A reduce-scatter sends half the bytes and gives each device only its own rows."""
     return written(x, layers, dy, scatter=all_reduce_then_own_rows)
 
 
-@exercise.misconception(of=train, fails=train_traffic)
+@exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
 def scattered_for_each_use(x, layers, dy):
     """You reduce-scattered the norm's gradient twice, for x and for scale. Do it once and use the result for both."""
     return written(x, layers, dy, dn_of=scatter)
 
 
-@exercise.misconception(of=train, fails=train_traffic)
+@exercise.misconception(of=train, fails=train_traffic, breaks="at most 3 all-gathers")
 def gathered_for_each_use(x, layers, dy):
     """You gathered dy twice, for the MLP units and for w2's gradient. Do it once and use the result for both."""
     return written(x, layers, dy, due_of=gather)
 
 
-@exercise.misconception(of=train, fails=train_memory)
+@exercise.misconception(of=train, fails=train_traffic, breaks="at most 3 all-gathers")
+def gathered_for_each_matmul(x, layers, dy):
+    """Your backward pass gathers norm(x) and dy again for each matmul that uses them. Gather each of them once, and use the result twice."""
+    return written(x, layers, dy, due_of=gather, again=True)
+
+
+@exercise.misconception(of=train, fails=train_memory, breaks="only its rows and its `hidden`, no gathered")
 def gathered_rows_kept(x, layers, dy):
     """You kept the gathered rows of the forward pass for the backward pass: [S, D] of each layer on each device. Keep only the device's own rows of x, and gather again. If JAX differentiates the layers, put jax.checkpoint around each layer, with its gather inside."""
 
@@ -318,7 +343,34 @@ def gathered_rows_kept(x, layers, dy):
     return y, dx, [summed(grad) for grad in grads]
 
 
-@exercise.misconception(of=train, fails=train_norms)
+@exercise.misconception(of=train, fails=train_traffic, breaks="all-reduces of 2D numbers")
+def sums_averaged_again(x, layers, dy):
+    """You reduced the gradients of scale and bias twice. After the psum all devices have equal sums, and the pmean only
+    sends them again."""
+    again = lambda grads: grads | jax.lax.pmean({name: grads[name] for name in ("scale", "bias")}, "tp")  # noqa: E731
+    return written(x, layers, dy, grads_of=lambda grads: again(summed(grads)))
+
+
+@exercise.misconception(of=train, fails=train_norms, breaks="other matmuls once")
+def layers_run_again(x, layers, dy):
+    """Your backward pass runs the whole layer again, with its second matmul. Compute at most `hidden` again: the
+    gradients do not need the result of the second matmul."""
+    kept, grads = [], []
+    block = lambda whole, w1, w2: jnp.tanh(whole @ w1) @ w2  # noqa: E731
+    for layer in layers:
+        kept.append(x)
+        x = x + scatter(block(gather(norm(x, layer["scale"])), layer["w1"], layer["w2"])) + layer["bias"]
+    y = x
+    for layer, x in zip(reversed(layers), reversed(kept), strict=True):
+        _, back = jax.vjp(block, gather(norm(x, layer["scale"])), layer["w1"], layer["w2"])
+        dn, dw1, dw2 = back(gather(dy))
+        dx, dscale = norm_back(x, layer["scale"], scatter(dn))
+        grads.append(summed({"scale": dscale, "w1": dw1, "w2": dw2, "bias": dy.sum(axis=0)}))
+        dy = dy + dx
+    return y, dy, grads[::-1]
+
+
+@exercise.misconception(of=train, fails=train_norms, breaks="a device normalizes only its own rows")
 def normed_after_the_gather(x, layers, dy):
     """You gathered x and normalized all rows, so every device repeats the same work. Normalize a device's own rows, then gather."""
     kept, grads = [], []
@@ -342,13 +394,13 @@ def normed_after_the_gather(x, layers, dy):
     return y, dy, grads[::-1]
 
 
-@exercise.misconception(of=drop, fails=drop_rows)
+@exercise.misconception(of=drop, fails=drop_rows, breaks="rows have different masks")
 def dropped_alike(x, seed, *, rate):
     """Every device used the same key, so rows on different devices get the same masks. Fold the device's index along tp into the key."""
     return jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, x.shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_rows)
+@exercise.misconception(of=drop, fails=drop_rows, breaks="not on values")
 def dropped_by_value(x, seed, *, rate):
     """You made the mask from the numbers in x. Equal numbers are then dropped together, and x decides what is dropped. Make the mask from the seed and the position."""
     mixed = (jax.lax.bitcast_convert_type(x, jnp.uint32) ^ jnp.uint32(seed)) * jnp.uint32(2654435761)
@@ -357,7 +409,7 @@ def dropped_by_value(x, seed, *, rate):
     return jnp.where(share >= rate * 2**24, x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_value)
+@exercise.misconception(of=drop, fails=drop_value, breaks="equal on copies")
 def dropped_apart_on_copies(x, seed, *, rate):
     """You folded in a device's index along all axes, so devices with the same rows drop different numbers. Only tp cuts x: fold in tp alone."""
     key = jax.random.key(seed)
@@ -366,7 +418,7 @@ def dropped_apart_on_copies(x, seed, *, rate):
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_value)
+@exercise.misconception(of=drop, fails=drop_value, breaks="equal on copies, nothing sent")
 def dropped_from_all_rows(x, seed, *, rate):
     """You gathered all rows, drew one mask for them and kept your own rows. Fold the device's index along tp into the key, and draw the mask of your own rows. Then nothing has to be sent."""
     rows = gather(x)
@@ -374,21 +426,21 @@ def dropped_from_all_rows(x, seed, *, rate):
     return jax.lax.dynamic_slice_in_dim(kept, jax.lax.axis_index("tp") * len(x), len(x))
 
 
-@exercise.misconception(of=drop, fails=drop_value)
+@exercise.misconception(of=drop, fails=drop_value, breaks="divides the others by 1 − `rate`")
 def dropped_unscaled(x, seed, *, rate):
     """You kept numbers as they are. Divide the numbers that you keep by 1 - rate, so that the mean stays the same."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x, 0)
 
 
-@exercise.misconception(of=drop, fails=drop_value)
+@exercise.misconception(of=drop, fails=drop_value, breaks="the share of zeros")
 def kept_with_rate(x, seed, *, rate):
     """You kept the numbers that you should drop. The probability that bernoulli takes is the probability of True."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, rate, x.shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_value)
+@exercise.misconception(of=drop, fails=drop_value, breaks="the mask depends on seed")
 def dropped_without_the_seed(x, seed, *, rate):
     """Your mask does not depend on the seed, so each step drops the same numbers. Make the key from the seed."""
     key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("tp"))

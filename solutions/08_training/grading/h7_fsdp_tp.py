@@ -22,10 +22,9 @@ def travels(seen, weights, activations, *kinds):
 
 @exercise.check(layer, points=1, public=True)
 def mlp_value(seen):
-    """mlp_2d: the layer's result, in shard_map, rows cut over x and columns over y"""
+    """mlp_2d: the layer's result, rows cut over x and columns over y"""
     expect_close(seen.out, np.tanh(seen.a @ seen.w_in) @ seen.w_out)
     expect_spec(seen.out, P("x", "y"))
-    expect_shard_map(seen)
 
 
 @exercise.check(layer, points=1, public=True, after=mlp_value)
@@ -40,24 +39,27 @@ def mlp_gradients(seen):
         expect_spec(seen.grads[name], spec)
 
 
-@exercise.check(layer, points=1, public=True, after=mlp_gradients)
+@exercise.check(layer, points=1, public=True, after=mlp_value)
 def mlp_weights(seen):
     """mlp_2d: forward, over x each weight is gathered once and nothing else is sent"""
+    expect_shard_map(seen)
     over_x = seen.only(backward=False, axis="x")
     travels(over_x, 2, 0, "all_gather")
 
 
-@exercise.check(layer, points=0.5, after=mlp_gradients)
+@exercise.check(layer, points=0.5, after=mlp_value)
 def mlp_activations(seen):
     """mlp_2d: forward, over y activations are gathered once and reduce-scattered once"""
+    expect_shard_map(seen)
     over_y = seen.only(backward=False, axis="y")
     travels(over_y, 0, 2, "all_gather", "reduce_scatter")
 
 
-@exercise.check(layer, points=1, after=[mlp_weights, mlp_activations])
+@exercise.check(layer, points=1, after=mlp_gradients)
 def mlp_backward(seen):
     """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; at most one matmul
     is computed again"""
+    expect_shard_map(seen)
     travels(seen.only(backward=True), 4, 3, "all_gather", "reduce_scatter")
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
     expect_flops(
@@ -138,13 +140,13 @@ def own_columns(out):
     return jax.lax.dynamic_slice_in_dim(out, jax.lax.axis_index("y") * width, width, axis=1)
 
 
-@exercise.misconception(fails=mlp_value)
+@exercise.misconception(fails=mlp_value, breaks="right numbers")
 def weights_gathered_over_y(a, w_in, w_out, *, mesh):
     """You gathered the weights over y, or along F. Leave F cut. Over x, gather only D: the rows of W_in and the columns of W_out."""
     return around(over_x=lambda w, axis: jax.lax.all_gather(w, "y", axis=1 - axis, tiled=True))(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_value)
+@exercise.misconception(fails=mlp_value, breaks="right numbers")
 def summed_over_both_axes(a, w_in, w_out, *, mesh):
     """You summed over x as well. Chips along x have different rows of the batch. Only chips along y hold parts of the same sums."""
 
@@ -154,13 +156,13 @@ def summed_over_both_axes(a, w_in, w_out, *, mesh):
     return around(finish=finish)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_value)
+@exercise.misconception(fails=mlp_value, breaks="right numbers")
 def kept_a_partial_sum(a, w_in, w_out, *, mesh):
     """You kept your columns of a partial sum. Each chip along y has summed only its own part of F: add the parts with a reduce-scatter over y."""
     return around(finish=own_columns)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_value)
+@exercise.misconception(fails=mlp_value, breaks="right numbers")
 def activated_partial_sums(a, w_in, w_out, *, mesh):
     """You put partial sums through tanh, but tanh(p + q) is not tanh(p) + tanh(q). Gather A over y before the first matmul."""
 
@@ -174,7 +176,7 @@ def activated_partial_sums(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-@exercise.misconception(fails=mlp_value)
+@exercise.misconception(fails=mlp_value, breaks="returned Out")
 def returned_the_other_way_round(a, w_in, w_out, *, mesh):
     """Your out_specs cut the rows over y and the columns over x. The result has the layout of A: P('x', 'y')."""
 
@@ -187,7 +189,7 @@ def returned_the_other_way_round(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("y", "x"))(a, w_in, w_out)
 
 
-@exercise.misconception(fails=mlp_gradients)
+@exercise.misconception(fails=mlp_gradients, breaks="right numbers")
 def gradients_summed_over_y(a, w_in, w_out, *, mesh):
     """You summed the weights' gradients over y. Chips along y have different columns of W_in and different rows of W_out, so their gradients belong to different weights."""
 
@@ -203,7 +205,7 @@ def gradients_summed_over_y(a, w_in, w_out, *, mesh):
     return around(over_x=gather)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_backward)
+@exercise.misconception(fails=mlp_backward, breaks="at most twice these bytes over x")
 def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
     """You all-reduced the weights' gradients over x and kept a part. A reduce-scatter gives a chip its own part, for half the bytes."""
 
@@ -220,7 +222,9 @@ def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
     return around(over_x=gather)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=[mlp_weights, mlp_activations])
+@exercise.misconception(
+    fails=[mlp_activations, mlp_backward, mlp_weights], breaks=["only gathers of weights", "at most 15BDF/(XY) FLOPs"]
+)
 def gathered_over_both_axes(a, w_in, w_out, *, mesh):
     """You gathered the weights whole, over y as well. That is FSDP on all chips, and chips along y repeat the same work. Leave F cut over y."""
 
@@ -231,13 +235,24 @@ def gathered_over_both_axes(a, w_in, w_out, *, mesh):
     return around(over_x=both, finish=own_columns)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_activations)
+@exercise.misconception(fails=[mlp_weights, mlp_activations, mlp_backward], breaks="in `shard_map`")
+def left_to_the_compiler(a, w_in, w_out, *, mesh):
+    """You left the collectives to the compiler, so your program does not show what is sent. Write it with
+    jax.shard_map."""
+    laid_out = lambda x, *axes: jax.lax.with_sharding_constraint(x, jax.NamedSharding(mesh, P(*axes)))  # noqa: E731
+    hidden = jnp.tanh(laid_out(a, "x", "y") @ laid_out(w_in, "x", "y"))
+    return laid_out(hidden @ laid_out(w_out, "y", "x"), "x", "y")
+
+
+@exercise.misconception(fails=[mlp_activations, mlp_backward], breaks="one gather, one scatter")
 def all_reduced_over_y(a, w_in, w_out, *, mesh):
     """You all-reduced the result over y and kept your columns. A reduce-scatter gives a chip its own columns, for half the bytes."""
     return around(finish=lambda out: own_columns(jax.lax.psum(out, "y")))(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_gradients)
+@exercise.misconception(
+    fails=[mlp_activations, mlp_gradients, mlp_weights], breaks="gradients laid out as their arrays"
+)
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
     """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends it to other chips before your function begins, and its gradient is cut wrongly. W_out is P('y', 'x'): F over y, D over x."""
 

@@ -140,25 +140,28 @@ def own_rows(g):
     return jax.lax.dynamic_slice_in_dim(g, jax.lax.axis_index("shard") * size, size)
 
 
-@exercise.misconception(fails=[hsdp_far, hsdp_near])
+@exercise.misconception(
+    fails=[hsdp_far, hsdp_near],
+    breaks=["over rep: 2 (R−1)/R · V/S bytes", "over shard: gather `w`, scatter the gradient"],
+)
 def hsdp_one_all_reduce(w, x, y, *, mesh):
     """You all-reduced over all devices and kept your rows, so the whole gradient crosses rep. Reduce-scatter over shard first, then sum only the remaining part over rep."""
     return hsdp(mesh, lambda g: own_rows(jax.lax.psum(g, ("rep", "shard"))))(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_far)
+@exercise.misconception(fails=hsdp_far, breaks="over rep: 2 (R−1)/R · V/S bytes")
 def hsdp_far_first(w, x, y, *, mesh):
     """You summed over rep before you scattered, so S times as many bytes cross rep. Scatter first. With check_vma=True, cast w over rep before the gather, or JAX casts after it and sums there."""
     return hsdp(mesh, lambda g: scattered(far_sum(g)))(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_near)
+@exercise.misconception(fails=hsdp_near, breaks="over shard: gather `w`, scatter the gradient")
 def hsdp_all_reduced_near(w, x, y, *, mesh):
     """You all-reduced over shard and kept your rows, which sends twice the bytes of a reduce-scatter."""
     return hsdp(mesh, lambda g: far_sum(own_rows(jax.lax.psum(g, "shard"))))(w, x, y)
 
 
-@exercise.misconception(fails=[hsdp_far, hsdp_near])
+@exercise.misconception(fails=[hsdp_far, hsdp_near], breaks="sum all M micro-batches before it sends anything")
 def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
     """You sent the gradient of each micro-batch. Add the gradients on the device, and send the sum once."""
 
@@ -172,7 +175,7 @@ def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
     return mapped(local, mesh)(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_value)
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_last_micro_batch_far(w, x, y, *, mesh):
     """You summed only the last micro-batch over rep. The earlier ones were scattered over shard but never summed over rep. Accumulate first, then send."""
 
@@ -183,25 +186,25 @@ def hsdp_last_micro_batch_far(w, x, y, *, mesh):
     return mapped(local, mesh)(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_value)
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_never_far(w, x, y, *, mesh):
     """You never summed over rep, so the copies learn from different rows and drift apart. Sum over rep after the reduce-scatter."""
     return hsdp(mesh, scattered)(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_value)
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_mean_over_shard_only(w, x, y, *, mesh):
     """You divided by the rows of one group of shards. Devices along rep have different rows: count all of them."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["shard"])(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_value)
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_mean_over_rep_only(w, x, y, *, mesh):
     """You divided by the rows along rep alone. Devices along shard have different rows: count all of them."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["rep"])(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_value)
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_norm_over_copies(w, x, y, *, mesh):
     """You added the squares over rep as well. Devices along rep hold copies: count each element once."""
 
@@ -211,13 +214,13 @@ def hsdp_norm_over_copies(w, x, y, *, mesh):
     return hsdp(mesh, lambda g: far_sum(scattered(g)), norm)(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_value)
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_norm_of_own_rows(w, x, y, *, mesh):
     """Your norm covers only the rows on one device. Add the squares over shard before you take the root."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), lambda g: (g, jnp.sqrt(jnp.sum(g**2))))(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_value)
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_norm_before_the_far_sum(w, x, y, *, mesh):
     """You took the norm before the sum over rep. Take the norm of the whole gradient, not a sum of norms."""
 

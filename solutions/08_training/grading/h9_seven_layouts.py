@@ -38,8 +38,8 @@ def arguments(scheme):
     return {"a": array("B", "E", spec=act, draw=batch), "ws": ws, "static": {"scheme": scheme}}
 
 
-DIMS = {"L": 2, "B": 8, "E": 24}
-HIDDEN = {"L": 3, "B": 20, "E": 44}
+DIMS = {"L": 2, "B": 20, "E": 24}
+HIDDEN = {"L": 3, "B": 28, "E": 44}
 one = exercise.call(stack, **arguments(1), dims=DIMS, hidden_dims=HIDDEN)
 two = exercise.call(stack, **arguments(2), dims=DIMS, hidden_dims=HIDDEN)
 three = exercise.call(stack, **arguments(3), dims=DIMS, hidden_dims=HIDDEN)
@@ -58,7 +58,6 @@ def right(*schemes):
             due = due @ w
         expect_close(seen.out, due)
         expect_spec(seen.out, SCHEMES[seen.scheme][0])
-        expect_shard_map(seen)
 
 
 @exercise.helper
@@ -67,6 +66,7 @@ def budget(seen, *kinds, x=0, y=0, parts="x"):
     share each matmul."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
+    expect_shard_map(seen)
     expect_only(seen, *kinds, *(["permute"] if kinds else []))
     for axis, size in (("x", x), ("y", y)):
         expect_traffic(seen, at_most=4 * L * size * (1 - 1 / seen.mesh[axis]), axis=axis)
@@ -274,13 +274,13 @@ def with_layers(**changed):
     return other
 
 
-@exercise.misconception(of=stack, fails=columns_value)
+@exercise.misconception(of=stack, fails=columns_value, breaks="the result, laid out as A")
 def partial_sums_kept(a, ws, *, mesh, scheme):
     """In 5 you kept your columns of a partial sum. Each device has multiplied only its own part of the summed dimension: add the parts with a reduce-scatter."""
     return with_layers(s5=lambda a, w: own_part(a @ w, "x", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=columns_value)
+@exercise.misconception(of=stack, fails=columns_value, breaks="the result, laid out as A")
 def ended_whole(a, ws, *, mesh, scheme):
     """In 5 you ended with an all-reduce, so C is whole on every device. The next layer needs the layout of A: end with P(None, 'x')."""
     if scheme != 5:
@@ -295,13 +295,13 @@ def ended_whole(a, ws, *, mesh, scheme):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P(None, "x")), out_specs=P(), check_vma=False)(a, ws)
 
 
-@exercise.misconception(of=stack, fails=columns_budget)
+@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays above")
 def all_reduced_and_cut(a, ws, *, mesh, scheme):
     """In 5 you all-reduced C and kept your columns. A reduce-scatter gives a device its own columns, for half the bytes."""
     return with_layers(s5=lambda a, w: own_part(jax.lax.psum(a @ w, "x"), "x", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=columns_budget)
+@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays above")
 def weights_gathered_for_columns(a, ws, *, mesh, scheme):
     """In 6 you gathered W, multiplied all of it by each device's columns of A, and scattered the sums. Gather A instead: no other collective is needed."""
 
@@ -311,13 +311,13 @@ def weights_gathered_for_columns(a, ws, *, mesh, scheme):
     return with_layers(s6=rows)(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=both_budget)
+@exercise.misconception(of=stack, fails=both_budget, breaks="no matmul twice")
 def same_rows_twice(a, ws, *, mesh, scheme):
     """In 4 you gathered W over y, so devices along y multiply the same rows by the same W. Multiply by a part of W, and gather C."""
     return with_layers(s4=lambda a, w: a @ gather(w, "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=both_budget)
+@exercise.misconception(of=stack, fails=both_budget, breaks="of the arrays above")
 def weights_gathered_whole(a, ws, *, mesh, scheme):
     """In 7 you gathered W over both axes. Over x, gather its columns. Leave its rows cut over y, like A's columns."""
 
@@ -338,14 +338,27 @@ def whole_product(a, w, act, weight):
     return c
 
 
-@exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget])
+@exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="no matmul twice")
 def everything_gathered(a, ws, *, mesh, scheme):
     """You gathered A and W whole, so each device computes all of C and keeps a part. Gather only the array that the table names; then devices share the matmul."""
     act, weight = SCHEMES[scheme]
     return with_layers(**{f"s{scheme}": lambda a, w: whole_product(a, w, act, weight)})(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget])
+@exercise.misconception(
+    of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="laid out as A, by `jax.shard_map`"
+)
+def left_to_the_compiler(a, ws, *, mesh, scheme):
+    """You left the collectives to the compiler, so your program does not show what is sent. Write it with
+    jax.shard_map."""
+    for w in ws:
+        a = jax.lax.with_sharding_constraint(a @ w, jax.NamedSharding(mesh, SCHEMES[scheme][0]))
+    return a
+
+
+@exercise.misconception(
+    of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="of the arrays above, nothing else"
+)
 def averaged_over_y(a, ws, *, mesh, scheme):
     """In 1 to 6 you averaged C over y, so that shard_map sees equal results along y. Those devices have equal results without it: use check_vma=False, which sends nothing."""
 
@@ -355,7 +368,7 @@ def averaged_over_y(a, ws, *, mesh, scheme):
     return with_layers(**{f"s{n}": averaged(RIGHT[n]) for n in range(1, 7)})(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=[batch_budget, both_budget])
+@exercise.misconception(of=stack, fails=[batch_budget, both_budget], breaks="no gather of W waits for a matmul")
 def gathers_behind_the_product(a, ws, *, mesh, scheme):
     """Your gather of W waits for the layer before, so nothing can run beside it. W needs no activations: gather it from the function's argument, without a barrier."""
 
@@ -369,7 +382,7 @@ def gathers_behind_the_product(a, ws, *, mesh, scheme):
     return with_layers(s2=held(RIGHT[2]), s3=held(RIGHT[3]), s7=held(RIGHT[7]))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=batch_value)
+@exercise.misconception(of=stack, fails=batch_value, breaks="the result, laid out as A")
 def own_columns_only(a, ws, *, mesh, scheme):
     """In 3 you multiplied your rows by your own columns of W and filled the rest. Other devices have the other columns: gather W along dimension 1."""
 
@@ -379,40 +392,40 @@ def own_columns_only(a, ws, *, mesh, scheme):
     return with_layers(s3=diagonal)(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=both_value)
+@exercise.misconception(of=stack, fails=both_value, breaks="the result, laid out as A")
 def scattered_over_the_batch(a, ws, *, mesh, scheme):
     """In 7 you summed over x. Devices along x have different rows of the batch. y cuts the summed dimension: sum over y."""
     return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places)
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def gathered_activations_called_hidden(act, weight, hops):
     """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, it overlaps its own matmul."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places)
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def sums_called_hidden(act, weight, hops):
     """You answered that other layers can overlap a whole collective of C. The collective needs the whole matmul, and the next layer needs the collective, so nothing can run beside it."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "C" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places)
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def hops_thought_useless(act, weight, hops):
     """You answered that nothing can overlap hops of A or C. Each hop needs, or feeds, only a part of the matmul, so the rest of the matmul can run beside it."""
     return hides_behind(act, weight, False)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places)
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def gathers_of_weights_thought_bare(act, weight, hops):
     """You answered that only its own layer, or nothing, can overlap a gather of W. The gather needs no matmul, so it can run beside any earlier layer."""
     between = "own product" if hops else "nothing"
     return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places)
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="also for other axis names and mixtures")
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in 4. Devices along this axis then repeat the
     computation. Gather C over it."""

@@ -53,7 +53,7 @@ def forward_permutes(seen):
     expect_only(seen, "permute")
 
 
-@exercise.check(there, points=1, after=forward_permutes)
+@exercise.check(there, points=1, after=forward_value)
 def forward_bubble(seen):
     """gpipe_forward: M + P - 1 ticks; each computes one stage and sends one micro-batch"""
     d, stages = seen.dims, seen.mesh["pp"]
@@ -91,7 +91,7 @@ def _pipeline(
     return returned(out, me, n)[None]
 
 
-@exercise.misconception(fails=forward_value)
+@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def outputs_from_tick_0(ws, x):
     """You keep outputs from tick 0 on. Until tick P - 1 the last device has only junk. Its tick t is micro-batch t - (P - 1)."""
 
@@ -101,7 +101,7 @@ def outputs_from_tick_0(ws, x):
     return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick < m, made, old))
 
 
-@exercise.misconception(form_of=outputs_from_tick_0)
+@exercise.misconception(form_of=outputs_from_tick_0, breaks="the last device has the outputs")
 def outputs_from_tick_0_after_ones(ws, x):
     """As above; the bubble begins with ones."""
     return _pipeline(
@@ -113,13 +113,13 @@ def outputs_from_tick_0_after_ones(ws, x):
     )
 
 
-@exercise.misconception(fails=forward_value)
+@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def stopped_after_m_ticks(ws, x):
     """You stop after M ticks, when the first device is done. The last micro-batch still has to pass the other devices: run M + P - 1 ticks."""
     return _pipeline(ws, x, ticks=lambda n, m: m)
 
 
-@exercise.misconception(form_of=stopped_after_m_ticks)
+@exercise.misconception(form_of=stopped_after_m_ticks, breaks="the last device has the outputs")
 def stopped_after_m_ticks_without_junk(ws, x):
     """As above; outputs are kept from tick P - 1 on."""
     return _pipeline(
@@ -130,7 +130,7 @@ def stopped_after_m_ticks_without_junk(ws, x):
     )
 
 
-@exercise.misconception(fails=forward_value)
+@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def bubble_leaks_by_a_product(ws, x):
     """You mask junk by a multiplication. Here a device computes NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or fill the bubble with ones."""
 
@@ -144,7 +144,7 @@ def bubble_leaks_by_a_product(ws, x):
     )  # fmt: skip
 
 
-@exercise.misconception(fails=forward_value)
+@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def all_work_at_once(ws, x):
     """You let every device work in the ticks 0 to M - 1. Device s has micro-batch t - s, so it works from tick s to s + M - 1."""
 
@@ -154,7 +154,7 @@ def all_work_at_once(ws, x):
     return _pipeline(ws, x, takes=takes)
 
 
-@exercise.misconception(fails=forward_value)
+@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def first_eats_the_last(ws, x):
     """Your first device takes the output of the last one. Give it a new micro-batch in each tick, and ignore the array that arrives over the ring."""
 
@@ -164,19 +164,19 @@ def first_eats_the_last(ws, x):
     return _pipeline(ws, x, takes=takes, hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n, wrap=True)))
 
 
-@exercise.misconception(fails=forward_value)
+@exercise.misconception(fails=forward_value, breaks="the others zeros")
 def everybody_returns(ws, x):
     """Every device returns its own output. Only the last device has the result: return zeros on the others."""
     return _pipeline(ws, x, returned=lambda out, me, n: out)
 
 
-@exercise.misconception(fails=forward_gradients)
+@exercise.misconception(fails=forward_gradients, breaks="through your ticks, by JAX")
 def zeros_in_the_bubble(ws, x):
     """Your bubble begins with zeros, and stage divides by their length. This NaN shows only in the gradient, as 0 · NaN. Give idle devices an array with a length above 0, or choose with jnp.where before stage."""
     return _pipeline(ws, x, begin=lambda x: jnp.zeros_like(x[0]))
 
 
-@exercise.misconception(fails=forward_permutes)
+@exercise.misconception(fails=forward_permutes, breaks="permutes and no other collective")
 def forward_by_sum(ws, x):
     """You send by a sum over all devices, in which all devices but one put zeros. Only the neighbour needs the array:
     use ppermute."""
@@ -188,7 +188,7 @@ def forward_by_sum(ws, x):
     return _pipeline(ws, x, hand_on=hand_on)
 
 
-@exercise.misconception(fails=forward_bubble)
+@exercise.misconception(fails=forward_bubble, breaks="M + P − 1 ticks")
 def forward_tick_too_many(ws, x):
     """Your pipeline runs a tick too long. The last micro-batch leaves the last device in tick M + P - 2, counted from 0."""
     return _pipeline(
@@ -196,7 +196,7 @@ def forward_tick_too_many(ws, x):
     )
 
 
-@exercise.misconception(fails=forward_bubble)
+@exercise.misconception(fails=forward_bubble, breaks="in each one stage and one micro-batch sent")
 def batch_in_one_piece(ws, x):
     """You send the whole batch from device to device, so only one device does useful work in each tick. Cut the batch into micro-batches."""
     n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -208,7 +208,7 @@ def batch_in_one_piece(ws, x):
     return jnp.where(me == n - 1, a, 0)[None]
 
 
-@exercise.misconception(fails=forward_bubble)
+@exercise.misconception(fails=forward_bubble, breaks="M + P − 1 ticks")
 def one_micro_batch_at_a_time(ws, x):
     """You send a micro-batch through all devices before the next begins, which takes P · M ticks. Start the next micro-batch one tick later."""
 

@@ -145,33 +145,33 @@ def _stepped(ws, x, y, rate, **other):
     return loss, ws - rate * grads
 
 
-@exercise.misconception(fails=step_weights)
+@exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def only_the_last_learned(ws, x, y, *, rate):
     """You overwrote the gradient in every tick, so only the last micro-batch counts. Add to the gradient instead."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: jnp.where(useful, dws, grads))
 
 
-@exercise.misconception(fails=step_weights)
+@exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def step_adds_junk(ws, x, y, *, rate):
     """You add gradients of junk. Add a gradient only in ticks in which the device has a micro-batch. Choose with
     jnp.where."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: grads + dws)
 
 
-@exercise.misconception(form_of=step_adds_junk)
+@exercise.misconception(form_of=step_adds_junk, breaks="those of one device, in each of three steps")
 def step_adds_other_junk(ws, x, y, *, rate):
     """As above; the junk consists of ones."""
     add = lambda useful, slot, grads, dws: grads + dws  # noqa: E731
     return _stepped(ws, x, y, rate, held=lambda x: jnp.ones_like(x[0]), add=add)
 
 
-@exercise.misconception(fails=step_weights)
+@exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def divided_twice(ws, x, y, *, rate):
     """You divided by M twice. The mean over y.size already covers all micro-batches."""
     return _stepped(ws, x, y, rate, per=lambda y: y.size * y.shape[0])
 
 
-@exercise.misconception(fails=step_weights)
+@exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def divided_at_every_add(ws, x, y, *, rate):
     """You divide the running sum by M in every tick, so early gradients are divided again and again. Divide once."""
     per, m = x[0].size, x.shape[0]
@@ -182,33 +182,33 @@ def divided_at_every_add(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, per=lambda y: per, add=add)
 
 
-@exercise.misconception(fails=step_weights)
+@exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def scaled_for_the_log(ws, x, y, *, rate):
     """Your loss is the mean over the batch, but your gradient is that of the sum over micro-batches. Divide by M before the backward pass."""
     return _stepped(ws, x, y, rate, per=lambda y: y[0].size)
 
 
-@exercise.misconception(fails=step_weights)
+@exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def last_device_backwards(ws, x, y, *, rate):
     """Your last device begins the backward pass with the last micro-batch, but the others begin with the first, so a
     gradient is combined with the wrong input. Use one order on all devices."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: jnp.where(me == n - 1, m - 1 - slot, slot))
 
 
-@exercise.misconception(fails=step_weights)
+@exercise.misconception(fails=step_weights, breaks="those of one device, in each of three steps")
 def back_as_there(ws, x, y, *, rate):
     """You count the backward pass like the forward pass, t - s. The backward pass begins at the last device: t - (P - 1 - s)."""
     return _stepped(ws, x, y, rate, back_at=lambda tick, me, n: tick - me)
 
 
-@exercise.misconception(fails=step_loss)
+@exercise.misconception(fails=step_loss, breaks="those of one device, in each of three steps")
 def last_input_only(ws, x, y, *, rate):
     """You run the backward pass of every micro-batch with the last received input. Each needs its own input: keep M of
     them."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: slot * 0 + m - 1)
 
 
-@exercise.misconception(fails=step_loss)
+@exercise.misconception(fails=step_loss, breaks="all micro-batches see the same weights")
 def learned_on_the_way(ws, x, y, *, rate):
     """You change the weights after each micro-batch, so the backward pass of the next one uses different weights than its forward pass. Change the weights once, at the end."""
 
@@ -219,7 +219,7 @@ def learned_on_the_way(ws, x, y, *, rate):
     return loss, ws
 
 
-@exercise.misconception(fails=step_loss)
+@exercise.misconception(fails=step_loss, breaks="those of one device, in each of three steps")
 def masked_by_a_product(ws, x, y, *, rate):
     """Here idle devices compute NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or give them harmless inputs."""
 
@@ -229,7 +229,7 @@ def masked_by_a_product(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, held=lambda x: jnp.zeros_like(x[0]), keep=keep)
 
 
-@exercise.misconception(fails=step_budget)
+@exercise.misconception(fails=step_budget, breaks="permutes, and one all-reduce of the loss")
 def handed_on_by_sum(ws, x, y, *, rate):
     """You send by a sum over all devices, in which all devices but one put zeros. Only the neighbour needs the array:
     use ppermute."""
@@ -241,13 +241,13 @@ def handed_on_by_sum(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, hand_on=hand_on)
 
 
-@exercise.misconception(fails=step_budget)
+@exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks each way")
 def a_tick_too_many(ws, x, y, *, rate):
     """Your backward pass takes M + P ticks, one too many."""
     return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
 
 
-@exercise.misconception(fails=step_budget)
+@exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks each way")
 def back_twice_in_a_tick(ws, x, y, *, rate):
     """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run it once."""
 
@@ -263,7 +263,7 @@ def back_twice_in_a_tick(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, go_back=twice)
 
 
-@exercise.misconception(fails=step_memory)
+@exercise.misconception(fails=step_memory, breaks="one sum of gradients")
 def gradients_of_every_micro_batch(ws, x, y, *, rate):
     """You keep more than one stash of the stage's inputs and one sum of gradients. Either you keep a gradient of the weights for every micro-batch, or you keep activations inside the layers. Add each gradient to one running sum, and let jax.vjp compute the activations again."""
 
@@ -277,7 +277,35 @@ def gradients_of_every_micro_batch(ws, x, y, *, rate):
     return loss, ws - rate * kept.sum(0)
 
 
-@exercise.misconception(fails=step_memory)
+@exercise.misconception(fails=step_memory, breaks="one tick's arrays")
+def arrays_of_every_tick(ws, x, y, *, rate):
+    """You keep an array of every tick beside the stash: lax.scan stacks what each tick returns. Return the array in the
+    carry, so that the next tick replaces it."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def there(held, tick):
+        a = jnp.where(me == 0, x[jnp.minimum(tick, m - 1)], held)
+        return jax.lax.ppermute(stage(ws, a), "pp", [(s, s + 1) for s in range(n - 1)]), a
+
+    def back(carry, tick):
+        came, loss, grads = carry
+        mine = tick - (n - 1 - me)
+        useful = (mine >= 0) & (mine < m)
+        out, pull = jax.vjp(stage, ws, stash[jnp.clip(mine, 0, m - 1) + me])
+        error = out - y[mine]
+        dws, da = pull(jnp.where(me == n - 1, 2 * error / y.size, came))
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        came = jax.lax.ppermute(da, "pp", [(s + 1, s) for s in range(n - 1)])
+        return (came, loss, grads + jnp.where(useful, dws, 0)), came
+
+    junk, ticks = jnp.ones(x.shape[1:]), jnp.arange(m + n - 1)
+    _, stash = jax.lax.scan(there, junk, ticks)
+    (_, loss, grads), came = jax.lax.scan(back, (junk, 0.0, jnp.zeros_like(ws)), ticks)
+    loss, came = jax.lax.optimization_barrier((loss, came))
+    return jax.lax.psum(loss, "pp"), ws - rate * grads
+
+
+@exercise.misconception(fails=step_memory, breaks="one stash of M inputs")
 def left_to_jax(ws, x, y, *, rate):
     """You let JAX differentiate the whole pipeline. JAX keeps the activations inside every layer in every tick. Keep only inputs, and compute the rest again."""
 

@@ -146,38 +146,38 @@ def lists(P, M, ahead):
     return found
 
 
-@exercise.misconception(fails=schedule_in_flight)
+@exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
 def schedule_of_gpipe(P, M):
     """Your schedule is GPipe's: all forwards end before the first backward, and device 0 keeps M inputs. Start each backward as soon as you can."""
     there = [[""] * s + [f"F{i}" for i in range(M)] + [""] * (P - 1 - s) for s in range(P)]
     return [there[s] + [""] * (P - 1 - s) + [f"B{i}" for i in range(M)] + [""] * s for s in range(P)]
 
 
-@exercise.misconception(fails=schedule_complete)
+@exercise.misconception(fails=schedule_complete, breaks="every device has F and B of every micro-batch once")
 def schedule_never_clamped(P, M):
     """You schedule P - s forwards first, even if M is smaller. Schedule min(P - s, M)."""
     return run(lists(P, M, lambda s: P - s), P)
 
 
-@exercise.misconception(fails=schedule_in_flight)
+@exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
 def schedule_one_more(P, M):
     """You schedule one forward too many before the first backward. On device s the first backward comes after P - s forwards. On the last device that is one."""
     return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
 
 
-@exercise.misconception(fails=schedule_makespan)
+@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_less(P, M):
     """You schedule P - 1 - s forwards first, which is one too few: devices wait although they could work."""
     return run(lists(P, M, lambda s: min(max(P - 1 - s, 1), M)), P)
 
 
-@exercise.misconception(fails=schedule_order)
+@exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
 def schedule_same_tick(P, M):
     """You use a result in the tick that computes it. It arrives in the next tick."""
     return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
 
 
-@exercise.misconception(fails=schedule_complete)
+@exercise.misconception(fails=schedule_complete, breaks="one in a tick")
 def schedule_two_in_a_cell(P, M):
     """You have a forward and a backward in one tick. A device does one thing at a time."""
     ticks = M + 2 * (P - 1)
@@ -188,7 +188,7 @@ def schedule_two_in_a_cell(P, M):
     return [[cell("F", t - s) + cell("B", t - 2 * (P - 1) + s) for t in range(ticks)] for s in range(P)]
 
 
-@exercise.misconception(fails=schedule_makespan)
+@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_at_a_time(P, M):
     """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next one while the first is on other devices."""
     span = 2 * P
@@ -199,13 +199,13 @@ def schedule_one_at_a_time(P, M):
     return [[cell for part in row(s) for cell in part] for s in range(P)]
 
 
-@exercise.misconception(fails=schedule_makespan)
+@exercise.misconception(fails=schedule_makespan, breaks="idle ticks at the end included")
 def schedule_idle_at_the_end(P, M):
     """Your grid continues after all work is done. Each cell is a tick: end the rows with the last backward."""
     return [[*row, "", ""] for row in schedule_1f1b(P, M)]
 
 
-@exercise.misconception(fails=schedule_order)
+@exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
 def schedule_back_from_the_first(P, M):
     """Your gradients start at the first device. They start at the last one, which has the loss."""
 

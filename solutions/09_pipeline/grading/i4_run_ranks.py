@@ -259,86 +259,86 @@ def _run(
     return order, [rank for rank in ranks if at[rank] < len(programs[rank])]
 
 
-@exercise.misconception(fails=ranks_messages)
+@exercise.misconception(fails=ranks_messages, breaks="with send and recv")
 def ranks_send_on(programs):
     """Your send ends at once. A send waits until its message is received, so two ranks that both send first wait
     forever."""
     return _run(programs, send_blocks=False)
 
 
-@exercise.misconception(form_of=ranks_send_on)
+@exercise.misconception(form_of=ranks_send_on, breaks="with send and recv")
 def ranks_send_on_from_the_last(programs):
     """As above; the last rank is visited first."""
     return _run(programs, send_blocks=False, backwards=True)
 
 
-@exercise.misconception(fails=ranks_isend)
+@exercise.misconception(fails=ranks_isend, breaks="with isend and wait, too")
 def ranks_isend_waits(programs):
     """Your isend waits until its message is received. It must end at once. Only `wait` waits."""
     return _run(programs, isend_blocks=True)
 
 
-@exercise.misconception(fails=ranks_messages)
+@exercise.misconception(fails=ranks_messages, breaks="A `recv` ignores names")
 def ranks_match_names(programs):
     """You give a recv the message with its own name. Names do not travel: give it the oldest message from that rank."""
     return _run(programs, by_name=True)
 
 
-@exercise.misconception(fails=ranks_isend)
+@exercise.misconception(fails=ranks_isend, breaks=["the oldest message", "with isend and wait, too"])
 def ranks_take_the_newest(programs):
     """You give a recv the newest message of that rank. Give it the oldest one that has not been received."""
     return _run(programs, newest=True)
 
 
-@exercise.misconception(fails=ranks_messages)
+@exercise.misconception(fails=ranks_messages, breaks="with send and recv")
 def ranks_from_anybody(programs):
     """Your recv takes a message from any rank. It must take one from the rank that it names, and wait while other messages arrive."""
     return _run(programs, anybody=True)
 
 
-@exercise.misconception(fails=[ranks_messages, ranks_groups])
+@exercise.misconception(fails=[ranks_messages, ranks_groups], breaks="with send and recv")
 def ranks_in_one_round(programs):
     """You visit the ranks once. A rank that waits can continue after another rank has moved: repeat until no rank moves."""
     return _run(programs, rounds=1)
 
 
-@exercise.misconception(form_of=ranks_in_one_round)
+@exercise.misconception(form_of=ranks_in_one_round, breaks="with send and recv")
 def ranks_in_one_round_from_the_last(programs):
     """As above; the last rank is visited first."""
     return _run(programs, rounds=1, backwards=True)
 
 
-@exercise.misconception(fails=ranks_isend)
+@exercise.misconception(fails=ranks_isend, breaks="with isend and wait, too")
 def ranks_wait_for_nothing(programs):
     """Your wait ends at once. It must end when the message is received. If no rank receives it, the waiting rank is stuck."""
     return _run(programs, wait_waits=False)
 
 
-@exercise.misconception(form_of=ranks_wait_for_nothing)
+@exercise.misconception(form_of=ranks_wait_for_nothing, breaks="with isend and wait, too")
 def ranks_wait_for_nothing_from_the_last(programs):
     """As above; the last rank is visited first."""
     return _run(programs, wait_waits=False, backwards=True)
 
 
-@exercise.misconception(fails=ranks_groups)
+@exercise.misconception(fails=ranks_groups, breaks="with all_reduce in groups")
 def ranks_reduce_alone(programs):
     """Your all_reduce ends without the others. It must wait until every rank of its group has reached it."""
     return _run(programs, never=True)
 
 
-@exercise.misconception(form_of=ranks_reduce_alone)
+@exercise.misconception(form_of=ranks_reduce_alone, breaks="with all_reduce in groups")
 def ranks_reduce_alone_from_the_last(programs):
     """As above; the last rank is visited first."""
     return _run(programs, never=True, backwards=True)
 
 
-@exercise.misconception(fails=ranks_groups)
+@exercise.misconception(fails=ranks_groups, breaks="with all_reduce in groups")
 def ranks_reduce_all(programs):
     """Your all_reduce waits for all ranks. It must wait only for the ranks of its group."""
     return _run(programs, whole_world=True)
 
 
-@exercise.misconception(fails=ranks_groups)
+@exercise.misconception(fails=ranks_groups, breaks="with all_reduce in groups")
 def ranks_reduce_any(programs):
     """You match an all_reduce of one group with that of a different group. Ranks that enter two groups in opposite
     orders wait forever."""
@@ -348,20 +348,20 @@ def ranks_reduce_any(programs):
         return [], []
 
 
-@exercise.misconception(fails=ranks_mixed)
+@exercise.misconception(fails=ranks_mixed, breaks="with all of them together")
 def ranks_groups_first(programs):
     """You end all possible collectives, then the messages, and do not look again. A collective may wait for one of these messages: repeat until nothing moves."""
     return _run(programs, phases=(("all_reduce",), ("send", "isend", "recv", "wait")))
 
 
-@exercise.misconception(fails=[ranks_messages, ranks_groups])
+@exercise.misconception(fails=[ranks_messages, ranks_groups], breaks="with send and recv")
 def ranks_one_after_the_other(programs):
     """You listed the ranks' programs one after the other. An operation that waits for a different rank ends after that rank's operation."""
     order, stuck = _run(programs)
     return sorted(order), stuck
 
 
-@exercise.misconception(fails=ranks_messages)
+@exercise.misconception(fails=ranks_messages, breaks="`stuck` is exact")
 def ranks_stuck_in_circles(programs):
     """You named only the ranks that wait for each other. A rank is also stuck if it waits for a finished rank or for a stuck one."""
     order, stuck = _run(programs)
@@ -371,7 +371,7 @@ def ranks_stuck_in_circles(programs):
     return order, [r for r in stuck if peer[r] is None or peer.get(peer[r]) == r]
 
 
-@exercise.misconception(fails=ranks_isend)
+@exercise.misconception(fails=ranks_isend, breaks="with isend and wait, too")
 def ranks_stuck_by_isend(programs):
     """You count a rank as stuck if no rank receives its isend. It is stuck only if it waits for that isend."""
     order, stuck = _run(programs)

@@ -138,7 +138,7 @@ def _both(chosen, there, back, *carry):
     return jax.tree.map(lambda a, b: jnp.where(chosen, a, b), there(*carry), back(*carry))
 
 
-@exercise.misconception(fails=program_memory)
+@exercise.misconception(fails=program_memory, breaks="a stash of about P inputs")
 def stash_of_all(ws, x, y):
     """You keep the inputs of all M micro-batches, as GPipe does. Run each backward as soon as you can. Then a slot is free again, and P slots are enough: `i % P`."""
     return _both_in_a_tick(ws, x, y, slots=len(x))
@@ -196,32 +196,32 @@ def computes_both(ws, x, y):
     return _grads(ws, x, y, choose=_both)
 
 
-@exercise.misconception(fails=program_value)
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def program_overwrites(ws, x, y):
     """You overwrote the gradient in every tick, so only the last micro-batch counts. Add to the gradient instead."""
     return _grads(ws, x, y, add=lambda useful, grads, dws: jnp.where(useful, dws, grads))
 
 
-@exercise.misconception(fails=program_value)
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def program_adds_junk(ws, x, y):
     """You add gradients of junk. Add only if the micro-batch exists, 0 ≤ i < M. Choose with jnp.where, because 0 · NaN
     is NaN."""
     return _grads(ws, x, y, add=lambda useful, grads, dws: grads + useful * dws)
 
 
-@exercise.misconception(fails=program_value)
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def a_slot_too_few(ws, x, y):
     """Your stash has P - 1 slots. Device 0 holds P inputs before its first backward: use slot i % P."""
     return _grads(ws, x, y, slots=lambda n, m: n - 1, slot=lambda mine, n, m: mine % (n - 1))
 
 
-@exercise.misconception(fails=program_value)
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def back_a_tick_early(ws, x, y):
     """In the backward pass you take a gradient one round before it arrives. B of micro-batch i is in tick 2P - 1 - s + 2i."""
     return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
 
 
-@exercise.misconception(fails=program_value)
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def all_to_the_right(ws, x, y):
     """You send everything to device s + 1, gradients too. Send gradients to s - 1."""
 
@@ -231,13 +231,13 @@ def all_to_the_right(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_value)
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def program_scaled_for_the_log(ws, x, y):
     """Your loss is the mean over the batch, but your gradient is that of the sum over micro-batches. Divide by M before the backward pass."""
     return _grads(ws, x, y, per=lambda y: y[0].size)
 
 
-@exercise.misconception(fails=program_budget)
+@exercise.misconception(fails=program_budget, breaks="at most two permutes; one all-reduce of the loss")
 def program_gathers(ws, x, y):
     """You gather the arrays of all devices and pick those of the neighbours. A permute sends an array to the neighbour alone."""
 
@@ -249,7 +249,7 @@ def program_gathers(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_budget)
+@exercise.misconception(fails=program_budget, breaks="one all-reduce of the loss")
 def program_hands_on_by_sum(ws, x, y):
     """You send by a sum over all devices, to which each device adds its array in its own slot. A permute sends an array
     to the neighbour alone."""
@@ -262,7 +262,7 @@ def program_hands_on_by_sum(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_budget)
+@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each")
 def program_back_twice_in_a_tick(ws, x, y):
     """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run it once."""
 
@@ -278,7 +278,7 @@ def program_back_twice_in_a_tick(ws, x, y):
     return _grads(ws, x, y, choose=_both, go_back=twice)
 
 
-@exercise.misconception(fails=program_budget)
+@exercise.misconception(fails=program_budget, breaks="each with at most two permutes")
 def one_hop_after_the_other(ws, x, y):
     """Your second permute waits for the first, so each tick takes two hops. Neither needs the other: send both at once."""
 
@@ -290,7 +290,7 @@ def one_hop_after_the_other(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_budget)
+@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each")
 def a_round_too_many(ws, x, y):
     """Your loop runs too long. B of the last micro-batch on device 0 is in tick 2 (M + P - 1) - 1. After it all work is done."""
     return _grads(ws, x, y, ticks=lambda n, m: 2 * (m + n))

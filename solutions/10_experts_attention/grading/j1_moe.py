@@ -220,7 +220,7 @@ def weighted_where_the_experts_are(x, route, w, *, k, cap):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def second_choice_overwrites(x, route, w, *, k, cap):
     """You overwrote each choice's result with the next one. A token's result is the sum over all its choices."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -230,7 +230,7 @@ def second_choice_overwrites(x, route, w, *, k, cap):
     return results.reshape(k, len(x), -1)[-1]
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def first_choice_only(x, route, w, *, k, cap):
     """You sent each token to one expert. Each token chooses k experts."""
     (gate, expert), E = chosen(route, 1), route.shape[1]
@@ -238,7 +238,7 @@ def first_choice_only(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over these choices of gate")
 def gates_left_out(x, route, w, *, k, cap):
     """You added results without their gates."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -247,7 +247,7 @@ def gates_left_out(x, route, w, *, k, cap):
     return joined(home, jnp.ones_like(gate), expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the softmax of its row of `route` over all E experts")
 def gates_of_the_chosen(x, route, w, *, k, cap):
     """You took the softmax over the chosen experts. Take it over all experts, and do not rescale the gates of the chosen ones."""
     scores, experts = jax.lax.top_k(route, k)
@@ -256,7 +256,7 @@ def gates_of_the_chosen(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the other gates do not change")
 def gates_renormalised_after_drops(x, route, w, *, k, cap):
     """You scaled a token's gates so that those of its served choices sum to one. A choice without a slot adds nothing,
     and the other gates do not change."""
@@ -267,7 +267,7 @@ def gates_renormalised_after_drops(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="It serves all first choices in the order of tokens")
 def token_by_token(x, route, w, *, k, cap):
     """You served all choices of a token before the next token. Serve the first choices of all tokens first."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
@@ -278,7 +278,7 @@ def token_by_token(x, route, w, *, k, cap):
     return (gates.ravel()[:, None] * results).reshape(len(x), k, -1).sum(1)
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="A device has `cap` slots for each expert")
 def room_for_each_rank(x, route, w, *, k, cap):
     """You started the second choices at slot 0 again, as if they had their own slots. Put them after the first choices
     of their expert."""
@@ -287,7 +287,7 @@ def room_for_each_rank(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(form_of=room_for_each_rank)
+@exercise.misconception(form_of=room_for_each_rank, breaks="A device has `cap` slots for each expert")
 def room_for_each_rank_added(x, route, w, *, k, cap):
     """As above, but rows that share a slot are added."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -296,7 +296,7 @@ def room_for_each_rank_added(x, route, w, *, k, cap):
     return joined(back(through(there(slots), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="that have a slot")
 def late_ones_in_the_last_slot(x, route, w, *, k, cap):
     """You put choices without a slot into the last slot, and overwrote the choice that was there. Drop them, and read
     nothing for them."""
@@ -305,7 +305,7 @@ def late_ones_in_the_last_slot(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="that have a slot")
 def late_ones_read_the_last_slot(x, route, w, *, k, cap):
     """You dropped tokens before sending but read the results of other tokens for them: JAX moves an index beyond the end to the last slot. Read nothing for dropped choices."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -314,7 +314,7 @@ def late_ones_read_the_last_slot(x, route, w, *, k, cap):
     return joined(home, gate, expert, jnp.minimum(slot, cap - 1), len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def sent_on_instead_of_back(x, route, w, *, k, cap):
     """You repeated the first all-to-all instead of undoing it. The sizes fit, but the rows do not return to their
     places. Split the dimension that you joined, and join the dimension that you split."""
@@ -325,7 +325,7 @@ def sent_on_instead_of_back(x, route, w, *, k, cap):
     return joined(home, gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def expert_of_the_whole_numbering(x, route, w, *, k, cap):
     """You looked up local weights by the expert's number among all E. A device's weights start at 0: subtract the number of its first expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -335,7 +335,7 @@ def expert_of_the_whole_numbering(x, route, w, *, k, cap):
     return joined(back(made), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def experts_dealt_out(x, route, w, *, k, cap):
     """You sent expert e to device e mod N. Here device i has the E/N experts that start at i · E/N."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
@@ -343,7 +343,7 @@ def experts_dealt_out(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, place, slot, E, cap)), w)), gate, place, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def slots_of_the_receiver(x, route, w, *, k, cap):
     """You read results in the order of the experts' rows, device by device. Each result comes back to the slot from which its token was sent."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
@@ -352,7 +352,7 @@ def slots_of_the_receiver(x, route, w, *, k, cap):
     return joined(home.reshape(n, E // n, cap, -1).swapaxes(0, 1).reshape(E, cap, -1), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value)
+@exercise.misconception(fails=moe_value, breaks="the sum over these choices of gate")
 def gate_on_the_way_in(x, route, w, *, k, cap):
     """You multiplied the tokens by their gates. Experts are not linear, so multiply their results instead."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -362,7 +362,7 @@ def gate_on_the_way_in(x, route, w, *, k, cap):
     return joined(back(through(there(slots), w)), jnp.ones_like(gate), expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_router)
+@exercise.misconception(fails=moe_router, breaks="`w` and `route`, by JAX")
 def gates_taken_as_given(x, route, w, *, k, cap):
     """You stopped the gradient of the gates. The router learns only from this gradient, because the choice of an expert has none."""
     (gate, expert), E = chosen(jax.lax.stop_gradient(route), k), route.shape[1]
@@ -370,7 +370,7 @@ def gates_taken_as_given(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_router)
+@exercise.misconception(fails=moe_router, breaks="`w` and `route`, by JAX")
 def gate_gradient_twice(x, route, w, *, k, cap):
     """You multiplied by a gate divided by its own stopped copy. This factor is 1, but it changes the router's gradient.
     Multiply by the gate once."""
@@ -380,7 +380,7 @@ def gate_gradient_twice(x, route, w, *, k, cap):
     return joined(home, gate * gate / jax.lax.stop_gradient(gate), expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_gradients)
+@exercise.misconception(fails=moe_gradients, breaks="gradients of `x`")
 def tokens_taken_as_given(x, route, w, *, k, cap):
     """You stopped the gradient of the sent tokens. Earlier layers learn through the tokens, so let the gradients of the
     tokens travel back."""
@@ -390,7 +390,7 @@ def tokens_taken_as_given(x, route, w, *, k, cap):
     return joined(back(through(there(slots), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_traffic)
+@exercise.misconception(fails=moe_traffic, breaks="over ep only all-to-alls")
 def gathered_tokens(x, route, w, *, k, cap):
     """You gathered all tokens and summed results over all devices. Send each token to its experts only: two all-to-alls."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -402,7 +402,7 @@ def gathered_tokens(x, route, w, *, k, cap):
     return joined(home, gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_traffic)
+@exercise.misconception(fails=moe_traffic, breaks="nothing over dp")
 def tokens_sent_over_dp(x, route, w, *, k, cap):
     """You sent tokens over dp. Devices along dp have copies of the experts, so tokens find all experts along ep."""
     results = []
@@ -414,7 +414,7 @@ def tokens_sent_over_dp(x, route, w, *, k, cap):
     return jnp.stack(results)[jax.lax.axis_index("dp")]
 
 
-@exercise.misconception(fails=moe_traffic)
+@exercise.misconception(fails=moe_traffic, breaks="in each pass (N−1)/N")
 def sent_again_in_the_backward_pass(x, route, w, *, k, cap):
     """You put one checkpoint around everything, so the backward pass runs the forward all-to-alls again. Keep the
     all-to-alls outside the checkpoint."""
@@ -428,7 +428,7 @@ def sent_again_in_the_backward_pass(x, route, w, *, k, cap):
     return all_of_it(x, route, w)
 
 
-@exercise.misconception(fails=moe_traffic)
+@exercise.misconception(fails=moe_traffic, breaks="over ep only all-to-alls")
 def gathered_experts(x, route, w, *, k, cap):
     """You gathered the weights of all experts, so cutting them gains nothing. Send tokens instead."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -437,7 +437,7 @@ def gathered_experts(x, route, w, *, k, cap):
     return joined(home, gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_traffic)
+@exercise.misconception(fails=moe_traffic, breaks="E · cap · (D + F + 2) numbers")
 def room_for_all_tokens(x, route, w, *, k, cap):
     """You sent a row for every token to every expert, and most rows were empty. Send `cap` rows for each expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]

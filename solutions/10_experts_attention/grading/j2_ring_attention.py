@@ -87,7 +87,7 @@ def ring_value(seen):
     expect_near(seen.out, attention_of(seen)[1])
 
 
-@exercise.check(whole, points=0.5, public=True, after=ring_value)
+@exercise.check(whole, points=0.5, public=True)
 def ring_whole(seen):
     """ring_attn: attention that is not causal"""
     expect_near(seen.out, attention_of(seen)[1])
@@ -149,7 +149,7 @@ def ring_back(seen):
     expect_traffic(seen, at_most=0, axis="tp")
 
 
-@exercise.check(long, points=0.25, after=[ring_gradients, ring_held])
+@exercise.check(long, points=0.25, after=ring_gradients)
 def ring_kept(seen):
     """ring_attn and its gradients: no scores of a finished round are kept"""
     for name, due in gradients_of(seen).items():
@@ -358,7 +358,7 @@ def back_the_way_it_came(q, k, v, *, causal, striped):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def never_rescaled(q, k, v, *, causal, striped):
     """You added sums that were scaled by different maxima. When the maximum grows, multiply mass and sum so far by exp(old - new)."""
 
@@ -371,7 +371,7 @@ def never_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def mass_not_rescaled(q, k, v, *, causal, striped):
     """You rescaled the sum of v but not the mass. Both used the old maximum."""
 
@@ -384,7 +384,7 @@ def mass_not_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def sum_not_rescaled(q, k, v, *, causal, striped):
     """You rescaled the mass but not the sum of v. Both used the old maximum."""
 
@@ -397,19 +397,19 @@ def sum_not_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="q · k (not scaled)")
 def scaled_by_the_root_of_d(q, k, v, *, causal, striped):
     """You divided the scores by the square root of d. Here the score is q · k, not scaled."""
     return around(q / q.shape[-1] ** 0.5, k, v, {"causal": causal, "striped": striped})
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="q · k (not scaled)")
 def scaled_twice(q, k, v, *, causal, striped):
     """You divided the scores by d, which is the square root of d twice. Here the score is q · k, not scaled."""
     return around(q / q.shape[-1], k, v, {"causal": causal, "striped": striped})
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="a query sees its own position")
 def diagonal_masked(q, k, v, *, causal, striped):
     """You masked a query's own position. A query sees positions up to its own: s <= t."""
 
@@ -422,7 +422,7 @@ def diagonal_masked(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(form_of=diagonal_masked)
+@exercise.misconception(form_of=diagonal_masked, breaks="a query sees its own position")
 def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
     """As above; the first query sees no key and its result is NaN."""
 
@@ -446,7 +446,7 @@ def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step, score=masked)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def no_maximum(q, k, v, *, causal, striped):
     """You computed e^s directly. For a score of 100 it exceeds every float32 number: subtract the largest score so
     far."""
@@ -459,7 +459,7 @@ def no_maximum(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def mean_of_rounds(q, k, v, *, causal, striped):
     """You averaged the rounds' softmaxes. Weight each block by its mass: a block with larger scores has more of it."""
 
@@ -472,7 +472,7 @@ def mean_of_rounds(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def masked_by_local_index(q, k, v, *, causal, striped):
     """You compared row numbers within blocks. Compare positions in the text: add the position where the block
     starts."""
@@ -484,7 +484,7 @@ def masked_by_local_index(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def mask_of_the_next_device(q, k, v, *, causal, striped):
     """You treated the block of hop h as the block of device me + h. Each hop sends a block one device on, so it comes
     from device me - h."""
@@ -495,7 +495,7 @@ def mask_of_the_next_device(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def masked_by_zero(q, k, v, *, causal, striped):
     """You set the scores of unseen keys to 0, so their weight is e^0 = 1. Use -inf, or a number far below every score."""
 
@@ -506,7 +506,7 @@ def masked_by_zero(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def foreign_block_first(q, k, v, *, causal, striped):
     """You began with a neighbour's block. The first device's queries see none of its keys, and -inf - (-inf) is NaN. Begin with the device's own block, or guard against this."""
     n, state = jax.lax.axis_size("cp"), start(q)
@@ -517,7 +517,7 @@ def foreign_block_first(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def softmax_of_nothing(q, k, v, *, causal, striped):
     """If a query sees no key in a round, that round's softmax is NaN, and 0 times NaN is NaN. Handle such rounds
     separately."""
@@ -531,7 +531,7 @@ def softmax_of_nothing(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def values_stay(q, k, v, *, causal, striped):
     """You sent the keys round but kept the values on their device. A block's weights belong to the values of that
     block, so send both."""
@@ -542,19 +542,19 @@ def values_stay(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_value)
+@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
 def added_over_heads(q, k, v, *, causal, striped):
     """You summed over tp. Devices along tp have different heads, and no head needs another head."""
     return jax.lax.psum(around(q, k, v, {"causal": causal, "striped": striped}), "tp")
 
 
-@exercise.misconception(fails=ring_whole)
+@exercise.misconception(fails=ring_whole, breaks="blocks, causal and not")
 def always_causal(q, k, v, *, causal, striped):
     """You applied the causal mask with causal=False. Then every query sees all keys."""
     return around(q, k, v, {"causal": True, "striped": striped})
 
 
-@exercise.misconception(fails=ring_stripes)
+@exercise.misconception(fails=ring_stripes, breaks="causal and not; stripes")
 def stripes_as_blocks(q, k, v, *, causal, striped):
     """You masked stripes as if they were blocks. Row r of device i is position r · N + i of the text."""
     return around(q, k, v, {"causal": causal, "striped": False})
@@ -563,7 +563,7 @@ def stripes_as_blocks(q, k, v, *, causal, striped):
 BACK = [ring_gradients, ring_stripes]
 
 
-@exercise.misconception(fails=BACK)
+@exercise.misconception(fails=BACK, breaks="gradients of q, k and v")
 def home_keys_in_the_backward_pass(q, k, v, *, causal, striped):
     """Your backward pass used your own keys and values in all rounds. The weights came from the blocks that passed, so
     send these blocks round again."""
@@ -593,7 +593,7 @@ def back_around(kept, d_out, how, hops):
     return d_q, d_k, d_v
 
 
-@exercise.misconception(fails=BACK)
+@exercise.misconception(fails=BACK, breaks="gradients of q, k and v")
 def gradients_one_hop_short(q, k, v, *, causal, striped):
     """Your sums of dK and dV stopped one device too early. They need N hops to return to the device that owns their
     block."""
@@ -601,7 +601,7 @@ def gradients_one_hop_short(q, k, v, *, causal, striped):
     return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: n - 1))
 
 
-@exercise.misconception(fails=BACK)
+@exercise.misconception(fails=BACK, breaks="gradients of q, k and v")
 def gradients_stay(q, k, v, *, causal, striped):
     """You kept the sums of dK and dV on each device while the keys moved on, so each sum mixes all blocks. Send the
     sums along with their keys."""
@@ -609,7 +609,7 @@ def gradients_stay(q, k, v, *, causal, striped):
     return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: 0))
 
 
-@exercise.misconception(fails=BACK)
+@exercise.misconception(fails=BACK, breaks="gradients of q, k and v")
 def weights_taken_as_given(q, k, v, *, causal, striped):
     """You ignored that weights sum to one: dscores = w · (dw − the mean of dw weighted by w)."""
     how = {"causal": causal, "striped": striped}
@@ -621,7 +621,7 @@ def weights_taken_as_given(q, k, v, *, causal, striped):
     return by_hand(q, k, v, how, backward)
 
 
-@exercise.misconception(fails=ring_sent)
+@exercise.misconception(fails=ring_sent, breaks="K and V are sent N − 1 times")
 def one_hop_too_many(q, k, v, *, causal, striped):
     """You sent K and V N times. After N - 1 hops every device has seen all blocks, so no device uses the last hop."""
     how = {"causal": causal, "striped": striped}
@@ -634,7 +634,9 @@ def one_hop_too_many(q, k, v, *, causal, striped):
     return mean_of(jax.lax.scan(one, (start(q), k, v), jnp.arange(jax.lax.axis_size("cp")))[0][0])
 
 
-@exercise.misconception(fails=[ring_sent, ring_back])
+@exercise.misconception(
+    fails=[ring_sent, ring_back], breaks=["K and V are sent N − 1 times", "sent N more times at most"]
+)
 def each_round_from_home(q, k, v, *, causal, striped):
     """In round h you send your own block h hops, so a block crosses the links again and again. In each round, send the
     block that you received one hop on."""
@@ -651,7 +653,16 @@ def each_round_from_home(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_held)
+@exercise.misconception(fails=ring_back, breaks="nothing over tp")
+def gathered_all_heads(q, k, v, *, causal, striped):
+    """You gathered the results of all heads over tp. Each device returns only its own heads, so nothing has to be sent
+    over tp."""
+    heads, made = q.shape[1], ring_attn(q, k, v, causal=causal, striped=striped)
+    whole = jax.lax.all_gather(made, "tp", axis=1, tiled=True)
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * heads, heads, axis=1)
+
+
+@exercise.misconception(fails=ring_held, breaks="not K and V of all devices")
 def gathered_keys_and_values(q, k, v, *, causal, striped):
     """You gathered keys and values, so every device holds those of the whole text. Use each block when it arrives, then
     send it on."""
@@ -666,7 +677,7 @@ def gathered_keys_and_values(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_kept)
+@exercise.misconception(fails=ring_kept, breaks="no scores or weights of a finished round")
 def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
     """JAX kept each round's weights for the backward pass, T/N by T in all. Put a checkpoint around each round, so that the backward pass computes them again."""
 
@@ -683,7 +694,7 @@ def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step, checkpoint=lambda step: step)
 
 
-@exercise.misconception(fails=ring_kept)
+@exercise.misconception(fails=ring_kept, breaks="no scores or weights of a finished round")
 def one_checkpoint_around_all(q, k, v, *, causal, striped):
     """You put one checkpoint around all rounds, so the backward pass holds all weights at once. Put one around each round."""
     how = {"causal": causal, "striped": striped}

@@ -85,7 +85,7 @@ def grouped_without_copies(q, k, v):
     return to_rows(jax.vmap(one)(q, k, v))
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="by their position *in the whole text*")
 def rotated_by_the_block(q, k, v):
     """You rotated by row numbers within the block. A block starts at position axis_index('x') times its number of
     rows."""
@@ -93,7 +93,7 @@ def rotated_by_the_block(q, k, v):
     return to_rows(attention(to_heads(q), to_heads(k), to_heads(v)))
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def out_again_on_the_way_back(q, k, v):
     """You used the first all-to-all for the result too, and reshaped. The sizes fit, but the order is wrong. Split the
     rows and join the heads."""
@@ -103,7 +103,7 @@ def out_again_on_the_way_back(q, k, v):
     return to_heads(out.reshape(b, t // n, n * h, d)).reshape(b, t // n, n * h, d)
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def joined_before_the_texts(q, k, v):
     """You reshaped the received array with the devices before the texts. This is right for one text only: first move
     the axis of devices next to the rows."""
@@ -117,7 +117,7 @@ def joined_before_the_texts(q, k, v):
     return to_rows(attention(*rotated(there(q), there(k)), there(v)))
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def local_attention(q, k, v):
     """You computed attention within each block. A query needs the keys of all earlier blocks, so bring whole heads
     together first."""
@@ -126,7 +126,7 @@ def local_attention(q, k, v):
     return attention(rotate(q, position), rotate(k, position), v)
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def not_causal(q, k, v):
     """Your queries see later positions. Mask keys whose position is larger than the query's."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
@@ -136,7 +136,7 @@ def not_causal(q, k, v):
     return to_rows(jnp.einsum("bhts,bshd->bthd", weights, jnp.repeat(v, groups, axis=2)))
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def key_heads_in_turns(q, k, v):
     """You gave query head h the key head h % K. Neighbouring query heads share key head h // (Q / K), so repeat each
     key head in place."""
@@ -146,14 +146,14 @@ def key_heads_in_turns(q, k, v):
     return to_rows(attention(q, jnp.tile(k, (1, 1, groups, 1)), jnp.tile(v, (1, 1, groups, 1))))
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="First turn queries and keys")
 def rotated_only_queries(q, k, v):
     """You rotated only the queries. The angle between query and key encodes their distance, so rotate the keys too."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     return to_rows(attention(rotated(q, k)[0], k, v))
 
 
-@exercise.misconception(fails=ulysses_value)
+@exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def rows_left_where_heads_are(q, k, v):
     """You returned the first T/N positions of your own heads. Send the result back, so that each device has all heads
     of its own positions."""
@@ -163,7 +163,7 @@ def rows_left_where_heads_are(q, k, v):
     return jnp.tile(out[:, : out.shape[1] // n], (1, 1, n, 1))
 
 
-@exercise.misconception(fails=ulysses_traffic)
+@exercise.misconception(fails=ulysses_traffic, breaks="all-to-alls only")
 def gathered_the_text(q, k, v):
     """You gathered whole texts. Each device needs all positions only of its own heads: an all-to-all sends 1/N of the
     bytes."""
@@ -176,7 +176,9 @@ def gathered_the_text(q, k, v):
     return to_rows(attention(*rotated(mine(q), mine(k)), mine(v)))
 
 
-@exercise.misconception(fails=ulysses_traffic)
+@exercise.misconception(
+    fails=ulysses_traffic, breaks=["of its block of q, k, v and the result, once", "send only K key heads"]
+)
 def repeated_before_sending(q, k, v):
     """You repeated keys and values before you sent them, which sends Q/K times the bytes. Repeat them after the
     all-to-all."""
@@ -185,7 +187,7 @@ def repeated_before_sending(q, k, v):
     return to_rows(attention(*rotated(q, k), v))
 
 
-@exercise.misconception(fails=ulysses_traffic)
+@exercise.misconception(fails=ulysses_traffic, breaks="all-to-alls only")
 def gathered_on_the_way_back(q, k, v):
     """You gathered all heads of all positions at the end and kept your rows. Use an all-to-all for the result too."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)

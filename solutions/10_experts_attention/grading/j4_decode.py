@@ -6,7 +6,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_reduce_time, hbm_time, latency
-from j4_decode import cache_read_time, decode_traffic, decode_value, exercise, merge_time
+from j4_decode import cache_read_time, decode, decode_traffic, decode_value, exercise, merge_time
 
 
 def scored(q, k, length, empty=-jnp.inf):
@@ -76,7 +76,7 @@ def head_by_head(q, k, v, length):
     return jax.vmap(heads)(q, k, v, length)
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def mean_of_softmaxes(q, k, v, length):
     """You averaged the devices' softmaxes. Weight each device's result by its mass: a device with larger scores has
     more of it."""
@@ -85,7 +85,7 @@ def mean_of_softmaxes(q, k, v, length):
     return jax.lax.pmean(own, "x")
 
 
-@exercise.misconception(form_of=mean_of_softmaxes)
+@exercise.misconception(form_of=mean_of_softmaxes, breaks="weighted by the softmax")
 def mean_of_softmaxes_and_zeros(q, k, v, length):
     """As above; a device without keys adds zero."""
     scores = scored(q, k, length)
@@ -95,13 +95,13 @@ def mean_of_softmaxes_and_zeros(q, k, v, length):
     return jax.lax.pmean(jnp.einsum("bks,bskh->bkh", weights / mass, v), "x")
 
 
-@exercise.misconception(form_of=mean_of_softmaxes)
+@exercise.misconception(form_of=mean_of_softmaxes, breaks="weighted by the softmax")
 def mean_of_softmaxes_and_nan(q, k, v, length):
     """As above; a device without keys makes the result NaN."""
     return jax.lax.pmean(jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scored(q, k, length)), v), "x")
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="`q` is already scaled")
 def scaled_by_the_root_of_h(q, k, v, length):
     """You divided the scores by the square root of H. Here q is already scaled: the score is q · k."""
     scores = scored(q / q.shape[-1] ** 0.5, k, length)
@@ -110,7 +110,7 @@ def scaled_by_the_root_of_h(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def mean_over_devices_with_keys(q, k, v, length):
     """You averaged the softmaxes of the devices that have keys. Weight each device's result by its mass."""
     scores = scored(q, k, length, -1e9)
@@ -119,7 +119,7 @@ def mean_over_devices_with_keys(q, k, v, length):
     return jax.lax.psum(has * own, "x") / jax.lax.psum(has, "x")
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def each_by_its_own_maximum(q, k, v, length):
     """You added sums that were scaled by each device's own maximum. First bring them to one scale with a pmax."""
     scores = scored(q, k, length, -1e9)
@@ -128,7 +128,7 @@ def each_by_its_own_maximum(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(form_of=each_by_its_own_maximum)
+@exercise.misconception(form_of=each_by_its_own_maximum, breaks="weighted by the softmax")
 def each_by_its_own_maximum_or_nan(q, k, v, length):
     """As above; a device without keys has the maximum -inf, and the result is NaN."""
     scores = scored(q, k, length)
@@ -137,7 +137,7 @@ def each_by_its_own_maximum_or_nan(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="so that e^s overflows")
 def no_maximum(q, k, v, length):
     """You computed e^s directly. For a score of 100 it exceeds every float32 number: subtract the largest score
     first."""
@@ -146,7 +146,7 @@ def no_maximum(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="the mean of v over the filled positions")
 def empty_part_is_nan(q, k, v, length):
     """A device without a filled position has the maximum -inf, and -inf - (-inf) is NaN. Give an empty part weight 0."""
     scores = scored(q, k, length)
@@ -157,7 +157,7 @@ def empty_part_is_nan(q, k, v, length):
     return sums / jax.lax.psum(scale * weights.sum(-1), "x")[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="hold old data: ignore them")
 def masked_by_zero(q, k, v, length):
     """You set the scores of empty positions to 0, so their weight is e^0 = 1. Use -inf."""
     scores = scored(q, k, length, 0.0)
@@ -166,7 +166,7 @@ def masked_by_zero(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="the mean of v over the filled positions")
 def masked_by_local_position(q, k, v, length):
     """You compared `length` with row numbers within the block. A block starts at position axis_index('x') times its
     number of rows."""
@@ -176,7 +176,7 @@ def masked_by_local_position(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="hold old data: ignore them")
 def nothing_masked(q, k, v, length):
     """You read the whole cache. Positions from `length` on do not belong to this sequence: mask them."""
     scores = jnp.einsum("bkh,bskh->bks", q, k)
@@ -185,7 +185,7 @@ def nothing_masked(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def added_over_heads(q, k, v, length):
     """You summed over y as well. Devices along y have other heads. Sum over x only, which cuts the positions."""
     scores = scored(q, k, length)
@@ -194,7 +194,7 @@ def added_over_heads(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(form_of=added_over_heads)
+@exercise.misconception(form_of=added_over_heads, breaks="weighted by the softmax")
 def added_over_heads_with_their_maximum(q, k, v, length):
     """As above; the maximum is taken over y, too."""
     scores = scored(q, k, length)
@@ -203,7 +203,7 @@ def added_over_heads_with_their_maximum(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def added_over_sequences(q, k, v, length):
     """You summed over z as well. Devices along z have other sequences. Sum over x only, which cuts the positions."""
     scores = scored(q, k, length)
@@ -212,7 +212,7 @@ def added_over_sequences(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def two_bases(q, k, v, length):
     """You mixed two bases: log has base e, and exp2 has base 2. Use one of them."""
     scores = scored(q, k, length, -1e9)
@@ -224,7 +224,7 @@ def two_bases(q, k, v, length):
     return jax.lax.psum(weight * own, "x") / jax.lax.psum(weight, "x")
 
 
-@exercise.misconception(fails=decode_traffic)
+@exercise.misconception(fails=decode_traffic, breaks="at most an all-gather of H + 2 numbers")
 def gathered_the_cache(q, k, v, length):
     """You gathered keys and values, which are most of the chips' memory. Send results instead: they are as small as q."""
     k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (k, v))
@@ -233,7 +233,7 @@ def gathered_the_cache(q, k, v, length):
     return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
 
 
-@exercise.misconception(fails=decode_traffic)
+@exercise.misconception(fails=decode_traffic, breaks="at most an all-gather of H + 2 numbers")
 def gathered_the_values(q, k, v, length):
     """You gathered scores and values for one softmax. The values are half of the cache: sum them on the device that
     holds them."""
@@ -241,7 +241,16 @@ def gathered_the_values(q, k, v, length):
     return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), jax.lax.all_gather(v, "x", axis=1, tiled=True))
 
 
-@exercise.misconception(fails=decode_value)
+@exercise.misconception(fails=decode_traffic, breaks="over y and z nothing")
+def gathered_all_heads(q, k, v, length):
+    """You gathered the results of all heads over y. Each device returns only its own heads, so nothing has to be sent
+    over y."""
+    heads, made = q.shape[1], decode(q, k, v, length)
+    whole = jax.lax.all_gather(made, "y", axis=1, tiled=True)
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("y") * heads, heads, axis=1)
+
+
+@exercise.misconception(fails=decode_value, breaks="From all scores of a head, subtract")
 def maximum_over_all(q, k, v, length):
     """You subtracted the largest score of all sequences and heads. Beside a score of 100 the weights of other heads
     become 0. Give each sequence and head its own maximum."""

@@ -200,7 +200,7 @@ def elementwise_sums(seen):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(of=einsum_rule, fails=of_sums)
+@exercise.misconception(of=einsum_rule, fails=of_sums, breaks="partial sums, and")
 def partial_dropped(equation, placements):
     """You forgot that an operand is a partial sum. An einsum is linear in one operand, so its result is a partial sum
     too."""
@@ -209,7 +209,7 @@ def partial_dropped(equation, placements):
     return einsum_rule(equation, placements)
 
 
-@exercise.misconception(of=einsum_rule, fails=no_sum)
+@exercise.misconception(of=einsum_rule, fails=no_sum, breaks="`ValueError` if the result has no placement")
 def sums_are_multiplied(equation, placements):
     """You multiplied two partial sums device by device, which loses all mixed terms. An einsum is linear in only one
     operand at a time."""
@@ -218,7 +218,7 @@ def sums_are_multiplied(equation, placements):
     return einsum_rule(equation, placements)
 
 
-@exercise.misconception(of=einsum_rule, fails=no_sum)
+@exercise.misconception(of=einsum_rule, fails=no_sum, breaks="`ValueError` if the result has no placement")
 def a_sum_beside_a_cut(equation, placements):
     """You combined a partial sum with a cut operand. Each device multiplies its own summand only by its own part, so
     products of other pairs are missing."""
@@ -227,7 +227,7 @@ def a_sum_beside_a_cut(equation, placements):
     return einsum_rule(equation, placements)
 
 
-@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs])
+@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs], breaks="whole and cut operands")
 def contraction_is_whole(equation, placements):
     """You treated a contraction of cut operands as whole. Each device has summed only its own terms, so the result is a
     partial sum."""
@@ -235,7 +235,7 @@ def contraction_is_whole(equation, placements):
     return "R" if found == "P" and "P" not in placements else found
 
 
-@exercise.misconception(of=einsum_rule, fails=no_fit)
+@exercise.misconception(of=einsum_rule, fails=no_fit, breaks="`ValueError` when parts do not fit")
 def one_cut_is_enough(equation, placements):
     """You looked at the cut of one operand. Every other operand with that letter must be cut along it too, or the parts
     do not fit."""
@@ -248,7 +248,7 @@ def one_cut_is_enough(equation, placements):
     return f"S({out.index(cut[0])})" if cut[0] in out else "P"
 
 
-@exercise.misconception(of=einsum_rule, fails=no_fit)
+@exercise.misconception(of=einsum_rule, fails=no_fit, breaks="`ValueError` when parts do not fit")
 def two_letters_on_one_axis(equation, placements):
     """You let one mesh axis cut two letters, one in each operand. Each device then computes only the block of its own
     index, so only the diagonal blocks exist."""
@@ -263,14 +263,14 @@ def two_letters_on_one_axis(equation, placements):
         return f"S({out.index(cut[0])})" if cut[0] in out else "P"
 
 
-@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs])
+@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs], breaks="whole and cut operands")
 def position_kept(equation, placements):
     """You kept the number of the dimension. Look the letter up in the output, where it may have another position."""
     found = einsum_rule(equation, placements)
     return next(place for place in placements if place[0] == "S") if found[0] == "S" else found
 
 
-@exercise.misconception(of=einsum_rule, fails=of_graphs)
+@exercise.misconception(of=einsum_rule, fails=of_graphs, breaks="cut along any dimension")
 def only_the_first_is_batch(equation, placements):
     """You allowed a cut only along dimension 0. Every letter of the output may be cut: b, n and e."""
     terms = equation.split("->")[0].split(",")
@@ -279,7 +279,7 @@ def only_the_first_is_batch(equation, placements):
     return einsum_rule(equation, placements)
 
 
-@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
 def every_op_keeps_a_sum(op, placements):
     """You accepted partial sums for relu and + 1. relu is linear only on positive numbers: try 5 and -3. With + 1 each
     device adds 1."""
@@ -288,7 +288,7 @@ def every_op_keeps_a_sum(op, placements):
     return placements[0]
 
 
-@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
 def one_is_added_once(op, placements):
     """You accepted partial sums for + 1. Every device adds 1 to its summand, so the sum grows by N. Add a bias after
     the reduction."""
@@ -297,7 +297,7 @@ def one_is_added_once(op, placements):
     return elementwise_rule(op, placements)
 
 
-@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
 def a_sum_goes_nowhere(op, placements):
     """You refused all partial sums. Linear operations (3·x, the sum of two partial sums) may come before the
     reduction."""
@@ -306,7 +306,7 @@ def a_sum_goes_nowhere(op, placements):
     return elementwise_rule(op, placements)
 
 
-@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
 def whole_added_to_a_sum(op, placements):
     """You added a whole array to a partial sum. Every device adds the whole array, so the sum contains it N times."""
     if sorted(placements) == ["P", "R"]:
@@ -314,7 +314,7 @@ def whole_added_to_a_sum(op, placements):
     return elementwise_rule(op, placements)
 
 
-@exercise.misconception(of=elementwise_rule, fails=elementwise_exact)
+@exercise.misconception(of=elementwise_rule, fails=elementwise_exact, breaks="the four operations")
 def cut_beats_whole(op, placements):
     """You added a whole array to a cut array. The shapes differ, so slice the whole array first."""
     cuts = {place for place in placements if place != "R"}

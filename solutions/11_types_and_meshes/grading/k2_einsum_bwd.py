@@ -141,14 +141,14 @@ def bytes_pending(seen):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(of=einsum_bwd, fails=bwd_equations)
+@exercise.misconception(of=einsum_bwd, fails=bwd_equations, breaks="the equation of each gradient")
 def letters_not_swapped(equation, placements):
     """You kept the equation. A gradient is computed from the output's gradient and has the letters of its operand: swap
     the two."""
     return [(equation, place) for _, place in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=bwd_equations)
+@exercise.misconception(of=einsum_bwd, fails=bwd_equations, breaks="the equation of each gradient")
 def output_goes_first(equation, placements):
     """You put the output's gradient first. Put it in the operand's place, so that the other operands keep their
     order."""
@@ -158,14 +158,14 @@ def output_goes_first(equation, placements):
     return [(eq, place) for eq, (_, place) in zip(moved, einsum_bwd(equation, placements), strict=True)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums])
+@exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums], breaks="its operand's or pending")
 def pending_missed(equation, placements):
     """You treated every gradient as complete. If all devices used a whole operand, each has summed only over its own
     part: "P"."""
     return [(eq, "R" if place == "P" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=bwd_pending)
+@exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="its operand's or pending")
 def only_the_batch_watched(equation, placements):
     """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also a
     sequence or columns."""
@@ -175,7 +175,7 @@ def only_the_batch_watched(equation, placements):
     return [(eq, "R" if place == "P" and not pending else place) for eq, place in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=bwd_of_sums)
+@exercise.misconception(of=einsum_bwd, fails=bwd_of_sums, breaks="the output or an operand is a partial sum")
 def cotangent_of_a_sum_pending(equation, placements):
     """You treated the gradient of a partial sum as a partial sum. A sum passes its gradient unchanged to each summand,
     so it is "R". To reduce it makes it N times too large."""
@@ -184,32 +184,32 @@ def cotangent_of_a_sum_pending(equation, placements):
     return [(eq, "P") for eq, _ in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums])
+@exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums], breaks="its operand's or pending")
 def whole_reduced(equation, placements):
     """You reduced gradients that each device already has complete, which counts them N times. Reduce a gradient only if
     the devices multiplied its operand by different parts."""
     return [(eq, "P" if place == "R" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="the all-reduces of pending gradients")
 def all_gradients_counted(gradients, sizes, devices):
     """You counted every gradient. Only pending gradients are reduced."""
     return gradient_bytes([(eq, "P") for eq, _ in gradients], sizes, devices)
 
 
-@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")
 def one_way_round(gradients, sizes, devices):
     """You counted half of an all-reduce. It is a reduce-scatter and an all-gather, each of N - 1 hops."""
     return gradient_bytes(gradients, sizes, devices) // 2
 
 
-@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")
 def whole_gradient_each_hop(gradients, sizes, devices):
     """You sent the whole gradient in each hop. A ring all-reduce sends chunks of 1/N."""
     return gradient_bytes(gradients, sizes, devices) * devices
 
 
-@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")
 def bytes_of_the_terms(gradients, sizes, devices):
     """You multiplied the sizes of all letters in the equation, which counts multiplications. The array that is sent has
     only the letters after the arrow."""

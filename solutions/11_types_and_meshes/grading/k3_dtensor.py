@@ -188,7 +188,11 @@ def spec_refused(seen):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_order)
+@exercise.misconception(
+    of=to_dtensor,
+    fails=dtensor_order,
+    breaks=["a tuple whose axes are not in the mesh's order", "Never return a layout that is only similar"],
+)
 def silently_reordered(spec, shape, mesh):
     """You put the axes of a tuple into the mesh's order. This changes the layout: the shapes agree, but devices hold
     each other's parts. Raise ValueError instead."""
@@ -196,7 +200,9 @@ def silently_reordered(spec, shape, mesh):
     return to_dtensor(P(*entries, unreduced=set(spec.unreduced)), shape, mesh)
 
 
-@exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones])
+@exercise.misconception(
+    of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones], breaks="in the order of the mesh"
+)
 def alphabet_for_mesh(spec, shape, mesh):
     """You used the alphabetical order of the names. The mesh's order is the order in which it lists its axes."""
     by_name = dict(sorted(mesh.items()))
@@ -204,13 +210,13 @@ def alphabet_for_mesh(spec, shape, mesh):
     return [found[axis] for axis in mesh]
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_pending)
+@exercise.misconception(of=to_dtensor, fails=dtensor_pending, breaks="unreduced axes")
 def debt_dropped(spec, shape, mesh):
     """You wrote "R" for an unreduced axis. Along this axis each device holds a summand, not the value: write "P"."""
     return ["R" if place == "P" else place for place in to_dtensor(spec, shape, mesh)]
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_ones)
+@exercise.misconception(of=to_dtensor, fails=dtensor_ones, breaks="an axis of size 1 keeps its place and name")
 def axis_of_one_dropped(spec, shape, mesh):
     """You dropped an axis of size 1. It cuts nothing on this mesh, but it belongs to the layout: on another mesh its
     size may be 8."""
@@ -218,21 +224,41 @@ def axis_of_one_dropped(spec, shape, mesh):
     return ["R" if size == 1 and place != "P" else place for place, size in zip(found, mesh.values(), strict=True)]
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_ones)
+@exercise.misconception(of=to_dtensor, fails=dtensor_ones, breaks="an axis of size 1 keeps its place and name")
 def axis_of_one_left_out(spec, shape, mesh):
     """You left an axis of size 1 out of the list. The list has a placement for every axis of the mesh."""
     found = to_dtensor(spec, shape, mesh)
     return [place for place, size in zip(found, mesh.values(), strict=True) if size > 1]
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_refused)
+@exercise.misconception(of=to_dtensor, fails=dtensor_refused, breaks="parts that are not equal")
 def uneven_accepted(spec, shape, mesh):
     """You accepted unequal parts. JAX's arrays have equal parts. Raise ValueError for layouts with shorter or padded
     parts."""
     return to_dtensor(spec, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_refused)
+@exercise.misconception(of=to_dtensor, fails=dtensor_refused, breaks="an axis that is used twice")
+def axis_used_twice(spec, shape, mesh):
+    """You accepted an axis that is used twice. An axis cuts at most one dimension of an array, and at most once. Raise
+    ValueError."""
+    used = [axis for entry in spec.partitions for axis in axes_of(entry)]
+    if len(set(used)) == len(used):
+        return to_dtensor(spec, shape, mesh)
+    found = dict.fromkeys(mesh, "R")
+    for dim, entry in enumerate(spec.partitions):
+        found.update(dict.fromkeys(axes_of(entry), f"S({dim})"))
+    return list(found.values())
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_refused, breaks="an axis that the mesh lacks")
+def missing_axis_ignored(spec, shape, mesh):
+    """You ignored an axis that the mesh lacks. A list of placements cannot express it: raise ValueError."""
+    there = [tuple(axis for axis in axes_of(entry) if axis in mesh) for entry in spec.partitions]
+    return to_dtensor(P(*there, unreduced=spec.unreduced & mesh.keys()), shape, mesh)
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_refused, breaks="parts that are not equal")
 def each_axis_divides(spec, shape, mesh):
     """You tested each axis alone. Test the product of the sizes: the axes of a tuple together make that many parts."""
     for size, entry in zip(shape, spec.partitions, strict=False):
@@ -242,7 +268,9 @@ def each_axis_divides(spec, shape, mesh):
     return to_dtensor(spec, wide, mesh)
 
 
-@exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones])
+@exercise.misconception(
+    of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones], breaks="axes that cut dimensions"
+)
 def one_for_each_dimension(spec, shape, mesh):
     """You made an entry for each dimension of the array. A list of placements has an entry for each axis of the
     mesh."""
@@ -250,13 +278,13 @@ def one_for_each_dimension(spec, shape, mesh):
     return [f"S({dim})" if entry else "R" for dim, entry in enumerate(spec.partitions)]
 
 
-@exercise.misconception(of=to_spec, fails=spec_pending)
+@exercise.misconception(of=to_spec, fails=spec_pending, breaks="unreduced axes")
 def sum_forgotten(placements, shape, mesh):
     """You dropped the partial sum, so the spec treats a summand as the value. Name its axis in unreduced."""
     return to_spec(["R" if place == "P" else place for place in placements], shape, mesh)
 
 
-@exercise.misconception(of=to_spec, fails=spec_cuts)
+@exercise.misconception(of=to_spec, fails=spec_cuts, breaks="alone and several together")
 def last_axis_wins(placements, shape, mesh):
     """You kept one axis for each dimension. If several axes cut it, write a tuple in the mesh's order."""
     entries = [None] * len(shape)
@@ -266,7 +294,7 @@ def last_axis_wins(placements, shape, mesh):
     return P(*entries, unreduced=set(spec.unreduced))
 
 
-@exercise.misconception(of=to_spec, fails=spec_cuts)
+@exercise.misconception(of=to_spec, fails=spec_cuts, breaks="alone and several together")
 def innermost_first(placements, shape, mesh):
     """You listed the innermost axis first. Placements apply from left to right, so the leftmost axis makes the largest
     blocks and comes first in the tuple."""
@@ -274,27 +302,27 @@ def innermost_first(placements, shape, mesh):
     return P(*[axes_of(entry)[::-1] or None for entry in spec.partitions], unreduced=set(spec.unreduced))
 
 
-@exercise.misconception(of=to_spec, fails=spec_cuts)
+@exercise.misconception(of=to_spec, fails=spec_cuts, breaks="an axis of size 1 keeps its place and name")
 def names_of_one_lost(placements, shape, mesh):
     """You dropped an axis of size 1 from the spec. Keep its name."""
     names = [place if size > 1 else "R" for place, size in zip(placements, mesh.values(), strict=True)]
     return to_spec(names, shape, mesh) if "P" not in placements else to_spec(placements, shape, mesh)
 
 
-@exercise.misconception(of=to_spec, fails=spec_refused)
+@exercise.misconception(of=to_spec, fails=spec_refused, breaks="other placements")
 def every_partial_a_sum(placements, shape, mesh):
     """You treated a partial maximum or mean as a partial sum. `unreduced` means a sum, so no spec expresses the
     others."""
     return to_spec(["P" if place.startswith("P(") else place for place in placements], shape, mesh)
 
 
-@exercise.misconception(of=to_spec, fails=spec_refused)
+@exercise.misconception(of=to_spec, fails=spec_refused, breaks="other placements")
 def strides_ignored(placements, shape, mesh):
     """You treated a strided shard as a plain shard. It cuts the dimension in a different order."""
     return to_spec([f"S({place[3]})" if place[:2] == "SS" else place for place in placements], shape, mesh)
 
 
-@exercise.misconception(of=to_spec, fails=spec_refused)
+@exercise.misconception(of=to_spec, fails=spec_refused, breaks="a dimension that the array lacks")
 def counted_from_the_end(placements, shape, mesh):
     """You read "S(-1)" as the last dimension, as in a Python list. Dimensions are counted from 0: the array has no
     dimension -1."""
@@ -302,13 +330,13 @@ def counted_from_the_end(placements, shape, mesh):
     return to_spec([from_the_front.get(place, place) for place in placements], shape, mesh)
 
 
-@exercise.misconception(of=to_spec, fails=spec_refused)
+@exercise.misconception(of=to_spec, fails=spec_refused, breaks="parts that are not equal")
 def uneven_spelt(placements, shape, mesh):
     """You accepted unequal parts. DTensor allows them, JAX's arrays do not."""
     return to_spec(placements, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
 
 
-@exercise.misconception(of=to_spec, fails=spec_refused)
+@exercise.misconception(of=to_spec, fails=spec_refused, breaks="a list not as long as the mesh")
 def length_not_asked(placements, shape, mesh):
     """You accepted a list that is not as long as the mesh. It needs exactly one placement for each axis."""
     padded = [*placements, *["R"] * len(mesh)][: len(mesh)]

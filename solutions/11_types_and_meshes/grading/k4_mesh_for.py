@@ -139,7 +139,7 @@ def mesh_sizes(seen):
     expect_mesh(seen, lambda mesh, due, args: "")
 
 
-@exercise.check(near, points=0.5, public=True, after=mesh_sizes)
+@exercise.check(near, points=0.5, public=True)
 def mesh_near(seen):
     """mesh_for: each group of tp in one node, each group of cp in as few nodes as possible"""
 
@@ -154,7 +154,7 @@ def mesh_near(seen):
     expect_mesh(seen, told)
 
 
-@exercise.check(inner, points=0.25, public=True, after=mesh_sizes)
+@exercise.check(inner, points=0.25, public=True)
 def mesh_inner(seen):
     """mesh_for: dp_shard inside dp_replicate"""
 
@@ -194,7 +194,7 @@ def axes_by_name(seen):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_near)
+@exercise.misconception(of=mesh_for, fails=mesh_near, breaks="each group of tp is in one node")
 def tp_outermost(strategies, devices, node):
     """You put tp outermost. Its ranks communicate most, but now each is in a different node. Put the axis that
     communicates most last."""
@@ -202,21 +202,23 @@ def tp_outermost(strategies, devices, node):
     return [axis for axis in mesh if axis[0] == "tp"] + [axis for axis in mesh if axis[0] != "tp"]
 
 
-@exercise.misconception(of=mesh_for, fails=[mesh_near, mesh_inner])
+@exercise.misconception(
+    of=mesh_for, fails=[mesh_near, mesh_inner], breaks="groups of cp touch as few nodes as possible"
+)
 def in_the_order_given(strategies, devices, node):
     """You kept the order of the strategies, which is arbitrary. Order the axes by how much they communicate."""
     sizes = dict(mesh_for(strategies, devices, node))
     return [(axis, sizes[axis]) for axis in strategies]
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_near)
+@exercise.misconception(of=mesh_for, fails=mesh_near, breaks="groups of cp touch as few nodes as possible")
 def cp_far_out(strategies, devices, node):
     """You put cp outside the data axes. It communicates in each attention layer, so put it next to tp."""
     mesh = mesh_for(strategies, devices, node)
     return [axis for axis in mesh if axis[0] == "cp"] + [axis for axis in mesh if axis[0] != "cp"]
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_near)
+@exercise.misconception(of=mesh_for, fails=mesh_near, breaks="groups of cp touch as few nodes as possible")
 def pp_innermost(strategies, devices, node):
     """You put pp innermost, so its groups use the links inside a node. Stages communicate least: put pp outside tp and
     cp."""
@@ -224,7 +226,7 @@ def pp_innermost(strategies, devices, node):
     return [axis for axis in mesh if axis[0] != "pp"] + [axis for axis in mesh if axis[0] == "pp"]
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_inner)
+@exercise.misconception(of=mesh_for, fails=mesh_inner, breaks="dp_shard is inside dp_replicate")
 def replicas_inside(strategies, devices, node):
     """You put dp_replicate inside dp_shard. FSDP gathers weights in every layer but reduces gradients once a step: put
     dp_shard inside."""
@@ -232,13 +234,13 @@ def replicas_inside(strategies, devices, node):
     return sorted(mesh_for(strategies, devices, node), key=lambda axis: order.index(axis[0]))
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_refused)
+@exercise.misconception(of=mesh_for, fails=mesh_refused, breaks="tp does not divide a node")
 def tp_over_nodes(strategies, devices, node):
     """You let a group of tp span several nodes. It must fit in one, so tp must divide the node's size."""
     return mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values()))
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_refused)
+@exercise.misconception(of=mesh_for, fails=mesh_refused, breaks="tp does not divide a node")
 def tp_only_smaller(strategies, devices, node):
     """You tested whether tp is smaller than a node. It must divide the node's size: with tp=3 and nodes of 8 the third
     group is in two nodes."""
@@ -248,7 +250,7 @@ def tp_only_smaller(strategies, devices, node):
     return list(sizes.items())
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_refused)
+@exercise.misconception(of=mesh_for, fails=mesh_refused, breaks="sizes do not multiply to `devices`")
 def product_not_asked(strategies, devices, node):
     """You did not test whether the sizes multiply to the number of devices. Some devices would have no place in the
     mesh, or several places."""
@@ -257,20 +259,22 @@ def product_not_asked(strategies, devices, node):
                     known * (devices // known if -1 in strategies.values() else 1), node)  # fmt: skip
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_sizes)
+@exercise.misconception(
+    of=mesh_for, fails=[mesh_inner, mesh_near, mesh_sizes], breaks="all devices that the other sizes leave"
+)
 def axis_left_negative(strategies, devices, node):
     """You left -1 in the mesh. Replace it by the number of devices divided by the product of the other sizes."""
     return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_sizes)
+@exercise.misconception(of=mesh_for, fails=mesh_sizes, breaks="one axis for each strategy, also of size 1")
 def axis_of_one_dropped(strategies, devices, node):
     """You dropped an axis of size 1. Each strategy has an axis of any size, because code that reduces over it uses its
     name."""
     return [(axis, size) for axis, size in mesh_for(strategies, devices, node) if size > 1]
 
 
-@exercise.misconception(of=groups, fails=rank_groups)
+@exercise.misconception(of=groups, fails=rank_groups, breaks="the groups, in any order")
 def neighbours_in_rank(mesh, axes):
     """You took consecutive ranks. Ranks are consecutive only along the last axis. List one group by hand: its ranks
     differ only along the given axes."""
@@ -279,7 +283,7 @@ def neighbours_in_rank(mesh, axes):
     return np.arange(math.prod(sizes.values())).reshape(-1, size).tolist()
 
 
-@exercise.misconception(of=groups, fails=rank_groups)
+@exercise.misconception(of=groups, fails=rank_groups, breaks="the groups, in any order")
 def reshaped_not_moved(mesh, axes):
     """You reshaped without moving the axes, so each group has ranks at equal distances. Move the group's axes
     to the end, then reshape into rows."""
@@ -288,47 +292,49 @@ def reshaped_not_moved(mesh, axes):
     return np.arange(math.prod(sizes.values())).reshape(size, -1).T.tolist()
 
 
-@exercise.misconception(of=groups, fails=rank_groups)
+@exercise.misconception(of=groups, fails=rank_groups, breaks="the groups, in any order")
 def first_axis_fastest(mesh, axes):
     """You numbered the ranks with the first axis fastest. The last axis varies fastest: its ranks are consecutive."""
     return groups(mesh[::-1], axes)
 
 
-@exercise.misconception(of=groups, fails=rank_groups)
+@exercise.misconception(of=groups, fails=rank_groups, breaks="the groups, in any order")
 def the_other_axes(mesh, axes):
     """You grouped the ranks that agree along these axes. The ranks of a group differ along these axes and agree along
     all others."""
     return groups(mesh, tuple(axis for axis, _ in mesh if axis not in axes))
 
 
-@exercise.misconception(of=groups, fails=rank_groups)
+@exercise.misconception(of=groups, fails=rank_groups, breaks="the groups, in any order")
 def one_axis_of_several(mesh, axes):
     """You used one of several axes. A collective over two axes joins all ranks that differ along one of them or
     both."""
     return groups(mesh, axes[:1])
 
 
-@exercise.misconception(of=axes_for, fails=axes_by_name)
+@exercise.misconception(
+    of=axes_for, fails=axes_by_name, breaks=["axes over which shares of the loss", "a weight that FSDP gathers"]
+)
 def cp_forgotten(what, mesh):
     """You left out cp. It cuts sequences, so each rank has a share of the loss. FSDP also cuts weights over cp, because
     its ranks would hold copies."""
     return tuple(axis for axis in axes_for(what, mesh) if axis != "cp")
 
 
-@exercise.misconception(of=axes_for, fails=axes_by_name)
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="axes along which ranks read different sequences")
 def cp_reads_other_sequences(what, mesh):
     """You let each rank of cp read different sequences. The ranks of cp share one sequence, cut in parts, so cp does
     not enlarge the batch."""
     return axes_for("loss" if what == "batch" else what, mesh)
 
 
-@exercise.misconception(of=axes_for, fails=axes_by_name)
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="axes along which ranks read different sequences")
 def first_axis_is_data(what, mesh):
     """You assumed that axis 0 is the data axis. Use the names: a mesh may begin with pp or any other axis."""
     return tuple(axis for i, (axis, _) in enumerate(mesh) if i == 0 or (what != "batch" and axis == "cp"))
 
 
-@exercise.misconception(of=axes_for, fails=axes_by_name)
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="axes along which ranks hold different parts")
 def replicas_cut_weights(what, mesh):
     """You cut weights over dp_replicate. Ranks along dp_replicate hold copies of the weights."""
     return axes_for("loss" if what == "weights" else what, mesh)

@@ -153,7 +153,7 @@ def known(names, rules):
         raise ValueError("no rule")
 
 
-@exercise.misconception(fails=[each_axis_once, rules_in_order])
+@exercise.misconception(fails=[each_axis_once, rules_in_order], breaks="an axis cuts at most one dimension")
 def axis_used_twice(names, rules, mesh):
     """You used an axis for two dimensions. JAX refuses such a spec: an axis cuts at most one dimension of an array.
     Keep a set of taken axes."""
@@ -161,7 +161,7 @@ def axis_used_twice(names, rules, mesh):
     return P(*entries_by_rules(names, rules, mesh, once=False))
 
 
-@exercise.misconception(fails=rules_in_order)
+@exercise.misconception(fails=rules_in_order, breaks="tried from first to last, whatever the order of the dimensions")
 def dimensions_first(names, rules, mesh):
     """You went through the dimensions and looked up rules for each. If two dimensions want one axis, the dimension of
     the earlier rule gets it."""
@@ -169,7 +169,7 @@ def dimensions_first(names, rules, mesh):
     return P(*entries_by_rules(names, rules, mesh, by_rule=False))
 
 
-@exercise.misconception(fails=axes_of_the_mesh)
+@exercise.misconception(fails=axes_of_the_mesh, breaks="a rule with an axis that the mesh lacks is skipped")
 def mesh_not_asked(names, rules, mesh):
     """You ignored the mesh. Skip a rule with an axis that the mesh lacks, so that one list of rules works for several
     meshes."""
@@ -177,7 +177,7 @@ def mesh_not_asked(names, rules, mesh):
     return P(*entries_by_rules(names, rules, mesh, present=False))
 
 
-@exercise.misconception(fails=none_serves)
+@exercise.misconception(fails=none_serves, breaks="a rule with None can apply too")
 def none_is_no_rule(names, rules, mesh):
     """You skipped a rule with None. It applies: the dimension stays whole, and later rules for its name do not
     count."""
@@ -185,7 +185,9 @@ def none_is_no_rule(names, rules, mesh):
     return P(*entries_by_rules(names, rules, mesh, none=False))
 
 
-@exercise.misconception(fails=[each_axis_once, rules_in_order, none_serves])
+@exercise.misconception(
+    fails=[each_axis_once, rules_in_order, none_serves], breaks=["that is not skipped applies", "whatever rules follow"]
+)
 def last_rule_wins(names, rules, mesh):
     """You let a later rule for the same name replace an earlier one, as dict(rules) does. The first rule that is not
     skipped applies."""
@@ -193,28 +195,37 @@ def last_rule_wins(names, rules, mesh):
     return P(*entries_by_rules(names, rules, mesh, first=False))
 
 
-@exercise.misconception(fails=[each_axis_once, axes_of_the_mesh])
+@exercise.misconception(
+    fails=[each_axis_once, axes_of_the_mesh],
+    breaks=[
+        "a rule with a taken axis is skipped completely",
+        "a rule with an axis that the mesh lacks is skipped completely",
+    ],
+)
 def part_of_a_rule(names, rules, mesh):
     """You used the remaining axes of a tuple. Apply a rule completely, or skip it."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, whole=False))
 
 
-@exercise.misconception(fails=no_rule)
+@exercise.misconception(fails=no_rule, breaks="`ValueError` for a name that no rule has")
 def unknown_is_whole(names, rules, mesh):
     """You left a dimension whole although its name has no rule. Raise ValueError: a misspelt name would otherwise waste
     memory unnoticed."""
     return P(*entries_by_rules(names, rules, mesh))
 
 
-@exercise.misconception(fails=[by_name, each_axis_once, rules_in_order, axes_of_the_mesh, none_serves])
+@exercise.misconception(
+    fails=[by_name, each_axis_once, rules_in_order, axes_of_the_mesh, none_serves],
+    breaks="the first rule for a dimension's name",
+)
 def by_position(names, rules, mesh):
     """You applied the first rule to the first dimension, and so on. A rule belongs to the dimension that has its
     name."""
     return P(*[entry for _, entry in rules[: len(names)]])
 
 
-@exercise.misconception(fails=[each_axis_once, rules_in_order])
+@exercise.misconception(fails=[each_axis_once, rules_in_order], breaks="if all are skipped, the dimension stays whole")
 def nothing_left_is_an_error(names, rules, mesh):
     """You raised an error if all rules of a name are skipped. In this case the dimension stays whole."""
     spec = spec_of(names, rules, mesh)

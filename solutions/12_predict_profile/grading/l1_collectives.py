@@ -125,19 +125,19 @@ def straight_programs(seen):
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(looped, points=0.5, public=True, after=straight_programs)
+@exercise.check(looped, points=0.5, public=True, after=groups_read)
 def loops(seen):
     """collectives: loops in loops, on CPU and TPU"""
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(paired, points=0.5, public=True, after=loops)
+@exercise.check(paired, points=0.5, public=True, after=groups_read)
 def starts_and_dones(seen):
     """collectives: transfers that one line starts and another completes"""
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(wrapped, points=1, public=True, after=straight_programs)
+@exercise.check(wrapped, points=1, public=True, after=groups_read)
 def wrappers(seen):
     """collectives: collectives in computations that fusions call"""
     expect_outcomes(seen, ints=True)
@@ -193,25 +193,25 @@ def grid(text, cut, transposed):
     return transposed(np.arange(cut(dims)), dims, order or list(range(len(dims))), shape).tolist()
 
 
-@exercise.misconception(of=device_groups, fails=groups_read)
+@exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_not_transposed(text):
     """You cut the devices in their order. T(1,0) transposes the grid first, so the groups are its columns."""
     return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(shape))
 
 
-@exercise.misconception(of=device_groups, fails=groups_read)
+@exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_shape_as_list(text):
     """You read [4,2] as a group of the devices 4 and 2. It means 4 groups of 2 devices."""
     return device_groups(text) if text.startswith("{") else [[int(n) for n in re.findall(r"\d+", text.split("<=")[0])]]
 
 
-@exercise.misconception(of=device_groups, fails=groups_read)
+@exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_of_the_wrong_size(text):
     """You read [4,2] as groups of 4. It means 4 groups of 2 devices."""
     return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(order).reshape(-1, shape[0]))
 
 
-@exercise.misconception(of=device_groups, fails=groups_read)
+@exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_transposed_afterwards(text):
     """You cut first and transposed afterwards. First transpose the grid on the right, then cut it into groups."""
     return grid(
@@ -221,7 +221,7 @@ def groups_transposed_afterwards(text):
     )
 
 
-@exercise.misconception(of=device_groups, fails=groups_read)
+@exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_order_inverted(text):
     """You used the inverse permutation. T(1,2,0) puts dimension 1 of the grid first, as `np.transpose` does. With two
     dimensions a permutation and its inverse are equal."""
@@ -230,70 +230,78 @@ def groups_order_inverted(text):
     )
 
 
-@exercise.misconception(of=collectives, fails=loops)
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="nested loops multiply")
 def loop_counted_once(hlo):
     """You counted a loop's body once. The body runs in every round."""
     return read(hlo, rounds="one")
 
 
-@exercise.misconception(of=collectives, fails=loops)
+@exercise.misconception(of=collectives, fails=loops, breaks="loops in loops")
 def inner_loop_only(hlo):
     """You counted the rounds of the innermost loop. It runs again in each round of the loop around it."""
     return read(hlo, rounds="innermost")
 
 
-@exercise.misconception(of=collectives, fails=loops)
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="loops in loops")
 def loops_added(hlo):
     """You added the rounds of nested loops. Multiply them."""
     return read(hlo, rounds="added")
 
 
-@exercise.misconception(of=collectives, fails=loops)
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="only CPU prints `known_trip_count`")
 def printed_rounds_only(hlo):
     """You looked for `known_trip_count`, which TPU does not print. The constant in the loop's condition is always there."""
     return read(hlo, rounds="printed")
 
 
-@exercise.misconception(of=collectives, fails=[starts_and_dones, wrappers])
+@exercise.misconception(
+    of=collectives,
+    fails=[starts_and_dones, wrappers],
+    breaks="one line starts the transfer, and another line completes it",
+)
 def started_and_done(hlo):
     """You counted both the start and the done. They are one transfer: one line starts it, and the other waits for
     it."""
     return read(hlo, dones=True)
 
 
-@exercise.misconception(of=collectives, fails=straight_programs)
+@exercise.misconception(
+    of=collectives, fails=[loops, starts_and_dones, straight_programs, wrappers], breaks="of all operands of one device"
+)
 def results_counted(hlo):
     """You counted results. Count operands: a gather's result is N times its operand, and a start's result is a tuple
     with the operand, the result and more."""
     return read(hlo, bytes_of="result")
 
 
-@exercise.misconception(of=collectives, fails=straight_programs)
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones, straight_programs], breaks="several operands")
 def first_of_a_tuple(hlo):
     """You counted only the first operand. The compiler joins collectives, so add up all operands."""
     return read(hlo, bytes_of="first")
 
 
-@exercise.misconception(of=collectives, fails=straight_programs)
+@exercise.misconception(of=collectives, fails=straight_programs, breaks="equal lines count twice")
 def alike_listed_once(hlo):
     """You listed equal transfers once. Two equal lines are two transfers: list both."""
     return sorted({repr(one): one for one in collectives(hlo)}.values())
 
 
-@exercise.misconception(of=collectives, fails=wrappers)
+@exercise.misconception(of=collectives, fails=wrappers, breaks="computations that a `fusion` calls")
 def calls_not_followed(hlo):
     """You did not look into the computations that fusions call. They may contain a collective: follow `calls=`."""
     return read(hlo, follow=False)
 
 
-@exercise.misconception(of=collectives, fails=wrappers)
+@exercise.misconception(of=collectives, fails=wrappers, breaks="Count it once")
 def every_piece_counted(hlo):
     """You counted a gather in every fusion of its chain. Each `chain_id` is one gather: count it in the fusion with
     `AsyncCollectiveStart`."""
     return read(hlo, pieces=True)
 
 
-@exercise.misconception(of=collectives, fails=straight_programs)
+@exercise.misconception(
+    of=collectives, fails=[loops, starts_and_dones, straight_programs, wrappers], breaks="names mean nothing"
+)
 def kinds_by_name(hlo):
     """You read the kind from the instruction's name. Names mean nothing. Read the opcode, which comes before the
     parenthesis."""

@@ -192,20 +192,20 @@ def alone(call, before):
     return not before or call["called"] >= before[-1]["ready"]
 
 
-@exercise.misconception(of=durations, fails=timed_after_compiling)
+@exercise.misconception(of=durations, fails=timed_after_compiling, breaks="compiles: leave it out")
 def compiling_timed(log):
     """You counted first calls. They compile, which takes a hundred times as long. Leave out the first call of each size
     and layout."""
     return kept(log, lambda call, before: call["cut"] and alone(call, before))
 
 
-@exercise.misconception(of=durations, fails=timed_after_compiling)
+@exercise.misconception(of=durations, fails=timed_after_compiling, breaks="the first call with a new pair")
 def first_of_the_log_only(log):
     """You left out only the first call of the log. Each new size compiles again: leave out its first call."""
     return kept(log, lambda call, before: call["cut"] and before and alone(call, before))
 
 
-@exercise.misconception(of=durations, fails=timed_while_moving)
+@exercise.misconception(of=durations, fails=timed_while_moving, breaks="a new pair of `bytes` and `cut`")
 def compiled_once_for_a_size(log):
     """You assumed that a size was compiled because it had been called with a different layout. A new layout compiles
     again."""
@@ -215,7 +215,7 @@ def compiled_once_for_a_size(log):
     )
 
 
-@exercise.misconception(of=durations, fails=timed_after_compiling)
+@exercise.misconception(of=durations, fails=timed_after_compiling, breaks="the time from `called` to `ready`")
 def dispatch_timed(log):
     """You timed until the call returned. It returns as soon as the work is queued. Time until the result is ready."""
     return kept(
@@ -225,7 +225,7 @@ def dispatch_timed(log):
     )
 
 
-@exercise.misconception(of=durations, fails=timed_after_compiling)
+@exercise.misconception(of=durations, fails=timed_after_compiling, breaks="the time from `called` to `ready`")
 def dispatch_left_out(log):
     """You started the clock when the call had returned. The device may start earlier: start the clock when the function
     is called."""
@@ -236,14 +236,18 @@ def dispatch_left_out(log):
     )
 
 
-@exercise.misconception(of=durations, fails=timed_alone)
+@exercise.misconception(
+    of=durations, fails=timed_alone, breaks="leave out a call that was made before the previous call was ready"
+)
 def warm_up_not_awaited(log):
     """You counted calls that waited for the previous call, so their time includes part of that call's. Count calls that
     were made after the previous call was ready, not after it had returned."""
     return kept(log, lambda call, before: call["cut"] and warm(call, before))
 
 
-@exercise.misconception(of=durations, fails=timed_alone)
+@exercise.misconception(
+    of=durations, fails=timed_alone, breaks="leave out a call that was made before the previous call was ready"
+)
 def timed_from_a_free_device(log):
     """You timed queued calls from the moment when the device was free. This omits the cost of a call before it runs.
     Leave such calls out."""
@@ -254,24 +258,31 @@ def timed_from_a_free_device(log):
     )
 
 
-@exercise.misconception(of=durations, fails=timed_alone)
+@exercise.misconception(of=durations, fails=timed_alone, breaks="a device runs one call at a time")
 def whole_calls_passed_over(log):
     """You ignored calls of whole arrays when you looked for queued calls. The device runs them too, so a call made
     before such a call was ready had to wait for it."""
     return durations([call for call in log if call["cut"]])
 
 
-@exercise.misconception(of=durations, fails=timed_while_moving)
+@exercise.misconception(of=durations, fails=timed_while_moving, breaks="leave out calls with `cut` False")
 def whole_input_timed(log):
     """You counted calls whose input was already whole. Nothing moves in such calls, for example in x = gather(x) from
     the second round on."""
     return kept(log, lambda call, before: warm(call, before) and alone(call, before))
 
 
-@exercise.misconception(of=durations, fails=timed_after_compiling)
+@exercise.misconception(of=durations, fails=timed_after_compiling, breaks="[(bytes, [seconds, ...]), ...]")
 def reduced_to_a_median(log):
     """You returned one number for each size. Return all its durations; `fit` combines them."""
     return [(size, median(seconds)) for size, seconds in durations(log)]
+
+
+@exercise.misconception(of=durations, fails=timed_after_compiling, breaks="sizes ascending")
+def sizes_in_the_order_of_the_log(log):
+    """You listed the sizes in the order of their first calls. List them ascending."""
+    calls = [call["bytes"] for call in log]
+    return sorted(durations(log), key=lambda row: calls.index(row[0]))
 
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
@@ -291,28 +302,28 @@ def line(measured, of=median):
     return linear_regression(*typical(measured, of))
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def whole_array_crossed(measured, devices):
     """You let the whole array cross a link. A device already has its own part, so (N-1)/N of the array crosses."""
     slope, start = line(measured)
     return start / (devices - 1), 1 / slope
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def latency_of_all_hops(measured, devices):
     """You returned the time of an empty gather as α. An empty gather has N-1 hops: divide by N-1."""
     slope, start = line(measured)
     return start, (devices - 1) / devices / slope
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def as_many_hops_as_devices(measured, devices):
     """You counted N hops. After N-1 hops every device has every part."""
     slope, start = line(measured)
     return start / devices, (devices - 1) / devices / slope
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def pieces_for_the_array(measured, devices):
     """You took V as one device's part. V is the whole array, so (N-1)/N · V crosses a link, not (N-1) · V."""
     slope, start = line(measured)
@@ -326,14 +337,14 @@ def seconds_of_a_byte(measured, devices):
     return start / (devices - 1), slope * devices / (devices - 1)
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="use the median or the minimum of a size")
 def mean_of_all_calls(measured, devices):
     """You used means. One delayed call moves a mean: use the median or the minimum."""
     slope, start = line(measured, mean)
     return start / (devices - 1), (devices - 1) / devices / slope
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def no_latency(measured, devices):
     """You divided bytes by seconds, as if hops cost nothing. Fit slope and start: the line need not go through zero."""
     line(measured)
@@ -341,7 +352,7 @@ def no_latency(measured, devices):
     return 0.0, sizes[-1] * (devices - 1) / devices / seconds[-1]
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="least squares over all sizes")
 def through_two_sizes(measured, devices):
     """You put the line through the first and the last size. Each size has a small error, which least squares over all
     sizes averages out."""
@@ -349,7 +360,7 @@ def through_two_sizes(measured, devices):
     return fit([measured[0], measured[-1]], devices)
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def smallest_for_latency(measured, devices):
     """You treated the smallest array as empty. Its bytes take time too: fit a line and use its value at 0 bytes."""
     line(measured)
@@ -357,7 +368,7 @@ def smallest_for_latency(measured, devices):
     return seconds[0] / (devices - 1), sizes[-1] * (devices - 1) / devices / (seconds[-1] - seconds[0])
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, breaks="`ValueError` for fewer than two sizes")
 def one_size_fitted(measured, devices):
     """You fitted a line to one size. Infinitely many lines go through one point: raise ValueError."""
     if len(measured) > 1:

@@ -123,7 +123,7 @@ def tiles(sharding):
     return list(grid(found[1]).shape) if found else []
 
 
-@exercise.misconception(of=axes, fails=axes_of_groups)
+@exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups over one axis or several")
 def axes_by_size(groups, mesh):
     """You looked for an axis with the size of the group. Two axes may have equal sizes, and a group may run over
     several axes: look at the stride."""
@@ -131,13 +131,13 @@ def axes_by_size(groups, mesh):
     return next(([axis] for axis in mesh if mesh[axis] == size), list(mesh) if size > 1 else [])
 
 
-@exercise.misconception(of=axes, fails=axes_of_groups)
+@exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups of one device: `[]`")
 def axes_of_one_device(groups, mesh):
     """You named an axis for groups of one device. Such a group has no communication: name no axis."""
     return axes(groups, mesh) or list(mesh)[-1:]
 
 
-@exercise.misconception(of=axes, fails=axes_of_groups)
+@exercise.misconception(of=axes, fails=axes_of_groups, breaks="numbers its devices row by row")
 def axes_columns_first(groups, mesh):
     """You numbered the devices with the first axis fastest. The mesh numbers them row by row, with the last axis
     fastest."""
@@ -145,14 +145,22 @@ def axes_columns_first(groups, mesh):
     return [axis for axis in mesh if axis in names]
 
 
-@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+@exercise.misconception(
+    of=global_shapes,
+    fails=[shapes_on_unequal_axes, shapes_on_equal_axes],
+    breaks="programs on two axes of unequal sizes",
+)
 def local_is_whole(hlo, mesh):
     """You returned the local shapes. A compiled program has the shapes of one device: multiply each dimension by the
     sizes of the axes that cut it."""
     return replaced(hlo, global_shapes(hlo, mesh), shape=lambda local, sharding, names: local)
 
 
-@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+@exercise.misconception(
+    of=global_shapes,
+    fails=[shapes_on_unequal_axes, shapes_on_equal_axes],
+    breaks="programs on two axes of unequal sizes",
+)
 def times_all_devices(hlo, mesh):
     """You multiplied every cut dimension by the number of devices. Only the axes that cut that dimension count."""
     n = prod(mesh.values())
@@ -163,7 +171,9 @@ def times_all_devices(hlo, mesh):
     )
 
 
-@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+@exercise.misconception(
+    of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="which runs over copies"
+)
 def copies_as_a_part(hlo, mesh):
     """You also multiplied by the dimension of copies. With `last_tile_dim_replicate` the last dimension of the grid
     cuts nothing."""
@@ -177,7 +187,7 @@ def copies_as_a_part(hlo, mesh):
     return replaced(hlo, global_shapes(hlo, mesh), shape)
 
 
-@exercise.misconception(of=global_shapes, fails=shapes_on_equal_axes)
+@exercise.misconception(of=global_shapes, fails=shapes_on_equal_axes, breaks="only their strides differ")
 def cut_by_size(hlo, mesh):
     """You found axes by their sizes. These axes have equal sizes. Distinguish them by the stride from one device to the
     next in the grid."""
@@ -196,7 +206,9 @@ def cut_by_size(hlo, mesh):
     return replaced(hlo, global_shapes(hlo, mesh), cut=cut)
 
 
-@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+@exercise.misconception(
+    of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="the outer axis comes first"
+)
 def axes_in_mesh_order(hlo, mesh):
     """You listed the axes of a dimension in the mesh's order. P(("y", "x")) is not P(("x", "y")): the axis that changes
     last along the grid is the outer axis."""
@@ -205,7 +217,9 @@ def axes_in_mesh_order(hlo, mesh):
     )
 
 
-@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+@exercise.misconception(
+    of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="the outer axis comes first"
+)
 def axes_innermost_first(hlo, mesh):
     """You listed the innermost axis first. A PartitionSpec names the outer axis first."""
     return replaced(hlo, global_shapes(hlo, mesh), cut=lambda sharding, names: [own[::-1] for own in names])

@@ -1,7 +1,5 @@
-// The page of `shardlings watch --browser`: shows what the server sends, plays rounds, links pictures with lines.
+// The page of `shardlings watch --browser`: shows what the server sends, links pictures with lines.
 // All HTML here comes from the server, which escapes what learners write.
-
-import { animate } from "./ring.js";
 
 const all = (what, inside = document) => [...inside.querySelectorAll(what)];
 const heard = document.getElementById("heard");
@@ -66,7 +64,7 @@ document.addEventListener("change", (event) => {
 // pictures and lines
 
 function enhance(region) {
-  all("[data-rounds]", region).forEach((ring) => animate(ring, (line) => point(region, "", line)));
+  window.enlivenPictures(region);
   all(".laid", region).forEach(timeline);
   mark(region);
   const started = region.querySelector(".code .over") || firstOfFunction(region);
@@ -131,6 +129,8 @@ program.addEventListener("pointerover", (event) => {
     read(line);
   }
 });
+
+program.addEventListener("round", (event) => point(program, "", event.detail));
 
 function read(bar) {
   const place = bar.closest(".laid")?.querySelector(".read");

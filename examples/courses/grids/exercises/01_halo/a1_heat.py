@@ -48,3 +48,10 @@ def heat(u, *, mesh, k):
     """
     # TODO: write this function
     raise NotImplementedError("heat")
+
+
+# Question heat_clear [your code of heat]
+# Write `heat` so that another student understands it without your help.
+#
+# Answer with your code of heat: a person reads it and gives points. Write nothing here.
+heat_clear = None  # the grader takes it

@@ -28,6 +28,30 @@ strips_or_blocks = None  # TODO: your answer
 what_scales = None  # TODO: your answer
 
 
+# Question what_sets_the_bytes [some of A, B, C, D, E]
+# Which of these change the bytes that a device sends in one step?
+#
+# Your options: run `shardlings show what_sets_the_bytes`.
+#
+what_sets_the_bytes = None  # TODO: your answer
+
+
+# Question overlapped_step [an order of A, B, C, D]
+# In which order does a device do these, so that most of the exchange runs beside compute?
+#
+# Your options: run `shardlings show overlapped_step`.
+#
+overlapped_step = None  # TODO: your answer
+
+
+# Question halo_formula [a formula of N, X, Y, h]
+# A grid of float64[N, N] is cut into X · Y blocks, and the halo is h elements wide. How many
+# bytes does a device send in one step? Ignore the corners.
+#
+# Answer with a formula of N, X, Y, h, as a text in quotes such as "2*h**2".
+halo_formula = None  # TODO: your answer
+
+
 # Question why_small_blocks_wait [in your own words]
 # Why does the exchange take a larger part of each step when the same grid is cut among more
 # devices? Two sentences.

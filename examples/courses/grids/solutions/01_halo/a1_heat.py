@@ -113,7 +113,21 @@ def heat_traffic(seen):
     expect_traffic(seen, at_most=2 * 4 * (rows + columns))
 
 
-@exercise.misconception(fails=heat_value)
+@exercise.code(
+    of=heat,
+    points=1,
+    rubric={
+        "names": (0.5, "names and shapes are clear: a reader sees which edge goes where"),
+        "once": (0.5, "the exchange along an axis is written once, not copied for the other axis"),
+    },
+    title="Is the code of heat clear?",
+)
+def heat_clear():
+    """Write `heat` so that another student understands it without your help."""
+    return "One function exchanges the edges along an axis, and is called for each axis. Few comments, which say why."
+
+
+@exercise.misconception(fails=heat_value, breaks="after each of three steps")
 def heat_of_blocks(u, *, mesh, k):
     """Each block was closed on itself: its edges need the neighbours' edges."""
 
@@ -156,7 +170,7 @@ def heat_other_way(u, *, mesh, k):
     return jax.shard_map(local, mesh=mesh, in_specs=GRID, out_specs=GRID)(u)
 
 
-@exercise.misconception(fails=heat_traffic)
+@exercise.misconception(fails=heat_traffic, breaks="and no other collective")
 def heat_gathered(u, *, mesh, k):
     """You gathered the whole grid: a block needs one edge of each neighbour."""
 

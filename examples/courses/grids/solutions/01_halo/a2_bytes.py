@@ -90,9 +90,80 @@ def scales_like_blocks(change):
     return "quarter" if change == "twice" else "fourfold"
 
 
-@exercise.written(
+@exercise.several(
     points=1,
-    rubric="1 point: the bytes sent follow the edges, the arithmetic follows the block, so the ratio grows as blocks shrink.",
+    options={
+        "edges": "the length of a block's edges",
+        "width": "the width of the halo",
+        "dtype": "the bytes of an element",
+        "steps": "the number of steps so far",
+        "values": "the values in the grid",
+    },
+    partial=True,
+    hints=["What is in a message, and what is not?"],
+)
+def what_sets_the_bytes():
+    """Which of these change the bytes that a device sends in one step?"""
+    return ["edges", "width", "dtype"]
+
+
+@exercise.misconception(of=what_sets_the_bytes)
+def halo_of_one_row_only():
+    """You left out the width: a stencil that reaches two rows away needs a halo of two rows."""
+    return ["edges", "dtype"]
+
+
+@exercise.order(
+    points=1,
+    items={
+        "rim": "compute the rim of the block, which reads the halo",
+        "wait": "wait for the neighbours' edges",
+        "send": "send the own edges",
+        "inner": "compute the inner part of the block, which reads no halo",
+    },
+    partial=True,
+    hints=["What can a device do while the edges travel?"],
+)
+def overlapped_step():
+    """In which order does a device do these, so that most of the exchange runs beside compute?"""
+    return ["send", "inner", "wait", "rim"]
+
+
+@exercise.misconception(of=overlapped_step)
+def waits_before_computing():
+    """You waited before the inner part: it reads no halo, so it can run while the edges travel."""
+    return ["send", "wait", "inner", "rim"]
+
+
+@exercise.formula(
+    points=1,
+    symbols={"N": SIZES, "X": [8, 16, 32, 64], "Y": [2, 3, 4, 5], "h": [1, 2, 3]},
+    hints=["How many elements has one edge of N/X columns, h rows wide?", "There are two edges along each axis."],
+)
+def halo_formula():
+    """A grid of float64[N, N] is cut into X · Y blocks, and the halo is h elements wide. How many bytes does a device send in one step? Ignore
+    the corners."""
+    return "2*8*h*(N/X + N/Y)"
+
+
+@exercise.misconception(of=halo_formula)
+def halo_formula_of_elements():
+    """You counted elements: each has 8 bytes."""
+    return "2*h*(N/X + N/Y)"
+
+
+@exercise.misconception(of=halo_formula)
+def halo_formula_one_way():
+    """You counted one edge of each pair: a block has two neighbours along each axis."""
+    return "8*h*(N/X + N/Y)"
+
+
+@exercise.written(
+    points=2,
+    rubric={
+        "edges": (1, "the bytes sent follow the edges, and the arithmetic follows the area of the block"),
+        "ratio": (1, "so the share of communication grows as blocks shrink"),
+    },
     hints=["Compare how edge and block grow."],
 )
 def why_small_blocks_wait():

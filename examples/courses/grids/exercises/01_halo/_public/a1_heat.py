@@ -73,3 +73,9 @@ def heat_value(seen):
         u = step.u
         around = [np.roll(u, shift, axis) for shift in (1, -1) for axis in (0, 1)]
         expect_close(step.out, u + seen.k * (sum(around) - 4 * u), terms=6)
+
+
+@exercise.code(of=heat, points=1, title="Is the code of heat clear?", rubric="for who grades")
+def heat_clear():
+    """Write `heat` so that another student understands it without your help."""
+    raise NotImplementedError()

@@ -63,7 +63,51 @@ def what_scales(change):
     raise NotImplementedError()
 
 
-@exercise.written(points=1, hints=["Compare how edge and block grow."], rubric="for who grades")
+@exercise.several(
+    points=1,
+    options={
+        "edges": "the length of a block's edges",
+        "width": "the width of the halo",
+        "dtype": "the bytes of an element",
+        "steps": "the number of steps so far",
+        "values": "the values in the grid",
+    },
+    partial=True,
+    hints=["What is in a message, and what is not?"],
+)
+def what_sets_the_bytes():
+    """Which of these change the bytes that a device sends in one step?"""
+    raise NotImplementedError()
+
+
+@exercise.order(
+    points=1,
+    items={
+        "rim": "compute the rim of the block, which reads the halo",
+        "wait": "wait for the neighbours' edges",
+        "send": "send the own edges",
+        "inner": "compute the inner part of the block, which reads no halo",
+    },
+    partial=True,
+    hints=["What can a device do while the edges travel?"],
+)
+def overlapped_step():
+    """In which order does a device do these, so that most of the exchange runs beside compute?"""
+    raise NotImplementedError()
+
+
+@exercise.formula(
+    points=1,
+    symbols={"N": SIZES, "X": [8, 16, 32, 64], "Y": [2, 3, 4, 5], "h": [1, 2, 3]},
+    hints=["How many elements has one edge of N/X columns, h rows wide?", "There are two edges along each axis."],
+)
+def halo_formula():
+    """A grid of float64[N, N] is cut into X · Y blocks, and the halo is h elements wide. How many bytes does a device send in one step? Ignore
+    the corners."""
+    raise NotImplementedError()
+
+
+@exercise.written(points=2, hints=["Compare how edge and block grow."], rubric="for who grades")
 def why_small_blocks_wait():
     """Why does the exchange take a larger part of each step when the same grid is cut among more devices? Two sentences."""
     raise NotImplementedError()

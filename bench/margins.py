@@ -1,0 +1,110 @@
+"""Show each budget of the course's checks, with what right and wrong programs need.
+
+    python bench/margins.py                     the whole course
+    python bench/margins.py 06_overlap j2 m1    some modules and exercises
+
+The ratio is the need of the wrong program over the least need of a right program. For a ``between`` budget the wrong
+program is the cheapest that exceeds it. For a plain number, which right programs need in full, it is the wrong program
+that exceeds it by most. ``exactly`` marks the number of collectives that right programs have: a smaller number is wrong
+too. Ratios below 1.5 are marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.authoring.margins import EXACT, SHOWN, Measured, measured
+from grader.authoring.verify import amounts, replaced_texts
+from grader.batch.grade import Grader
+from grader.common.budget import LEAST_RATIO, Budget
+from grader.course.answers import answers
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.exercise import Task
+from grader.intake.submission import Chunk, Source, Submission
+from grader.sandbox.tiers import best_tier
+
+
+@dataclass(frozen=True)
+class Row:
+    """A budget, the least need of right programs, the need of the wrong program and its name."""
+
+    exercise: str
+    check: str
+    what: str
+    budget: str
+    right: str
+    wrong: str
+    by: str
+    ratio: float
+
+    def __str__(self) -> str:
+        mark = " <" if self.ratio < LEAST_RATIO else ""
+        words = (self.exercise, self.check, self.what, self.budget, self.right, self.wrong, self.by)
+        return "| " + " | ".join([*words, f"{self.ratio:.2f}{mark}"]) + " |"
+
+
+def rows_of(course: Course, grader: Grader, name: str) -> Iterator[Row]:
+    """Yield the rows of an exercise's budgets."""
+    exercise = course.exercise(name)
+    text = reference_source(exercise, answers(course, exercise, "verify"))
+    submission = Submission("verify", {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
+    found = grader.graded_and_public(submission, name)[2]
+    others = [o for o in (*exercise.alternatives.values(), *exercise.misconceptions.values()) if isinstance(o.of, Task)]
+    texts = replaced_texts(course, grader, exercise, others, found)
+    for one in measured(exercise, *amounts(grader, exercise, found, texts)):
+        yield from _rows(name, one)
+
+
+def _rows(name: str, one: Measured) -> Iterator[Row]:
+    """Yield a row for each mesh and sizes; for a plain number only for those where wrong programs need most."""
+    rows = [_row(name, one, sizes) for sizes in one.right]
+    if one.separates:
+        yield from rows
+    else:
+        yield max(rows, key=lambda row: row.ratio)
+
+
+def _row(name: str, one: Measured, sizes: str) -> Row:
+    show, right, wrong = SHOWN.get(one.key.word, lambda n: f"{n:g}"), one.right[sizes], one.wrong.get(sizes, {})
+    least = min(use.amount for use in right.values())
+    budget = next(iter(right.values())).budget
+    beyond = {who: use.amount for who, use in wrong.items() if use.amount > budget}
+    exact = one.key.word == EXACT
+    if exact:
+        beyond = {who: use.amount for who, use in wrong.items() if use.amount != budget}
+    by = (min if one.separates else max)(beyond, key=lambda who: beyond[who], default="")
+    amount = beyond.get(by, 0.0)
+    ratio = math.inf if exact and by else amount / least if least else math.inf if by else 0.0
+    word = "exactly" if exact else "between" if isinstance(budget, Budget) else "at most"
+    return Row(
+        name, one.check.name, f"{one.key} {sizes}", f"{word} {show(budget)}", show(least), show(amount), by, ratio
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="modules and exercises, or beginnings of their names")
+    asked = parser.parse_args()
+    course = find_course(None)
+    chosen = [
+        name
+        for name, module in course.module_of.items()
+        if not asked.names or any(name.startswith(n) or module.startswith(n) for n in asked.names)
+    ]
+    print("| exercise | check | budget of | budget | right | wrong | wrong program | ratio |\n|" + "---|" * 8)
+    total = low = 0
+    with Grader(course, best_tier("auto"), 1) as grader:
+        for name in chosen:
+            for row in rows_of(course, grader, name):
+                print(row, flush=True)
+                total, low = total + 1, low + (row.ratio < LEAST_RATIO)
+    print(f"\n{total} budgets, {low} with a ratio below {LEAST_RATIO:g}")
+
+
+if __name__ == "__main__":
+    main()

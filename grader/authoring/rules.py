@@ -1,0 +1,94 @@
+"""The rules of a statement, each with the misconceptions that break it and the checks that those fail.
+
+A rule is a row of the table under "What is checked", or another sentence of the statement with the word "must". The
+misconception that breaks it quotes it: ``@exercise.misconception(..., breaks="no other collective")``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.exercise import Exercise, Misconception, Task
+
+HEADING = "**What is checked**"
+FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.MULTILINE | re.DOTALL)
+DIVIDER = re.compile(r"\|[-| :]+\|?")
+SENTENCE_END = re.compile(r"(?<=[.:;?!])(?:\*\*)? ")
+MUST = re.compile(r"\bmust\b")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule as the statement says it, and the misconceptions that quote it."""
+
+    text: str
+    broken_by: tuple[Misconception, ...]
+
+
+def rules_of(exercise: Exercise) -> list[Rule]:
+    """Return the rules in the statement's order; none if it has no table under "What is checked"."""
+    found = []
+    for text in _rule_texts(exercise.statement):
+        quoting = [m for m in exercise.misconceptions.values() if any(_flat(quote) in text for quote in m.breaks)]
+        found.append(Rule(text, tuple(quoting)))
+    return found
+
+
+def rule_problems(exercise: Exercise) -> Iterator[str]:
+    """Yield quotes that the statement does not have, rules that nothing breaks, and checks that nothing fails.
+
+    A statement without a table under "What is checked" needs none of them.
+    """
+    statement = _flat(exercise.statement)
+    for wrong in exercise.misconceptions.values():
+        for quote in wrong.breaks:
+            if _flat(quote) not in statement:
+                yield f"the misconception {wrong.name} breaks {quote!r}, which the statement does not say"
+    if not (rules := rules_of(exercise)):
+        return
+    for rule in rules:
+        if not rule.broken_by:
+            yield f"no misconception breaks the rule {rule.text!r}: quote it in one, breaks=..., or add one"
+    failing = {name for wrong in exercise.misconceptions.values() for name in wrong.fails}
+    for name in exercise.checks:
+        if name not in failing:
+            yield f"no misconception fails {name}: add one, to prove that the check can fail"
+
+
+def listed_rules(exercise: Exercise) -> Iterator[str]:
+    """Yield each rule, and below it the misconceptions that break it, their checks, and the points that they cost."""
+    for rule in rules_of(exercise):
+        yield rule.text
+        for wrong in rule.broken_by:
+            lost, failed = lost_points(exercise, wrong), ", ".join(wrong.fails)
+            yield f"    {wrong.name} fails {failed}: {lost:g} of {exercise.points:g} points"
+
+
+def lost_points(exercise: Exercise, wrong: Misconception) -> float:
+    """Return the points that a misconception costs: its checks, and those that are tried only after them."""
+    if not isinstance(wrong.of, Task):
+        return wrong.of.points
+    lost = set(wrong.fails)
+    for check in exercise.checks.values():  # a check comes after those that it waits for
+        if lost.intersection(check.after):
+            lost.add(check.name)
+    return sum(exercise.checks[name].points for name in lost)
+
+
+def _rule_texts(statement: str) -> list[str]:
+    """Return the rules of a statement, each as one line."""
+    rows, sentences, inside = [], [], False
+    for paragraph in re.split(r"\n\s*\n", FENCED.sub("", statement)):
+        if paragraph.startswith("**"):
+            inside = paragraph.startswith(HEADING)
+        if not paragraph.startswith("|"):
+            sentences += SENTENCE_END.split(_flat(paragraph))
+        elif inside:
+            rows += [_flat(row).strip("| ") for row in paragraph.splitlines()[1:] if not DIVIDER.fullmatch(row)]
+    return [*rows, *(sentence for sentence in sentences if MUST.search(sentence))] if rows else []
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,51 @@
+"""Prove what concerns a whole course: unique names, current files for learners, no leaks, no stray file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from grader.authoring.leaks import leaks
+from grader.course.build import stale
+from grader.course.config import GRADING, CourseError
+from grader.course.loading import Course
+from grader.course.release import usable_products
+from grader.course.sources import source_problems
+from grader.exercise import Exercise
+
+
+def course_problems(course: Course) -> Iterator[str]:
+    """Yield the problems of the course as a whole."""
+    yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
+    try:
+        made = usable_products(course)
+    except CourseError as error:
+        yield str(error)
+        return
+    for name in made.unusable:
+        yield f"{name} cannot be used, so its files for learners were not proved; see: shardlings verify {name}"
+    for path in stale(course, made):
+        yield f"exercises/{path} is not current; run `shardlings build`"
+    yield from leaks(course, made.texts)
+    if not made.unusable:
+        yield from source_problems(course)
+    known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
+    known |= {f"{m}/{GRADING}/{e}.py" for e, m in course.module_of.items()}
+    for path in sorted((course.root / "solutions").rglob("*.py")):
+        name = path.relative_to(course.root / "solutions").as_posix()
+        if name not in known and "__pycache__" not in name:
+            what = "belongs to no exercise" if path.parent.name == GRADING else "is not listed"
+            yield f"solutions/{name} {what} in course.yaml"
+
+
+def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
+    """Yield names that are used twice: tasks and questions share the namespace of a notebook."""
+    owner: dict[str, str] = {}
+    for exercise in exercises:
+        for name in [*exercise.tasks, *exercise.questions]:
+            if name in owner:
+                yield f"the name {name} is used by {owner[name]} and by {_file(exercise)}"
+            owner[name] = _file(exercise)
+
+
+def _file(exercise: Exercise) -> str:
+    return f"solutions/{exercise.module}/{exercise.id}.py"

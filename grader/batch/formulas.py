@@ -1,0 +1,37 @@
+"""Evaluate formulas that students wrote, in a confined process that holds no learner's Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.batch.workers import Workers
+from grader.common.formulas import LONGEST, points_of
+from grader.common.observation import Fault, Outcome
+from grader.exercise import Formula, Question
+from grader.judging.kinds.kind import is_blank
+from grader.judging.plan import Ask
+from grader.judging.seen import Finding
+from grader.sandbox.worker import WorkerDied
+
+
+def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
+    """Return the finding of a formula with its values at the drawn points, and any other finding unchanged.
+
+    A learner's process sent the answer. It may have any form, so only text and empty answers are used.
+    """
+    answer = ask.of.answer if isinstance(ask.of, Question) else None
+    if not isinstance(answer, Formula) or not isinstance(finding, list):
+        return finding
+    raw = finding[0].value
+    if is_blank(raw):
+        return finding
+    if not isinstance(raw, str):
+        return [Outcome(value={"problem": "write the formula as a text in quotes"})]
+    request = {"text": raw[: LONGEST + 1], "names": list(answer.symbols), "points": points_of(answer.symbols)}
+    try:
+        found: dict[str, Any] = workers.formula(request)
+    except WorkerDied as died:
+        if died.ours:
+            return Fault("broken", "the grader failed while it evaluated this formula; a person must look")
+        return [Outcome(value={"problem": "this formula ended the process that evaluates it, twice"})]
+    return [Outcome(value={"formula": raw[:LONGEST], **found})]

@@ -1,0 +1,172 @@
+"""Answers that list options by letter or text: several of many, or all of them in order."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Self
+
+from grader.exercise import Choice, Order, Several
+from grader.exercise.questions import plain_name
+from grader.judging.kinds.choices import LETTERS, ChoiceKind
+from grader.judging.kinds.kind import AnswerKind, is_blank
+from grader.judging.units import BadAnswer, quote
+
+Keys = tuple[str, ...]
+LETTERED = re.compile(r"[A-Za-z](?:[\s,]+[A-Za-z])*")
+
+
+@dataclass(frozen=True)
+class ListedKind(AnswerKind[Keys, Keys]):
+    """A list of options.
+
+    Attributes:
+        one: reads one option; its options are in the learner's order.
+        partial: a wrong answer may earn a part of the points.
+    """
+
+    one: ChoiceKind
+    partial: bool
+
+    @classmethod
+    def of(cls, answer: Several | Order, drawn: Mapping[str, Any], rtol: float) -> Self:
+        return cls(ChoiceKind.of(answer, drawn), answer.partial)
+
+    @property
+    @abstractmethod
+    def form(self) -> str:
+        """How to write an answer, as a sentence."""
+
+    @property
+    @abstractmethod
+    def rule(self) -> str:
+        """The rule of partial credit, as a sentence."""
+
+    @property
+    def asked(self) -> Sequence[str]:
+        return [*self.one.listed, "", f"{self.form} {self.rule}" if self.partial else self.form]
+
+    def want(self, value: Any) -> Keys:
+        if isinstance(value, str) or not isinstance(value, Sequence | Set):
+            raise ValueError(f"{value!r} is not a list of options")
+        keys = tuple(self.one.want(key) for key in value)
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"{list(keys)!r} names an option twice")
+        return keys
+
+    def read(self, raw: Any) -> Keys:
+        keys = tuple(self.one.read(part) for part in self._parts(raw))
+        for key in keys:
+            if keys.count(key) > 1:
+                raise BadAnswer(f"{quote(self.one.shown(key))} is listed twice")
+        return keys
+
+    def _parts(self, raw: Any) -> Sequence[Any]:
+        """Return the options in an answer, as the learner wrote them."""
+        if isinstance(raw, list):
+            return raw
+        if not isinstance(raw, str):
+            raise BadAnswer('an answer is a list of letters or texts: ["...", "..."]')
+        text = raw.strip().strip("[](){} ").replace('"', "").replace("'", "")
+        if LETTERED.fullmatch(text):
+            return re.split(r"[\s,]+", text)
+        if plain_name(text) in map(plain_name, self.one.options.values()):
+            return [text]  # one option, which may have commas
+        return [part for part in re.split(r"[;\n]" if re.search(r"[;\n]", text) else ",", text) if part.strip()]
+
+    def is_empty(self, raw: Any) -> bool:
+        return raw == [] or is_blank(raw)
+
+    def shown(self, want: Keys) -> str:
+        return "; ".join(map(self.one.shown, want))
+
+    def read_as(self, given: Keys) -> str:
+        return self.shown(given)
+
+    def written(self, want: Keys) -> str:
+        return ", ".join(map(self.one.letter, want))
+
+
+class SeveralKind(ListedKind):
+    """All options that apply: at least one, and not all. Their order does not count."""
+
+    name = "several"
+    valid = "list of options"
+
+    @staticmethod
+    def heading(answer: Choice) -> str:
+        return f"some of {', '.join(LETTERS[: len(answer.options)])}"
+
+    @property
+    def form(self) -> str:
+        return 'Answer with a list of the letters or texts of all that apply: ["...", "..."].'
+
+    @property
+    def rule(self) -> str:
+        return (
+            "You get the share of right options that you list, less the share of wrong options that you list; a list "
+            "of all options gets nothing."
+        )
+
+    def want(self, value: Any) -> Keys:
+        keys = super().want(value)
+        if not 0 < len(keys) < len(self.one.options):
+            every = "all options" if keys else "no option"
+            raise ValueError(f"{every} would be right: add one, such as 'none of these', so that some are")
+        return self._sorted(keys)
+
+    def read(self, raw: Any) -> Keys:
+        return self._sorted(super().read(raw))
+
+    def _sorted(self, keys: Keys) -> Keys:
+        return tuple(key for key in self.one.options if key in keys)
+
+    def share(self, given: Keys, want: Keys) -> float:
+        right, wrong = len({*given} & {*want}), len({*given} - {*want})
+        least = right / len(want) - wrong / (len(self.one.options) - len(want))
+        return max(0.0, least) if self.partial else 0.0
+
+    def misfit(self, given: Keys) -> str:
+        return "you listed all options: some do not apply" if len(given) == len(self.one.options) else ""
+
+
+class OrderKind(ListedKind):
+    """All items, in order."""
+
+    name = "order"
+    valid = "order of all items"
+
+    @staticmethod
+    def heading(answer: Choice) -> str:
+        return f"an order of {', '.join(LETTERS[: len(answer.options)])}"
+
+    @property
+    def form(self) -> str:
+        return 'Answer with a list of the letters or texts of all items, in order: ["...", "..."].'
+
+    @property
+    def rule(self) -> str:
+        return "You get the share of pairs in the right order, less the share of pairs in the wrong order."
+
+    def want(self, value: Any) -> Keys:
+        if isinstance(value, Set):
+            raise ValueError(f"{value!r} has no order: return a list")
+        keys = super().want(value)
+        if missing := [key for key in self.one.options if key not in keys]:
+            raise ValueError(f"{list(keys)!r} lacks {', '.join(missing)}")
+        return keys
+
+    def read(self, raw: Any) -> Keys:
+        keys = super().read(raw)
+        for key in self.one.options:
+            if key not in keys:
+                raise BadAnswer(f"{quote(self.one.shown(key))} is missing: list all {len(self.one.options)} items")
+        return keys
+
+    def share(self, given: Keys, want: Keys) -> float:
+        pairs = list(itertools.combinations(want, 2))
+        right = sum(given.index(first) < given.index(second) for first, second in pairs)
+        return max(0.0, 2 * right / len(pairs) - 1) if self.partial else 0.0

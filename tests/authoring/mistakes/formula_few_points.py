@@ -1,0 +1,16 @@
+# Mistake: the symbols of a formula have too few values to tell formulas apart
+# Told: formula_few_points.py:13: symbols: X has 2 values: give 3 at least
+"""# Rings
+
+A question about rings.
+"""
+
+from grader.exercise import Exercise
+
+exercise = Exercise()
+
+
+@exercise.formula(points=1, symbols={"V": [1e6, 2e6, 5e6], "X": [4, 8]})
+def formula_few_points():
+    """A ring of X devices gathers V bytes. How many bytes does a device send?"""
+    return "(X - 1)*V/X"

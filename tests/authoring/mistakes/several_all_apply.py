@@ -1,0 +1,16 @@
+# Mistake: the key of several lists all options
+# Told: several_all_apply: the right answer has no list of options: ValueError: all options would be right: add one, such as 'none of these', so that some are
+"""# Rings
+
+A question about rings.
+"""
+
+from grader.exercise import Exercise
+
+exercise = Exercise()
+
+
+@exercise.several(points=1, options={"ring": "a ring", "line": "a line", "tree": "a tree", "torus": "a torus"})
+def several_all_apply():
+    """Which of these are a topology of chips or hosts?"""
+    return ["ring", "line", "tree", "torus"]
