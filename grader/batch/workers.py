@@ -32,7 +32,7 @@ from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import MAX_RESTARTS
 
-GIVEN_UP = Reply(Fault("crashed", "not asked: other code of this submission ended the process or used up its time"))
+GIVEN_UP = Reply(Fault("crashed", "not run: other code of this submission ended the process or used up its time"))
 
 
 class Runner:
@@ -166,10 +166,10 @@ class Children:
                 self._replies[i] = Reply(ended_fault("timeout", "it", seconds))
             elif ask.exercise == hung.exercise:
                 why = f"{hung.task} of this exercise did not finish within {seconds:g} s"
-                self._replies[i] = Reply(Fault("timeout", f"not asked: {why}"))
+                self._replies[i] = Reply(Fault("timeout", f"not run: {why}"))
             elif len(self._hung) > 1:
                 why = f"functions of two exercises of this notebook did not finish within {seconds:g} s each"
-                self._replies[i] = Reply(Fault("timeout", f"not asked: {why}"))
+                self._replies[i] = Reply(Fault("timeout", f"not run: {why}"))
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """Return the request to a child for an ask."""
@@ -186,10 +186,10 @@ class Children:
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded") and not loaded:  # only once: a second, forged frame could reveal secret cases
+                elif body.get("loaded") and not loaded:  # only once: a second, forged frame could reveal hidden cases
                     loaded = True
                     self._notes = self._notes or load_notes(body.get("faults"))
-                elif left and body.get("number") == len(chosen) - len(left):  # answers count once each, in order
+                elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
                     i = left.pop(0)
                     self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
@@ -288,7 +288,7 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
 
 
 SLOW = 40.0  # seconds
-AHEAD = 4  # queued submissions per set of workers: more would fill the memory, fewer would leave workers idle
+AHEAD = 4  # queued submissions for each set of workers: more fill the memory, fewer leave workers idle
 
 T = TypeVar("T")
 

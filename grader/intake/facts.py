@@ -91,7 +91,7 @@ def definition(source: Source, name: str) -> tuple[str, int, str] | None:
 
 
 def _pseudonym(tree: ast.Module) -> str | None:
-    """Return the text of the last assignment to the variable, "" if it is no text; None without an assignment."""
+    """Return the text of the last assignment to the variable, "" if it is not a text; None without an assignment."""
     name = None
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
