@@ -10,6 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,28 +33,53 @@ PAGE, PICTURE = ROOT / "docs" / "clock-tables.md", ROOT / "docs" / "clock-measur
 V = 67_108_864
 PIECES = {True: 24, False: 8}  # pieces of a shard: on at most 64 nodes, and on more
 MOST_ROUTED = 32  # largest network on which an all-to-all is simulated chunk by chunk
-GRIDS = ("r8", "l8", "r4 r4", "l4 l4", "r4 r8", "l2 l4", "l8 r16", "r4 r4 r4", "l2 l2 l2", "r4 r4 r8", "l2 l2 l4")
+GRIDS = (
+    "r8",
+    "l8",
+    "r4 r4",
+    "l4 l4",
+    "r4 r8",
+    "l2 l4",
+    "l8 r16",
+    "r4 r4 r4",
+    "l2 l2 l2",
+    "r4 r4 r8",
+    "l2 l2 l4",
+    "l2 l2 c2",
+)
+WIRES = {"c": 12}  # between the two cores of a 7x chip: six links, in units of a core's half link
 
 
 def axes_of(grid: str) -> list[network.Axis]:
-    return [network.Axis(int(axis[1:]), axis[0] == "r") for axis in grid.split()]
+    return [network.Axis(int(axis[1:]), axis[0] == "r", WIRES.get(axis[0], 1)) for axis in grid.split()]
 
 
 def collectives_table() -> str:
-    rows = [
-        "| axes | gather: course | clock | network | all-to-all: course | clock | network |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = ["| axes | collective | course | clock | network |", "|---|---|---|---|---|"]
     for grid in GRIDS:
         axes = axes_of(grid)
-        torus = [Side(a.size, a.ring, _row()) for a in axes]
-        name = " · ".join(f"{'ring' if a.ring else 'line'} of {a.size}" for a in axes)
-        times = [
-            _course_gather(axes), gather_seconds(V, torus), _moved_gather(axes),
-            _course_exchange(axes), all_to_all_seconds(V, torus), _moved_exchange(axes),
-        ]  # fmt: skip
-        rows.append(f"| {name} | {' | '.join('-' if t is None else f'{t * 1e6:.2f}' for t in times)} |")
+        name = " · ".join(_named(a) for a in axes)
+        for kind, times in _times(axes).items():
+            rows.append(f"| {name} | {kind} | {' | '.join('-' if t is None else f'{t * 1e6:.2f}' for t in times)} |")
     return "\n".join([*rows, ""])
+
+
+def _named(axis: network.Axis) -> str:
+    return "cores" if axis.wires > 1 else f"{'ring' if axis.ring else 'line'} of {axis.size}"
+
+
+def _times(axes: Sequence[network.Axis]) -> dict[str, tuple[float | None, float, float | None]]:
+    """Seconds by the course, by the clock, and of the network, for each collective."""
+    row = _row()
+    torus = [Side(a.size, a.ring, replace(row, ici=a.wires * row.ici)) for a in axes]
+    course, clock, moved = _course_gather(axes), gather_seconds(V, torus), _moved_gather(axes)
+    exchange = _course_exchange(axes), all_to_all_seconds(V, torus), _moved_exchange(axes)
+    return {
+        "all-gather": (course, clock, moved),
+        "reduce-scatter": (course, clock, moved),
+        "all-reduce": (2 * course if course else None, 2 * clock, 2 * moved),
+        "all-to-all": exchange,
+    }
 
 
 def _row() -> Chip:
@@ -64,8 +90,8 @@ def _row() -> Chip:
 
 def _alike(axes: Sequence[network.Axis]) -> str:
     """Return the topology of the axes; '' if the axes differ."""
-    rings = {a.ring for a in axes}
-    return "" if len(rings) > 1 else "ring" if rings.pop() else "line"
+    kinds = {(a.ring, a.wires) for a in axes}
+    return "" if len(kinds) > 1 else "ring" if kinds.pop()[0] else "line"
 
 
 def _course_gather(axes: Sequence[network.Axis]) -> float | None:
@@ -92,7 +118,7 @@ def _moved_gather(axes: Sequence[network.Axis]) -> float:
 
 def _moved_exchange(axes: Sequence[network.Axis]) -> float | None:
     sizes = [a.size for a in axes]
-    if math.prod(sizes) > MOST_ROUTED:
+    if math.prod(sizes) > MOST_ROUTED or any(a.wires > 1 for a in axes):
         return None
     wires = network.Network(_row().ici)
     network.torus_all_to_all(wires, sizes, V, ["ring" if a.ring else "line" for a in axes])

@@ -5,14 +5,11 @@
                                               # "." matches all, which takes half an hour
     python docs/make_chip_tables.py tables    # only the tables, from solutions/compiled.json.xz
 
-There are five tables:
-
-- A collective matmul, right and wrong.
-- Overlapped time by the clock and by the compiler, for every reference, alternative and misconception of module 06.
-- The collectives that the compilers of a CPU and of a TPU add to the course's references.
-- The time by the clock and by the compiler, for every reference of modules 03, 05, 06 and 08. A column has times measured on chips, if
-  docs/measured.json exists; docs/measure_chips.py writes it.
-- Memory by the clock and by the compiler.
+Five tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
+alternative and misconception of module 06; which collectives the compiler of a CPU and that of a TPU put into the course's references;
+the clock's time and the compiler's for every reference of modules 03, 05, 06 and 08. The last has a column for times measured on
+chips, from docs/measured.json where there is one, which docs/measure_chips.py writes. The fifth compares memory, for every reference
+of modules 05 to 13.
 """
 
 from __future__ import annotations
@@ -128,6 +125,38 @@ REFERENCES: dict[str, list[Sized]] = {
     ],
     "h10_gather_tp": [Sized("gather_tp", {"B": 16384, "D": 8192, "L": 3}, FLAT)],
 }
+FOUR = {"x": 4, "y": 2}
+HELD: dict[str, list[Sized]] = {  # for the table of memory alone; modules 11 and 12 have no programs
+    "g1_repair": [
+        Sized("squares", {"B": 32768, "D": 8192}, FOUR),
+        Sized("decay", {"T": 16, "B": 8192, "D": 8192}, FOUR),
+        Sized("means", {"B": 32768, "D": 8192}, FOUR),
+    ],
+    "g2_megatron": [
+        *(Sized(task, {"B": 32768, "D": 8192}, {"tp": 4, "dp": 2}) for task in ("f", "g")),
+        *(
+            Sized(task, {"B": 8192, "D": 8192, "F": 28672}, {"tp": 4, "dp": 2})
+            for task in ("block_by_hand", "block_by_types")
+        ),
+    ],
+    "g3_inner_grad": [
+        Sized(task, {"B": 65536, "D": 8192, "K": 8192}, FOUR)
+        for task in ("grad_vma_off", "grad_vma_on", "grad_in_both")
+    ],
+    "g4_accumulation": [Sized("accumulate", {"L": 4, "M": 8, "B": 8192, "D": 4096}, {"dp": 4, "y": 2})],
+    "g5_batch_norm": [Sized("batch_norm", {"B": 65536, "D": 8192}, {"dp": 4, "tp": 2})],
+    "i1_gpipe_forward": [Sized("gpipe_forward", {"P": 8, "L": 16, "M": 16, "B": 2048, "D": 4096}, {"pp": 8})],
+    "i2_gpipe_backward": [Sized("gpipe_step", {"L": 16, "M": 16, "B": 2048, "D": 4096}, {"pp": 8})],
+    "i5_1f1b_program": [Sized("grad_1f1b", {"L": 16, "M": 16, "B": 2048, "D": 4096}, {"pp": 8})],
+    "j1_moe": [Sized("moe", {"S": 65536, "E": 8, "D": 4096, "F": 14336}, {"dp": 2, "ep": 4})],
+    "j2_ring_attention": [Sized("ring_attn", {"T": 16384, "H": 32, "d": 128}, {"cp": 4, "tp": 2})],
+    "j3_ulysses": [Sized("ulysses", {"B": 2, "T": 4096, "Q": 32, "K": 8, "d": 128}, FOUR)],
+    "j4_decode": [Sized("decode", {"B": 64, "S": 32768, "K": 8, "H": 128}, {"x": 4, "y": 2, "z": 1})],
+    "m1_block": [
+        Sized(task, {"B": 2, "T": 4096, "D": 4096, "H": 32, "d": 128, "F": 16384}, {"dp": 1, "tp": 2, "sp": 4})
+        for task in ("block", "train_step")
+    ],
+}
 WITHOUT = {
     "c5_choose": "questions only",
     "h5_tensor_parallel.init": "random numbers, no arguments",
@@ -167,6 +196,17 @@ def references(course: Course) -> Iterator[Asked]:
             for on in slices_of(name):
                 ask = ask_of(course, exercise, sized, on)
                 yield Asked(name_of(ask, on), source_of(exercise), ask, on)
+
+
+def held(course: Course) -> Iterator[Asked]:
+    """Every reference of modules 05 to 13 that is a program, on the first slice, in the order of the course."""
+    on = SLICES[0]
+    listed = {name: sized for name, sized in (REFERENCES | HELD).items() if not name.startswith("c")}
+    for name in (name for module in course.config.modules for name in module.exercises if name in listed):
+        exercise = course.exercise(name)
+        for sized in listed[name]:
+            ask = ask_of(course, exercise, sized, on)
+            yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
 
 def slices_of(exercise: str) -> tuple[str, ...]:
@@ -461,27 +501,32 @@ BFLOAT16 = (
 
 
 def memory_table(course: Course, compiled: Compiled) -> str:
-    """Return a table of a device's memory by liveness and by the compiler, for references of modules 05 to 08 on v5e."""
-    rows = ["| task | by program | by clock | compiler | by clock / compiler |", "|---|---|---|---|---|"]
+    """What a device holds by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
+    rows = ["| task | compiler | in the program's order | | in the clock's order | |", "|---|---|---|---|---|---|"]
     program, clock = [], []
-    for asked in references(course):
+    for asked in held(course):
         (answer,) = compiled.of([asked])
         seen = answer.finding
-        if asked.on != SLICES[0] or asked.name.startswith("c") or not isinstance(seen, Observation):
-            continue
+        assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule), asked.name
+        assert seen.operations is not None
         _, _, line = timelines(answer, asked.on)
-        schedule, operations = seen.compiled, seen.operations
-        if line is None or operations is None or not isinstance(schedule, Schedule):
-            continue
-        ours, held = live_memory(operations).peak, schedule.held
-        program.append(ours / held - 1)
-        clock.append(line.memory.peak / held - 1)
-        keyword = ", ".join(f"{k} {v}" for k, v in asked.ask.static.items() if not isinstance(v, list))
+        due = seen.compiled.held
+        cells = [_apart(live_memory(seen.operations).peak, due, program)]
+        cells.append(_apart(line.memory.peak, due, clock) if line else "- | -")
+        keyword = ", ".join(f"{k} {v}" for k, v in asked.ask.static.items() if k == "scheme")
         title = f"{asked.ask.exercise.split('_')[0].upper()} {asked.ask.task}" + (f" ({keyword})" if keyword else "")
-        sizes = (show_bytes(n) for n in (ours, line.memory.peak, held))
-        rows.append(f"| {title} | {' | '.join(sizes)} | {clock[-1]:+.0%} |")
-    text = f"The median error is {_typical(program)} in the program's order and {_typical(clock)} in the clock's."
+        rows.append(f"| {title} | {show_bytes(due)} | {' | '.join(cells)} |")
+    text = (
+        f"The median error is {_typical(program)} in the program's order ({len(program)} rows) and {_typical(clock)} in "
+        f"the clock's ({len(clock)} rows)."
+    )
     return "\n".join([*rows, "", text, ""])
+
+
+def _apart(ours: int, due: int, errors: list[float]) -> str:
+    """Return two cells: memory by liveness, and how far it is from the compiler's."""
+    errors.append(ours / due - 1)
+    return f"{show_bytes(ours)} | {errors[-1]:+.0%}"
 
 
 def _typical(errors: Sequence[float]) -> str:
@@ -527,7 +572,7 @@ def main(what: str = "") -> None:
     with Compiled(course, shipped, frozen=frozen) as compiled:
         tables = {name: table(course, compiled) for name, table in TABLES.items()}
         if not frozen:
-            compiled.of(list(timed(course)))
+            compiled.of([*timed(course), *held(course)])
             write_shipped(compiled.answers)
     write_atomic(PAGE, made(tables, PAGE.read_text(encoding="utf-8")))
 

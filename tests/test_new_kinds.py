@@ -110,6 +110,22 @@ def test_code_as_handed_out_or_missing_gets_nothing_at_once(course: Course, grad
         assert (result.status, result.reason) == ("failed", "not answered yet")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if True:\n    def heat(u, *, mesh, k):\n        return u\n",
+        "from helpers import heat\n",
+        "def heat(u, *, mesh, k):\n    return (\n",
+        "heat = lambda u, *, mesh, k: u\n",
+        "def heat(u, *, mesh, k):\n    if k:\n        return u\n    raise NotImplementedError\n",
+    ],
+    ids=["not at top level", "imported", "a syntax error", "lambda", "raises at its end"],
+)
+def test_code_of_any_form_is_read_and_never_nothing_in_silence(grader: Grader, text: str) -> None:
+    result = graded(grader, "a1_heat", text)[1]["heat_clear"]
+    assert (result.status, result.actual) == ("waiting", text.strip())
+
+
 def test_a_person_picks_items_and_students_see_those(report: Report) -> None:
     found, problems = overridden(report, None, [picked(items=["once"])])
     found = with_sums(found)

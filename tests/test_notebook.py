@@ -13,6 +13,8 @@ import pytest
 
 from grader.course.loading import load_course
 from grader.course.notebooks import SETUP, setup
+from grader.reports.pages import player
+from tests.browser import CHROMIUM, chromium
 from tests.made_up import made_up
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -272,3 +274,57 @@ def test_explain_draws_what_devices_hold_and_the_timeline_below_the_cell(
     )  # one grid for each argument; device 1 has rows 512 to 1023
     assert picture.startswith("<figure") and picture.count("<svg") == 1 and "step " in picture
     assert "roof of HBM" in roofline
+
+
+EXPLAINED = """
+import jax
+from jax.sharding import PartitionSpec as P
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+InteractiveShell.instance()
+{solved}
+from grader.notebook import check, explain
+with capture_output() as seen:
+    explain("e1_ring_all_gather", globals(), mesh={{"x": 4}})
+print([one.data.get("text/html", "") for one in seen.outputs])
+with capture_output() as seen:
+    check("e1_ring_all_gather", globals())
+print([one.data.get("text/html", "") for one in seen.outputs])
+"""
+RING = """
+def ring_all_gather(a):
+    n = jax.lax.axis_size("x")
+    parts = [a]
+    for _ in range(2 * n):
+        parts.append(jax.lax.ppermute(parts[-1], "x", [(d, (d + 1) % n) for d in range(n)]))
+    return jax.numpy.concatenate(parts)
+"""
+
+
+@pytest.fixture(scope="module")
+def fragments() -> list[list[str]]:
+    """The HTML that ``explain`` and ``check`` show for a ring with too many rounds."""
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    words = [sys.executable, "-c", EXPLAINED.format(solved=RING)]
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    return [ast.literal_eval(line) for line in done.stdout.splitlines()[-2:]]
+
+
+def test_check_and_explain_show_the_same_moving_rounds_with_one_script_each(fragments: list[list[str]]) -> None:
+    for shown in fragments:
+        moving = [html for html in shown if "data-rounds=" in html]
+        assert len(moving) == 1 and moving[0].count("<script>") == 1 and player() in moving[0]
+        assert sum(html.count("<script") for html in shown) == 1 and "http" not in player().replace("http://www.w3", "")
+        assert "round 1, line" in moving[0]  # the table, for front ends without scripts
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+@pytest.mark.parametrize("number", [0, 1], ids=["explain", "check"])
+def test_rounds_move_in_a_notebook_where_scripts_run(fragments: list[list[str]], number: int, tmp_path: Path) -> None:
+    (tmp_path / "book.html").write_text("".join(fragments[number]), encoding="utf-8")
+    with chromium() as page:
+        page.open(tmp_path / "book.html", 800)
+        page.value("document.querySelector('[aria-label=\\'Round forward\\']').click()")
+        assert page.value("document.querySelector('.player output').textContent").startswith("round 1, line ")
+        assert page.value("document.querySelectorAll('.player').length") == 1 and page.told == []

@@ -26,6 +26,7 @@ from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
+from grader.wire.limits import IDLE_SECONDS, PATIENCE
 from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
@@ -79,6 +80,7 @@ class Replies:
         cpu: CPU seconds of the processes that ran the source.
         files: names of the files that programs refer to by line.
         source: the source, if it was traced just now.
+        hung: how many exercises of the submission have ended a process by a limit of time, this source included.
     """
 
     each: tuple[Reply, ...]
@@ -86,6 +88,7 @@ class Replies:
     cpu: float = field(default=0.0, compare=False)
     files: tuple[str, ...] = ()
     source: Source | None = field(default=None, compare=False)
+    hung: int = field(default=0, compare=False)
 
     @property
     def lasting(self) -> bool:
@@ -146,6 +149,9 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
         return Fault("broken", "the tracing process died twice; it needs review")
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
+    if how == "idle":
+        left = f"{IDLE_SECONDS:g} s of idle time, which is the limit after {PATIENCE} exercises that did not finish"
+        return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
         "flood": "sent back more than 16 MiB",
         "garbage": "sent back unreadable bytes",

@@ -34,7 +34,7 @@ class InProcess(Workers):
     def processes(self) -> list[Any]:
         return []
 
-    def replies(self, source: Source, asks: Sequence[Ask], seconds: float) -> Replies:
+    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
         """Load the source in this process and answer all asks."""
         from grader.learner.answering import answer
         from grader.learner.loading import load

@@ -24,13 +24,15 @@ class Cost:
 
     Attributes:
         limits: the submission's limits.
-        tracing: CPU seconds of the learner's processes, and seconds that they slept.
+        tracing: CPU seconds of the learner's processes, and their idle seconds.
         running: CPU seconds of the programs.
+        hung: exercises that ended a learner's process by a limit of time.
     """
 
     limits: Limits
     tracing: float = 0.0
     running: float = 0.0
+    hung: int = 0
 
     @property
     def tracing_left(self) -> float:
@@ -74,9 +76,10 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
         found = Replies((GIVEN_UP,) * len(asked))
     else:
         key = workers.store.keys.trace(source, asked)
-        make = partial(workers.replies, source, asked, cost.tracing_left)
+        make = partial(workers.replies, source, asked, cost.tracing_left, cost.hung)
         found = workers.store.get(TRACES, key, make, source)
     cost.tracing += found.cpu
+    cost.hung = max(cost.hung, found.hung)
     replies = dict(zip(asked, found.each, strict=True))
     programs = {(ask.exercise, ask.program): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
     every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program] for ask in asks}

@@ -21,7 +21,7 @@ from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.exercise import Call, Code, Exercise, Misconception, Question, Task
 from grader.expect import laid_out
-from grader.intake.facts import definition
+from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
 from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
@@ -96,8 +96,8 @@ def judge_answers(
     for question in exercise.questions.values():
         finding = found[id(question)]
         if isinstance(question.answer, Code):
-            code = definition(source, question.answer.task) if source else None
-            finding = [Outcome(value=code and code[2][:MAX_TEXT])]
+            code = written_code(source, question.answer.task) if source else ""
+            finding = [Outcome(value=code[:MAX_TEXT])]
         results.append(_answer(course, exercise, question, finding, student))
     return results
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from queue import LifoQueue
 from threading import Lock
@@ -30,7 +30,7 @@ from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
-from grader.wire.limits import MAX_RESTARTS
+from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS, PATIENCE
 
 GIVEN_UP = Reply(Fault("crashed", "not run: other code of this submission ended the process or used up its time"))
 
@@ -111,21 +111,24 @@ class Children:
         tracer: the worker that starts them.
         asks: all asks to the source; secret asks come last.
         seconds: CPU time that is left for all of them.
+        hung: how many exercises of the submission have ended a child by a limit of time so far.
     """
 
-    def __init__(self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float) -> None:
+    def __init__(
+        self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: int
+    ) -> None:
         self._tracer, self._limits, self._source, self._asks, self._seconds = tracer, limits, source, asks, seconds
         self._replies: dict[int, Reply] = {}
         self._notes: list[str] = []
         self._cpu = 0.0
-        self._suspect, self._failed_loads, self._hung = -1, 0, set[str]()
+        self._suspect, self._failed_loads, self._hung = -1, 0, hung
 
     def answer(self) -> Replies:
         """Return a reply for each ask. Secret asks are sent after all others are answered.
 
         An ask that ends its child is tried once more, alone. A source is given up if two children end while loading it.
         A function that ends its child by a timeout is never tried again. While loading, the timeout ends the source;
-        later it ends the function's exercise and, after two such exercises, the rest of a notebook.
+        later it ends the function's exercise. After PATIENCE such exercises a child may be idle for only IDLE_SECONDS.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -138,38 +141,30 @@ class Children:
                 self._blame(unanswered, ended)
         each = tuple(self._replies.get(i, GIVEN_UP) for i in range(len(self._asks)))
         files = tuple(c.name for c in self._source.chunks)
-        return Replies(each, tuple(self._notes), self._cpu, files, self._source)
+        return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
         """Add replies for asks that are not tried again. The child ended before it answered the first of ``left``."""
-        seconds = self._limits.trace_seconds
+        seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
+        self._hung += late
         if not ended.loaded:
-            self._failed_loads += 2 if ended.how == "timeout" else 1
+            self._failed_loads += 2 if late else 1
             if self._failed_loads >= 2:
                 fault = ended_fault(ended.how, "your file, while it was loaded,", seconds)
                 self._replies |= dict.fromkeys(left, Reply(fault))
-        elif ended.how == "timeout":
-            self._give_up_after(self._asks[left[0]])
+        elif late:
+            self._give_up_after(self._asks[left[0]], ended_fault(ended.how, "it", seconds))
         elif left[0] == self._suspect:
             self._replies[self._suspect] = Reply(ended_fault(ended.how, "it", seconds))
         else:
             self._suspect = left[0]
 
-    def _give_up_after(self, hung: Ask) -> None:
-        """Add replies for a function that used up its time, and for what is not tried after it."""
-        seconds = self._limits.trace_seconds
-        self._hung.add(hung.exercise)
+    def _give_up_after(self, hung: Ask, fault: Fault) -> None:
+        """Add replies for a function that used up its time, and for the rest of its exercise."""
+        other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
-            if i in self._replies:
-                continue
-            if (ask.exercise, ask.task) == (hung.exercise, hung.task):
-                self._replies[i] = Reply(ended_fault("timeout", "it", seconds))
-            elif ask.exercise == hung.exercise:
-                why = f"{hung.task} of this exercise did not finish within {seconds:g} s"
-                self._replies[i] = Reply(Fault("timeout", f"not run: {why}"))
-            elif len(self._hung) > 1:
-                why = f"functions of two exercises of this notebook did not finish within {seconds:g} s each"
-                self._replies[i] = Reply(Fault("timeout", f"not run: {why}"))
+            if i not in self._replies and ask.exercise == hung.exercise:
+                self._replies[i] = Reply(fault if ask.task == hung.task else other)
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """Return the request to a child for an ask."""
@@ -201,7 +196,7 @@ class Children:
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
         shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
-        return self._tracer.trace(source, shown, secret)
+        return self._tracer.trace(source, shown, secret, IDLE_SECONDS if self._hung >= PATIENCE else None)
 
 
 class Workers:
@@ -249,14 +244,15 @@ class Workers:
         for worker in self.processes:
             worker.kill()
 
-    def replies(self, source: Source, asks: Sequence[Ask], seconds: float) -> Replies:
+    def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
         """Return the replies of confined children.
 
         Args:
             asks: secret asks come last.
             seconds: CPU time that the children may take.
+            hung: how many exercises of the submission have ended a child by a limit of time so far.
         """
-        return Children(self.tracer, self.limits, source, asks, seconds).answer()
+        return Children(self.tracer, self.limits, source, asks, seconds, hung).answer()
 
     def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
         """Run a program on the inputs of an ask. Raises WorkerDied."""

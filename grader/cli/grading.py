@@ -242,7 +242,7 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    missing = known.plain.without([*students, *not_graded]) if known.plain else []
+    missing, set_aside = known.absent(students, not_graded)
     whose = [(student, f"whose submission is it? {files}") for student, files in signed.items()]
     summary = counts.summary(
         not_graded=not_graded,
@@ -252,8 +252,7 @@ def finish(
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None
-    aside = known.plain.without([*students, *missing]) if known.plain else []
-    folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(aside, NOT_GRADED), people)
+    folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(set_aside, NOT_GRADED), people)
     if text := notes.untimed():
         tell("note", text)
     if missing:

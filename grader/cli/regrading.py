@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,18 @@ class Rosters:
 
     named: Roster | None
     plain: Roster | None
+
+    def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
+        """Return the students of the class who handed in nothing, and those whose submissions were set aside.
+
+        Args:
+            students: those with reports.
+            not_graded: those whose submissions could not be graded.
+        """
+        if self.plain is None:
+            return [], []
+        missing = self.plain.without([*students, *not_graded])
+        return missing, self.plain.without([*students, *missing])
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:

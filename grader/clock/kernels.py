@@ -2,8 +2,9 @@
 
 Fusion follows rules that ignore cost. Matmuls, convolutions, reductions, sorts, gathers, scatters and collectives are
 units of their own. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use
-them. A cheap operation that is the only use of a matmul joins the matmul, unless the matmul would then wait for a
-collective that it does not need. A cheap operation is a kernel of its own if it feeds a collective, a loop, a barrier
+them. Cheap operations that are all that is left of a matmul join it, unless the matmul would then wait for a
+collective that it does not need. An update of zeros that is only added joins the sum. A broadcast that only adds
+dimensions of size 1 is a reshape. A cheap operation is a kernel of its own if it feeds a collective, a loop, a barrier
 or a result, or if more than ``MAX_FUSED`` operands are fused into it.
 """
 
@@ -24,7 +25,12 @@ ROOTS = PRODUCTS | {
 BLOCKS = {"while", "case", "if"}
 ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group", "propagation_barrier"}
 TAKES_PART = {"slice", "dynamic_slice"}
-NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse"}  # never fused at the end of a matmul
+NOT_AN_END = TAKES_PART | {
+    "concatenate",
+    "pad",
+    "reverse",
+    "dynamic_update_slice",
+}  # never fused at the end of a matmul
 ELEMENTWISE = {
     "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "convert", "cosine", "divide", "exponential",
     "exponential_minus_one", "floor", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate",
@@ -34,6 +40,8 @@ ELEMENTWISE = {
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
 """Most operands of operations fused into one. Each may join all its users, so work grows with users times operands."""
+MAX_CHAIN = 8
+"""Most operations between two values at the end of a matmul."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
 
 
@@ -118,6 +126,8 @@ class Fused:
         self.results = {self.of(v) for v in self.body.results}
 
     def _is_alias(self, op: Operation) -> bool:
+        if op.name == "broadcast_in_dim":  # one that only adds dimensions of size 1 is a reshape
+            return 0 < self.size(op.operands[0]) == self.size(op.results[0])
         return op.name in ALIASES or (op.communication is not None and not moves(op.communication))
 
     def of(self, value: int) -> int:
@@ -130,7 +140,22 @@ class Fused:
 
     def light(self, i: int) -> bool:
         op = self.ops[i]
-        return op.communication is None and op.name not in ROOTS | BLOCKS | {"optimization_barrier", "reshard"}
+        heavy = op.communication is not None or op.name in ROOTS | BLOCKS | {"optimization_barrier", "reshard"}
+        return not heavy or self._is_filled(i)
+
+    def _is_filled(self, i: int) -> bool:
+        """Return True for an update of zeros whose only use is elementwise, so that no zeros are stored."""
+        op = self.ops[i]
+        if op.name != "dynamic_update_slice":
+            return False
+        filled, use = self.maker.get(self.of(op.operands[0])), self._only_use(op.results[0])
+        return (
+            use is not None
+            and self.ops[use].name in ELEMENTWISE
+            and filled is not None
+            and self.ops[filled].name == "broadcast_in_dim"
+            and not self.size(self.of(self.ops[filled].operands[0]))
+        )
 
     def _large(self) -> set[int]:
         """Return positions of cheap operations with so much fused into them that they are kernels of their own."""
@@ -157,12 +182,28 @@ class Fused:
             if self.ops[i].name not in PRODUCTS:
                 continue
             end, value = i, self.ops[i].results[0]
-            while (j := self._only_use(value)) is not None and self._ends_with(i, j, needs):
-                self.joined[j] = i
-                self.ends.setdefault(i, []).append(j)
-                end, value = j, self.ops[j].results[0]
+            while (chain := self._chain(value)) and all(self._ends_with(i, j, needs) for j in chain):
+                self.joined |= dict.fromkeys(chain, i)
+                self.ends.setdefault(i, []).extend(chain)
+                end, value = chain[-1], self.ops[chain[-1]].results[0]
             if end != i:
                 needs[i] |= needs[end]
+
+    def _chain(self, value: int) -> list[int]:
+        """Return the operations from a value to the next one that is all that is left of it; [] if there is none.
+
+        That is its only use, or several elementwise ones that meet again, as in ``g - g * y * y``.
+        """
+        chain: list[int] = []
+        left = {value}
+        while len(chain) < MAX_CHAIN and left.isdisjoint(self.results):
+            j = min(j for v in left for j in self.uses[v] if j not in chain)
+            chain.append(j)
+            left = {v for v in {*left, *self.ops[j].results} if v in self.results or {*self.uses.get(v, [])} - {*chain}}
+            if left == {self.ops[j].results[0]}:
+                together = len(chain) == 1 or all(self.ops[j].name in ELEMENTWISE for j in chain)
+                return chain if together else []
+        return []
 
     def _only_use(self, value: int) -> int | None:
         uses = self.uses.get(value, [])

@@ -144,14 +144,25 @@ class Laying:
         return self.known[about]
 
     def kernel(self, unit: Unit) -> int:
-        """Return the longer of arithmetic at the peak rate and traffic at HBM's rate; single numbers are free."""
+        """Return the longer of arithmetic at the peak rate and traffic at HBM's rate; single numbers are free.
+
+        Matmuls of eight bits have their own rate only if arguments of the program have eight bits too. Values are
+        judged within the rounding of the arguments' dtype, so a program gains no time by rounding its operands further.
+        """
         chip = self.place.slice.chip
-        rate = chip.bf16
-        if unit.flops:
-            types = {self.program.values[v].dtype for v in unit.root.operands[:2]}
-            eight = types <= EIGHT_BITS or (chip.name == "7x" and all(t.startswith("float8") for t in types))
-            rate = chip.int8 if eight else chip.bf16
+        eight = unit.flops and self.given_eight_bits and all(map(self.eight_bits, unit.root.operands[:2]))
+        rate = chip.int8 if eight else chip.bf16
         return picoseconds(max(unit.flops * unit.root.precision / rate, unit.bytes / chip.hbm_bw))
+
+    @cached_property
+    def given_eight_bits(self) -> bool:
+        """Return True if an argument of the program is an array of eight bits or less."""
+        return any(map(self.eight_bits, self.program.main.arguments))
+
+    def eight_bits(self, value: int) -> bool:
+        """Return True if the chip multiplies arrays of this dtype at its rate for eight bits."""
+        dtype = self.program.values[value].dtype
+        return dtype in EIGHT_BITS or (self.place.slice.chip.name == "7x" and dtype.startswith("float8"))
 
     def check(self, fused: Fused, unit: Unit) -> None:
         """Raise Untimed if only the compiler knows what each device does."""

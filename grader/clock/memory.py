@@ -3,6 +3,7 @@
 Operations inside a kernel need no memory. If an operation overwrites a value that is not needed any more, the old and
 the new value share a buffer, as do a loop's inputs and results. An elementwise operation, also one at the end of a
 matmul, and an all-reduce overwrite an operand of the result's size. An array that a loop only reads stays in place.
+A result that is an argument is a copy.
 """
 
 from __future__ import annotations
@@ -110,10 +111,10 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
             if v in of:
                 buffer = found[of[v]]
                 buffer.start, buffer.end = min(buffer.start, when[i][0]), max(buffer.end, when[i][1])
-    for v in fused.results:
-        if v in of:
-            found[of[v]].end, found[of[v]].is_result = length, True
-    return found
+    for v in fused.results & of.keys():
+        found[of[v]].end, found[of[v]].is_result = length, True
+    copies = (fused.program.values[v].bytes for v in fused.results & stay)
+    return [*found, *(_Buffer(size, 0, max(1, length), True, -1) for size in copies)]
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from grader.intake.chance import could_differ
 from grader.intake.decoding import parsed
-from grader.intake.stubs import stubs_left
+from grader.intake.stubs import is_left, stubs_left
 from grader.intake.submission import Chunk, CodeFacts, Source
 from grader.wire import limits
 
@@ -36,6 +36,7 @@ def _facts(tree: ast.Module, length: int) -> CodeFacts:
         repeatable=not could_differ(tree),
         pseudonym=_pseudonym(tree),
         stubs=stubs_left(tree) if length <= limits.MAX_CELL else None,
+        left=_left(tree),
         places=_places(tree),
     )
 
@@ -90,6 +91,19 @@ def definition(source: Source, name: str) -> tuple[str, int, str] | None:
     return None
 
 
+def written_code(source: Source, name: str) -> str:
+    """Return the code of a task, for a person to read; '' if the task is as handed out, or missing.
+
+    If the source defines the task in another way than at top level, return all code.
+    """
+    for chunk in reversed(source.chunks):
+        if name in (facts := looked_at(chunk)).places:
+            found = definition(source, name)
+            return "" if found is None or name in facts.left else found[2]
+    every = "\n\n".join(chunk.text for chunk in source.chunks)
+    return every if re.search(rf"\b{re.escape(name)}\b", every) else ""
+
+
 def _pseudonym(tree: ast.Module) -> str | None:
     """Return the text of the last assignment to the variable, "" if it is not a text; None without an assignment."""
     name = None
@@ -110,6 +124,16 @@ def _places(tree: ast.Module) -> dict[str, tuple[int, int]]:
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
                 found[name] = (first, node.end_lineno or first)
     return found
+
+
+def _left(tree: ast.Module) -> tuple[str, ...]:
+    """Return the functions and classes whose last definition is as handed out."""
+    last = {
+        node.name: is_left(node)
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and len(node.name) <= LONGEST_NAME
+    }
+    return tuple(name for name, left in last.items() if left)[:MOST_DEFINITIONS]
 
 
 def _names(node: ast.stmt) -> set[str]:

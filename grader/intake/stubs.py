@@ -10,7 +10,7 @@ def stubs_left(tree: ast.Module) -> int | None:
     left = 0
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if not _is_left(node):
+            if not is_left(node):
                 return None
             left += 1
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -20,7 +20,7 @@ def stubs_left(tree: ast.Module) -> int | None:
     return left
 
 
-def _is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+def is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
     """Return True for a body of only docstrings and ``raise NotImplementedError(...)``."""
     *words, last = node.body
     raised = last.exc if isinstance(last, ast.Raise) else None

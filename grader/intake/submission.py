@@ -18,12 +18,14 @@ class CodeFacts:
         repeatable: whether the code names nothing that could change its answer next time.
         pseudonym: the name for the leaderboard, "" if it is not a text; None if the code assigns none.
         stubs: the number of stubs as handed out; None if anything else is written.
+        left: functions and classes at top level that are as handed out.
         places: for names defined at top level, the first and last line of the last definition.
     """
 
     repeatable: bool = False
     pseudonym: str | None = None
     stubs: int | None = None
+    left: tuple[str, ...] = ()
     places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 

@@ -30,7 +30,7 @@ def other_profile(line: Timeline) -> str:
 
 
 def waits(line: Timeline) -> list[str]:
-    """Return the kinds of collectives that do not run beside the core, in the order in which they occur."""
+    """Return the kinds of the program's collectives that do not run beside the core, in program order."""
     return [kind for kind in line.shares() if kind not in ASYNCHRONOUS[line.profile]]
 
 

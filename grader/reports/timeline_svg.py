@@ -6,6 +6,7 @@ Kinds differ in colour (Okabe and Ito's palette), in pattern, and in their label
 from __future__ import annotations
 
 import hashlib
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,10 @@ from grader.reports.untrusted import clean
 
 CHAR = 6.2  # the width of a character of a 10-pixel label
 LANE, STRIDE, TICKS, HEAD, GAP = 22.0, 29.0, 16.0, 20.0, 26.0
+NOTE = (
+    "numbers in bars are lines of the source; bold outlines are on the critical path; "
+    "… stands for rounds that are left out"
+)
 LEAST_BAR = 1.5  # narrower bars are drawn together with their neighbours
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY, _RED, _OLIVE, _GREY = PALETTE
 # Colour, and the lines of an 8 x 8 tile as an SVG path. '' is a plain fill.
@@ -116,10 +121,7 @@ class Chart:
     ident: str
     alt: str
     details: list[tuple[str, list[str]]]
-    note: str = (
-        "numbers in bars are lines of the source; bold outlines are on the critical path; "
-        "… stands for rounds that are left out"
-    )
+    notes: list[str]
 
 
 def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit: float = 0) -> Chart:
@@ -139,6 +141,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit
         panels.append(replace(panel, limit=_limit(timeline, scale, left, limit)))
         y = panels[-1].bottom + 12
     legend = _legend(listed, width, y + 4)
+    notes = textwrap.wrap(NOTE, int((width - 8) / CHAR))
     details = [
         (
             clean(heading, 120),
@@ -150,7 +153,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit
     alt += "".join(f"; {panel.limit.text}" for panel in panels if panel.limit)
     return Chart(
         width=width,
-        height=round(max((b.y + b.height for b in legend), default=y) + 22, 1),
+        height=round(max((b.y + b.height for b in legend), default=y) + 10 + 12 * len(notes), 1),
         left=left,
         panels=panels,
         legend=legend,
@@ -158,6 +161,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit
         ident="t" + hashlib.sha256(repr((width, panels)).encode()).hexdigest()[:8],
         alt=clean(alt, 600),
         details=details,
+        notes=notes,
     )
 
 

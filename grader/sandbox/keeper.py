@@ -146,7 +146,7 @@ class Inlet:
     Args:
         out: the end of a pipe to read from.
         idle: of the child.
-        limits: ``trace_seconds`` for each frame, ``total_seconds`` for all.
+        limits: ``trace_seconds`` for each frame, ``total_seconds`` for all, ``idle_seconds`` of idle time.
         stages: the input for the child.
         asks: the pipe of requests. No request comes while one is answered, so the pipe becomes readable only if the
             requesting process has ended.
@@ -159,6 +159,7 @@ class Inlet:
         self._ins = [out] if asks is None else [out, asks]
         self._received, self._looked = 0, time.monotonic()
         self._in_all, self._each = Allowance(idle, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
+        self._idle_seconds = limits["idle_seconds"]
 
     @property
     def used(self) -> float:
@@ -168,8 +169,8 @@ class Inlet:
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """Return the next frame: its header, and its bytes unchanged (encoded anew, a header could exceed the limit).
 
-        Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk`` or ``threads`` if
-        the child exceeds these limits.
+        Raises AloneError, TimeoutError, EOFError, or BadFrame with the message ``flood``, ``disk``, ``threads`` or
+        ``idle`` if the child exceeds these limits.
         """
         self._this_one, self._raw = Allowance(self._idle, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -190,6 +191,8 @@ class Inlet:
             over = self._this_one.over or self._in_all.over
             if over and (self._stages.begun or not readable):
                 raise TimeoutError
+            if self._stages.begun and self._idle.seconds > self._idle_seconds:
+                raise frames.BadFrame("idle")
             if writable:
                 self._stages.hand_out()
             if not readable:
@@ -225,7 +228,8 @@ def relay(
 ) -> tuple[str, float]:
     """Relay the child's frames. Return how the child ended, and the seconds that it computed or was idle.
 
-    The ends are done, timeout, flood, disk, threads, garbage, alone, silent, "exited with N" and "died of signal N".
+    The ends are done, timeout, idle, flood, disk, threads, garbage, alone, silent, "exited with N" and "died of signal
+    N".
     """
     inlet = Inlet(out, idle, limits, scratch, stages, asks)
     ended = _relayed(inlet, idle, scratch, stages, send)
@@ -246,7 +250,7 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
                 return "disk"
             return "done" if stages.done else _how_it_ended(idle)
         except frames.BadFrame as error:
-            return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
+            return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
         if stages.takes(body):
             # First: if learner code of the next stage kills all processes, the grader already has "started".
             send({"from": "child"}, [raw])

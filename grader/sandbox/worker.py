@@ -86,7 +86,11 @@ class Worker:
         self._phase = "asked"
 
     def trace(
-        self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]] = ()
+        self,
+        source: dict[str, Any],
+        asks: Sequence[dict[str, Any]],
+        secret: Sequence[dict[str, Any]] = (),
+        idle_seconds: float | None = None,
     ) -> Iterator[tuple[dict, list[bytes]]]:
         """Yield frames of a new child: untrusted ``{"from": "child", "body": ...}``, then the worker's ``{"end":
         how}``.
@@ -96,9 +100,10 @@ class Worker:
 
         Args:
             source: ``{"name": ..., "chunks": [[name, text], ...]}``.
+            idle_seconds: limit on the child's idle time; by default only ``limits.total_seconds`` limits it.
         """
         try:
-            yield from self._frames(source, asks, secret)
+            yield from self._frames(source, asks, secret, idle_seconds)
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
@@ -120,11 +125,15 @@ class Worker:
         return any(body.get("values") == [{"value": 1}] for body in bodies)
 
     def _frames(
-        self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]]
+        self,
+        source: dict[str, Any],
+        asks: Sequence[dict[str, Any]],
+        secret: Sequence[dict[str, Any]],
+        idle_seconds: float | None = None,
     ) -> Iterator[tuple[dict, list[bytes]]]:
         self.await_ready()
         request = {
-            "limits": self.limits.model_dump(),
+            "limits": self.limits.model_dump() | {"idle_seconds": idle_seconds or self.limits.total_seconds},
             "env": environment(self.devices),
             "scratch": self.scratch,
             "tier": self.tier,

@@ -33,6 +33,8 @@ MAX_BLOBS = 256 * MIB  # bytes of all blobs in one frame
 # The child that runs a submission's code. Exceeding one of these ends it.
 GRACE_SECONDS = 2.0  # of CPU time: after its limit a task is interrupted; if that fails, it is killed this much later
 KERNEL_SECONDS = GRACE_SECONDS / 2  # of kernel CPU time in a task, not counted towards its limit
+PATIENCE = 2  # exercises of a submission that end a process by a limit of time
+IDLE_SECONDS = 2.0  # of idle time after these exercises, for each later process of the submission
 LOOK_SECONDS = 0.1  # between two checks of its folder and its threads
 MAX_ANSWER = 16 * MIB  # bytes of all frames of one answer
 MAX_TEXT = 4000  # characters of an answer that is text

@@ -44,8 +44,8 @@ Allowed: permutes in place of a collective.
 
 **Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times W is the both-way bandwidth of a link.
 
-**Small case.** float32, B=8, E=24, x=4, y=2. Bytes per layer: in 2, 3/4 of W: 1728. In 5 and 6, 3/4 of [8, 24]:
-576. In 7, 3/4 of W[12, 24] and 1/2 of C[2, 24]: 864 + 96.
+**Small case.** float32, B=20, E=24, x=4, y=2. Bytes per layer: in 2, 3/4 of W: 1728. In 5 and 6, 3/4 of [20, 24]:
+1440. In 7, 3/4 of W[12, 24] and 1/2 of C[5, 24]: 864 + 240.
 
 ## Going further
 

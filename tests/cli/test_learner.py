@@ -90,7 +90,7 @@ def test_check_says_that_it_runs_a_file_as_it_is_and_offers_isolation(tmp_path: 
     shutil.copy(ROOT / GOOD, tmp_path)
     done = shardlings("check", "--work", str(tmp_path))
     assert done.stderr.startswith(
-        f"note: {tmp_path} is run as it is, without a sandbox; for work that is not yours pass"
+        f"note: {tmp_path} runs without a sandbox; for code that is not yours pass"
     )
     (tmp_path / "c1_no_communication.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
     tier = available_tier()

@@ -40,6 +40,15 @@ def grades(term: Path) -> dict[str, dict[str, str]]:
         return {line["student"]: line for line in csv.DictReader(file)}
 
 
+def test_students_without_a_report_handed_in_nothing_or_were_set_aside(tmp_path: Path) -> None:
+    """A student whose two zips were set aside had no line in ``grades.csv``."""
+    (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\nzoe,Z\n")
+    roster = Roster(tmp_path / "roster.csv")
+    found = Rosters(roster, roster).absent(["Ada"], {"bob": "bob is there twice", "readme.py": "is beside folders"})
+    assert found == (["zoe"], ["bob"])
+    assert Rosters(None, None).absent(["ada"], ["bob"]) == ([], [])
+
+
 @pytest.mark.slow
 def test_a_term(term: Path) -> None:
     done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)

@@ -4,14 +4,39 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from types import ModuleType
 
+import pytest
+
+from tests.clock.measured import MEASURED
+from tests.clock.test_closed_forms import FORMS
 from tests.commands import ROOT
 
 
-def test_the_page_and_its_picture_are_current() -> None:
+@pytest.fixture(scope="module")
+def tables() -> ModuleType:
     spec = importlib.util.spec_from_file_location("clock_tables", ROOT / "docs" / "clock_tables.py")
     assert spec is not None and spec.loader is not None
-    tables = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tables)
+    found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_page_of_the_clock_has_the_figures_of_its_tables(tables: ModuleType) -> None:
+    page = (ROOT / "docs" / "clock.md").read_text(encoding="utf-8")
+    assert f"| {len(FORMS)} programs with closed forms |" in page
+    ratios = [m.us / m.clock - 1 for m in MEASURED if m.us >= 500]
+    assert (
+        f"a chip takes {min(ratios):.0%} to {max(ratios):.0%} longer".replace("% to", " to").replace("%", " %") in page
+    )
+    starts = {m.on[:2]: [n.us - n.clock for n in MEASURED if n.on[:2] == m.on[:2] and n.us < 500] for m in MEASURED}
+    assert {round(us) for chip, found in starts.items() for us in found if chip != "7x"} <= {4, 5, 6}
+    assert f"{min(starts['7x']):.0f} to" in page and max(starts["7x"]) < 17
+    moved = [tables._times(axes)["all-gather"] for axes in map(tables.axes_of, tables.GRIDS)]
+    longer = [network / clock - 1 for _, clock, network in moved]
+    assert f"up to {max(part for part in longer if part < 0.09):.0%} longer".replace("%", " %") in page
+
+
+def test_the_page_and_its_picture_are_current(tables: ModuleType) -> None:
     for path, text in tables.made().items():
         assert path.read_text(encoding="utf-8") == text, "run python docs/clock_tables.py"

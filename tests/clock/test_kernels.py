@@ -69,6 +69,30 @@ def test_a_sum_with_a_product_joins_the_product_and_reads_what_is_added() -> Non
     assert only == ("dot_general + add", 4 * 1024, 2 * 512**3)
 
 
+def test_elementwise_operations_that_meet_again_join_the_matmul() -> None:
+    """The gradient of tanh: the matmul's result is used twice and never stored."""
+    (only,) = kernels(laid(lambda a, b, y: (lambda g: g - g * y * y)(a @ b), SQUARE, SQUARE, SQUARE))
+    assert only == ("dot_general + multiply + subtract", 4 * 1024, 2 * 512**3)
+    first, second = kernels(laid(lambda a, b: (lambda c: c + c.T)(a @ b), SQUARE, SQUARE))
+    assert (first[0], second[0]) == ("dot_general", "add + transpose"), "other elements than those that are there"
+
+
+def test_an_update_of_zeros_that_is_only_added_stores_no_zeros() -> None:
+    def local(total, part):
+        return total + lax.dynamic_update_slice(jnp.zeros_like(total), part, (3, 0))
+
+    (only,) = kernels(laid(local, SQUARE, ((2, 512), P())))
+    assert only == ("add + dynamic_update_slice", 2 * 1024 + 4, 0)
+    alone = kernels(laid(lambda part: lax.dynamic_update_slice(jnp.zeros((512, 512)), part, (3, 0)), ((2, 512), P())))
+    assert alone == [("dynamic_update_slice", 1024 + 8, 0)]
+
+
+def test_a_broadcast_that_adds_dimensions_of_size_1_is_a_reshape() -> None:
+    assert kernels(laid(lambda a, b: (a @ b)[None], SQUARE, SQUARE)) == [("dot_general", 3 * 1024, 2 * 512**3)]
+    assert memory(lambda a, b: (a @ b)[None], SQUARE, SQUARE) == (3, 2, 1, 0)
+    assert memory(lambda a: a[None] + jnp.zeros((2, 512, 512)), SQUARE) == (3, 1, 2, 0)
+
+
 def test_a_product_does_not_wait_for_a_collective_that_only_its_sum_needs() -> None:
     def local(a, b, c):
         return lax.ppermute(c, "x", [(i, (i + 1) % 8) for i in range(8)]) + a @ b
@@ -110,6 +134,18 @@ def test_int8_has_its_own_rate() -> None:
     assert 2 * laid(local, SQUARE, SQUARE, dtype="int8").busy == pytest.approx(
         laid(jnp.dot, SQUARE, SQUARE).busy, abs=2
     )
+
+
+def test_operands_that_the_program_rounds_to_eight_bits_keep_the_rate_of_its_arguments() -> None:
+    def local(a, b):
+        return jnp.dot(a.astype(jnp.int8), b.astype(jnp.int8), preferred_element_type=jnp.int32)
+
+    def product(found: Timeline) -> list[int]:
+        return [s.end - s.start for s in found.spans if s.flops]
+
+    (plain,) = product(laid(jnp.dot, SQUARE, SQUARE, dtype="bfloat16"))
+    assert product(laid(local, SQUARE, SQUARE, dtype="bfloat16")) == [plain]
+    assert product(laid(local, SQUARE, SQUARE, dtype="int8"))[0] < plain
 
 
 def test_of_a_conditional_the_longest_branch_counts() -> None:
@@ -203,6 +239,11 @@ def test_memory_is_what_lives_at_the_worst_point() -> None:
 )
 def test_an_operation_writes_into_an_operand_that_dies_there(local: Callable, due: tuple[int, int, int, int]) -> None:
     assert memory(local, SQUARE, SQUARE) == due
+
+
+def test_a_result_that_is_an_argument_is_a_copy() -> None:
+    assert memory(lambda a: a, SQUARE) == (2, 1, 1, 0)
+    assert memory(lambda a, b: (a, a @ b), SQUARE, SQUARE, out=(P(), P())) == (4, 2, 2, 0)
 
 
 def test_an_operand_that_lives_on_is_not_written_over() -> None:

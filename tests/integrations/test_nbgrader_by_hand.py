@@ -175,3 +175,65 @@ def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as
         assert own["ada"].count("set by hand by the staff, in nbgrader: no comment") == 2
         assert "by hand, in the formgrader" not in page
         assert exported(mixed) == {"ada": 4}
+
+
+READ_CODE = '''"""# Halves
+
+**Write** `half(n)`.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.function(hints=["Divide."])
+def half(n):
+    """Half of n."""
+    return n / 2
+
+
+halves = exercise.cases(half, public=[{"n": 3}], hidden=lambda rng: [{"n": int(rng.integers(5, 99))}])
+
+
+@exercise.check(halves, points=1, public=True)
+def half_value(seen):
+    """half: the value"""
+    expect_outcomes(seen)
+
+
+@exercise.code(of=half, points=2, rubric={"short": (1, "one line"), "names": (1, "clear names")})
+def half_clear():
+    """Is it clear?"""
+    return "One line."
+'''
+
+
+@pytest.mark.slow
+def test_code_needs_grading_in_the_formgrader_though_its_own_cell_is_unchanged(tmp_path: Path) -> None:
+    course = course_of(tmp_path / "course", "halves", READ_CODE)
+    build(course)
+    root = tmp_path / "c"
+    folder.init(course, root)
+    commands.nbgrader("generate_assignment", MODULE, cwd=root)
+    book = json.loads((root / "release" / MODULE / f"{MODULE}.ipynb").read_text())
+    classroom.hand_in(root, "cy", MODULE, json.loads(json.dumps(book)))
+    for cell in book["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == folder.cell_name("halves", "half"):
+            cell["source"] = "def half(n):\n    return n / 2"
+    classroom.hand_in(root, "ada", MODULE, book)
+
+    page, own = graded(root)
+    assert page.count("by hand, in the formgrader: halves/half_clear") == 1, "there is nothing to read of cy"
+    assert "def half(n):" in own["ada"] and "needs grading" in own["ada"] and "not answered yet" in own["cy"]
+    cell = folder.cell_name("halves", "half_clear")
+    with gradebook_of(root) as gradebook:
+        grade = gradebook.find_grade(cell, MODULE, MODULE, "ada")
+        assert grade.needs_manual_grade and grade.auto_score is None
+    with gradebook_of(root) as gradebook:
+        grade = gradebook.find_grade(cell, MODULE, MODULE, "ada")
+        grade.manual_score, grade.needs_manual_grade = 1.5, False
+    page, own = graded(root)
+    assert "by hand, in the formgrader" not in page and "2.5 of 3 points" in own["ada"]
+    assert exported(root) == {"ada": 2.5, "cy": 0}

@@ -16,7 +16,7 @@ from grader.common.result import Result
 from grader.reports.pages import render_fragment, render_html, render_timelines, timelines_svg
 from grader.reports.programs import timelines_of
 from grader.reports.terminal import print_exercise
-from grader.reports.timeline_svg import LOOKS, draw_chart
+from grader.reports.timeline_svg import CHAR, LOOKS, NOTE, draw_chart
 from grader.reports.timelines import LETTERS
 from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report
 from tests.timelines import looped, ring, span, timeline
@@ -101,3 +101,10 @@ def test_a_report_shows_the_timeline_of_a_failure_on_a_page_in_a_notebook_and_on
 def test_invalid_timelines_are_not_drawn(broken: Any) -> None:
     result = layout_failure(pictures=[{"title": "actual timeline", "timeline": broken}])
     assert timelines_of(result) == [] and "in time" not in render_html(make_report(exercise([result])))
+
+
+@pytest.mark.parametrize("width", [300.0, 680.0, 760.0])
+def test_the_note_fits_in_the_picture(width: float) -> None:
+    chart = draw_chart({"": timeline(span(COMPUTE, "product", 0, 1))}, width)
+    assert all(len(line) * CHAR <= width - 8 for line in chart.notes) and " ".join(chart.notes) == NOTE
+    assert chart.height - 12 * len(chart.notes) >= max(b.y + b.height for b in chart.legend)

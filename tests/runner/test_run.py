@@ -72,7 +72,7 @@ def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
     header, _ = execution.execute(ask, code, [[np.arange(8, dtype=np.float32)]])
     words = {
-        "refused": "is a sum over them still to be made?",
+        "refused": "is a sum over them missing?",
         "compile": "XLA cannot compile it",
     }  # JAX before 0.11, since
     assert words[header["fault"]["kind"]] in header["fault"]["message"]

@@ -123,7 +123,7 @@ def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     os.close(child)
     inlet, to_child = os.pipe()
     sent: list[dict] = []
-    limits = {"trace_seconds": 1.0, "total_seconds": 1.0}
+    limits = {"trace_seconds": 1.0, "total_seconds": 1.0, "idle_seconds": 1.0}
     stages = Stages(to_child, b"", b"", [])
     ended, _ = relay(out, IdleTime(1), limits, str(tmp_path), stages, lambda header, blobs: sent.append(header))
     assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
@@ -136,7 +136,7 @@ def test_a_keeper_ends_when_the_requesting_process_is_gone(tmp_path: Path) -> No
     asks, asker = os.pipe()
     inlet, to_child = os.pipe()
     os.close(asker)
-    limits = {"trace_seconds": 1e6, "total_seconds": 1e6}
+    limits = {"trace_seconds": 1e6, "total_seconds": 1e6, "idle_seconds": 1e6}
     stages = Stages(to_child, b"", b"", [])
     assert (
         relay(out, IdleTime(os.getpid()), limits, str(tmp_path), stages, lambda header, blobs: None, asks)[0] == "alone"

@@ -1,4 +1,5 @@
 """B1 - Uma"""
+
 import jax
 import jax.numpy as jnp
 from jax.lax import all_gather, all_to_all, psum, psum_scatter

@@ -29,5 +29,7 @@ def choose(*args, **kwargs):
 
 gather_first_total = np.sum([gather_first(b, 7168, 16384, 8, V5P.flops, V5P.link) for b in (384, 10240)]) * 1e6
 reduce_last_total = np.round(
-    1e6 * (reduce_last(384, 4096, 73728, 8, V4P.flops, V4P.link) + reduce_last(384, 73728, 4096, 8, V4P.flops, V4P.link)), 1
+    1e6
+    * (reduce_last(384, 4096, 73728, 8, V4P.flops, V4P.link) + reduce_last(384, 73728, 4096, 8, V4P.flops, V4P.link)),
+    1,
 )

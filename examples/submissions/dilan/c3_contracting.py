@@ -7,7 +7,9 @@ def matmul_all_reduce(a, b, *, mesh):
         return a @ b
 
     # check_vma=False because otherwise I get a strange error about replication
-    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, None), check_vma=False)(a, b)
+    return jax.shard_map(
+        local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, None), check_vma=False
+    )(a, b)
 
 
 def matmul_reduce_scatter(a, b, *, mesh):

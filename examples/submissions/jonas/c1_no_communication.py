@@ -1,4 +1,5 @@
 """C1, Ada."""
+
 from functools import partial
 
 import jax

@@ -8,7 +8,9 @@ def matmul_gather_first(a, b, *, mesh):
         a = jax.lax.all_gather(a, "x", axis=1, tiled=True)
         return jnp.matmul(a, b)
 
-    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P(None, None)), out_specs=P(None, None), check_vma=False)(a, b)
+    return jax.shard_map(
+        local, mesh=mesh, in_specs=(P(None, "x"), P(None, None)), out_specs=P(None, None), check_vma=False
+    )(a, b)
 
 
 def matmul_slice_first(a, b, *, mesh):

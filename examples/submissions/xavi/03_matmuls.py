@@ -11,7 +11,9 @@ from jax.sharding import PartitionSpec as P
 
 def matmul_local(a, b, *, mesh):
     # y gave me errors so I only use x
-    return shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P("x", None), P(None, None)), out_specs=P("x", None))(a, b)
+    return shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P("x", None), P(None, None)), out_specs=P("x", None))(
+        a, b
+    )
 
 
 flops_per_device = 2 * 8192 * 4096 * 8192 / (2 * 8 * 16) / 1e9

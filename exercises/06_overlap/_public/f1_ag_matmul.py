@@ -110,6 +110,7 @@ from grader.expect import expect_close
 from grader.expect import expect_collectives
 from grader.expect import expect_flops
 from grader.expect import expect_not_waiting
+from grader.expect import expect_only
 from grader.expect import expect_overlap
 from grader.expect import expect_step_time
 from grader.expect import expect_traffic
@@ -206,19 +207,27 @@ def sizes_of(seen):
 
 
 @exercise.helper
-def expect_shards_round_the_ring(seen, itemsize):
-    """Require N - 1 hops, each with one whole shard of A to a neighbour over y."""
-    n, (rows, columns, _) = seen.mesh["y"], sizes_of(seen)
-    expect_collectives(seen, permute={"y": n - 1})
+def expect_hops_of_one_shard(seen, itemsize):
+    """Require only ppermutes, each with one whole shard of A."""
+    expect_only(seen, "permute")
+    rows, columns, _ = sizes_of(seen)
     shard = itemsize * rows * columns
     for hop in seen.collectives:
-        if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
         if hop.bytes < shard:
             raise Failure(
                 f"line {hop.line}: this ppermute sends {hop.bytes} bytes, a shard has {shard}", where=f"line {hop.line}"
             )
-    expect_traffic(seen, at_most=(n - 1) * shard)
+    expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * shard)
+
+
+@exercise.helper
+def expect_shards_round_the_ring(seen, itemsize):
+    """Require N - 1 hops, each with one whole shard of A to a neighbour over y."""
+    expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_hops_of_one_shard(seen, itemsize)
 
 
 @exercise.check(call, points=1, public=True)
@@ -239,24 +248,24 @@ def ag_ring(seen):
     expect_close(seen.out, seen.a @ seen.w)
 
 
-@exercise.check([small, wide], points=0.25, public=True, after=ag_hops)
+@exercise.check([small, wide], points=0.25, public=True, after=ag_value)
 def ag_same(small, wide):
     """ag_matmul at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
-        expect_shards_round_the_ring(seen, 2)
+        expect_hops_of_one_shard(seen, 2)
         rows, columns, width = sizes_of(seen)
         work = 2 * rows * columns * width * seen.mesh["y"]
         expect_flops(seen, at_least=work, at_most=work)
 
 
-@exercise.check(wide, points=0.5, public=True)
+@exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_order(seen):
     """ag_matmul: no hop waits for a matmul, and each overlaps a matmul"""
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
 
 
-@exercise.check(wide, points=0.5, public=True)
+@exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_hidden(seen):
     """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, columns, width = sizes_of(seen)

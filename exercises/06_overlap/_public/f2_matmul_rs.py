@@ -89,6 +89,7 @@ from grader.expect import expect_beside
 from grader.expect import expect_close
 from grader.expect import expect_collectives
 from grader.expect import expect_flops
+from grader.expect import expect_only
 from grader.expect import expect_overlap
 from grader.expect import expect_step_time
 from grader.expect import expect_traffic
@@ -189,18 +190,26 @@ def sizes_of(seen):
 
 
 @exercise.helper
-def expect_sums_round_the_ring(seen):
-    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
-    n, (rows, _, columns) = seen.mesh["y"], sizes_of(seen)
-    expect_collectives(seen, permute={"y": n - 1})
+def expect_hops_of_one_block(seen):
+    """Require only ppermutes, each with one block of sums, at most float32."""
+    expect_only(seen, "permute")
+    rows, _, columns = sizes_of(seen)
     for hop in seen.collectives:
-        if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
         if hop.bytes < 2 * rows * columns:
             raise Failure(
                 f"line {hop.line}: this ppermute sends {hop.bytes} bytes, less than a block", where=f"line {hop.line}"
             )
-    expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns)
+    expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * 4 * rows * columns)
+
+
+@exercise.helper
+def expect_sums_round_the_ring(seen):
+    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
+    expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_hops_of_one_block(seen)
 
 
 @exercise.check(call, points=1, public=True)
@@ -221,23 +230,23 @@ def rs_ring(seen):
     expect_close(seen.out, seen.t @ seen.w)
 
 
-@exercise.check([small, wide], points=0.25, public=True, after=rs_hops)
+@exercise.check([small, wide], points=0.25, public=True, after=rs_value)
 def rs_same(small, wide):
     """matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
-        expect_sums_round_the_ring(seen)
+        expect_hops_of_one_block(seen)
         rows, summed, columns = sizes_of(seen)
         work = 2 * rows * summed * columns * seen.mesh["y"]
         expect_flops(seen, at_least=work, at_most=work)
 
 
-@exercise.check(wide, points=0.5, public=True)
+@exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_order(seen):
     """matmul_rs: each hop overlaps a matmul that does not need its data"""
     expect_beside(seen, "permute", of="product")
 
 
-@exercise.check(wide, points=0.5, public=True)
+@exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_hidden(seen):
     """matmul_rs in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, summed, columns = sizes_of(seen)

@@ -215,6 +215,13 @@ def init_spread(seen):
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
 
 
+@exercise.helper
+def parts_of(seen, name):
+    """Return the numbers of each device's part of a weight."""
+    cut = CUT[name].index("tp")
+    return [part.ravel() for part in np.split(seen.out[name].value.astype(np.float64), seen.mesh["tp"], axis=cut)]
+
+
 @exercise.check(cases, points=0.5, public=True)
 def fused_order(seen):
     """fused_columns: each device has gates and their partners, or a ValueError"""

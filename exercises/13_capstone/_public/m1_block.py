@@ -451,17 +451,37 @@ def block_backward(seen):
 
 
 @exercise.helper
+def step_on_one_device(step):
+    """Return the loss, the norm and the changes of the parameters."""
+    out, back = on_one_device(step.params, step.x)
+    grads, _ = back(2 * (out - step.y) / out.size)
+    length = np.sqrt(sum((g**2).sum() for g in grads.values()))
+    return ((out - step.y) ** 2).mean(), length, {n: -RATE * g * min(1, LIMIT / length) for n, g in grads.items()}
+
+
+@exercise.helper
 def expect_steps(seen):
     """Compare each step's parameters, loss and norm with those of one device."""
     for step in seen.steps or [seen]:
-        out, back = on_one_device(step.params, step.x)
-        grads, _ = back(2 * (out - step.y) / out.size)
-        length = np.sqrt(sum((g**2).sum() for g in grads.values()))
-        new = {n: p - RATE * grads[n] * min(1, LIMIT / length) for n, p in step.params.items()}
+        *numbers, changes = step_on_one_device(step)
         got, loss, norm = step.out
-        expect_close((loss, norm), (((out - step.y) ** 2).mean(), length))
-        expect_close(got, new)
+        expect_close((loss, norm), tuple(numbers))
+        expect_close(got, {n: p + changes[n] for n, p in step.params.items()})
         expect_spec(step.out, (PARAMS, P(), P()))
+
+
+@exercise.helper
+def expect_changes(seen):
+    """Require that parameters change as on one device. In bfloat16 they change by less than `expect_close` tolerates:
+    each number by about its rounding, but not all of them together."""
+    changes = step_on_one_device(seen)[2]
+    for name, axis in {"qkv": 1, "out": 2, "up": 1, "down": 1}.items():
+        was, is_, due = seen.params[name], seen.out[0][name].value.astype(np.float64), changes[name]
+        parts = [np.moveaxis(a, axis, 0) for a in (was, is_ - was, due)]
+        for part, (before, got, change) in enumerate(zip(*parts, strict=True) if name == "qkv" else [(was, is_ - was, due)]):
+            if np.linalg.norm(got - change) > np.linalg.norm(change) / 2 + np.linalg.norm(before) / 2**9:
+                of = f"the {'qkv'[part]} of qkv" if name == "qkv" else name
+                raise Failure(f"train_step: {of} does not change as on one device: is all of its gradient there?")
 
 
 @exercise.check(steps, points=1, public=True)

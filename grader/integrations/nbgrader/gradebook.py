@@ -96,11 +96,13 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
     """
     declared = {name: autograder.loaded.exercise(name) for name in work.names}
     found = {e.exercise: e for e in report.exercises}
-    comments = {c.name: c for c in submitted.comments if c.name not in work.repaired.untouched}
+    to_grade = _cells_to_grade(autograder, work, report)
+    comments = {c.name: c for c in submitted.comments if c.name not in work.repaired.untouched - to_grade}
     for name, exercise in declared.items():
         _comment_tasks(comments, exercise, found[name])
     extra_words = by_hand.to_read(autograder.loaded, [name for name in work.names if declared[name].extension])
     for grade in submitted.grades:
+        _await_a_person(grade, to_grade)
         if grade.name in extra_words and grade.auto_score is None:
             grade.auto_score = 0  # nbgrader omits the extra credit of a cell without a score
         name = work.exercise_of.get(grade.name, "")
@@ -110,6 +112,19 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
             grade.extra_credit = found[name].earned
         if any(result.status == "broken" for result in found[name].results):
             grade.needs_manual_grade = True
+
+
+def _await_a_person(grade: Any, to_grade: set[str]) -> None:
+    """Mark a cell that a person grades. The cell of a question about code is unchanged, and nbgrader gives it 0."""
+    if grade.name in to_grade and grade.manual_score is None:
+        grade.auto_score, grade.needs_manual_grade = None, True
+
+
+def _cells_to_grade(autograder: Shardlings, work: NotebookWork, report: Report) -> set[str]:
+    """Return the cells of answers that wait for a person."""
+    waiting = {f"{e.exercise}/{r.name}" for e in report.exercises for r in e.results if r.status == "waiting"}
+    read = by_hand.to_read(autograder.loaded, work.names)
+    return {cell for cell, question in read.items() if question in waiting}
 
 
 def _comment_tasks(comments: dict[str, Any], exercise: Exercise, report: ExerciseReport) -> None:

@@ -74,10 +74,5 @@ class CodeKind(WrittenKind):
     def asked(self) -> Sequence[str]:
         return [f"Answer with your code of {self.task}: the staff reads it and gives points. Write nothing here."]
 
-    def is_empty(self, raw: Any) -> bool:
-        """Return True for a task without code, or as handed out."""
-        lines = raw.strip().splitlines() if isinstance(raw, str) else []
-        return not lines or lines[-1].strip().startswith("raise NotImplementedError")
-
     def read_as(self, given: str) -> str:
         return f"your code of {self.task}"

@@ -38,7 +38,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
+    "cache-control": "no-store, no-transform",
+    "x-accel-buffering": "no",  # proxies such as nginx otherwise hold events back
 }
 SCRIPTS = (STATIC / "page.js", CORE / "player.js")
 KEEP_ALIVE = 15.0  # seconds after which a silent stream sends a line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from grader.wings.browser.statements import questions, statement
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 680.0
+MOST_LINES, WIDEST = 2000, 500  # of a source that is shown
 _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 
@@ -124,9 +126,20 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
 
 
 def _lines(source: Source | None) -> list[tuple[str, list[Markup]]]:
-    """Return each chunk's name and its escaped lines, without characters that hide or move others."""
-    chunks = source.chunks if source else ()
-    return [(chunk.name, [escape(line) for line in clean_code(chunk.text).split("\n")]) for chunk in chunks]
+    """Return each chunk's name and its escaped lines, without characters that hide or move others.
+
+    Long lines and long files are cut: the browser would take seconds to draw them.
+    """
+    return [(chunk.name, _cut(chunk.text)) for chunk in (source.chunks if source else ())]
+
+
+@lru_cache(8)
+def _cut(text: str) -> list[Markup]:
+    every = text.splitlines()
+    shown = [line if len(line) <= WIDEST else f"{line[:WIDEST]} …" for line in every[:MOST_LINES]]
+    left = len(every) - len(shown)
+    more = [f"… {left} more lines"] if left else []
+    return [escape(line) for line in (*clean_code("\n".join(shown)).split("\n"), *more)]
 
 
 def marked_lines(report: ExerciseReport | None) -> str:

@@ -78,6 +78,7 @@ tensor_cases = exercise.cases(
         {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "y")},
         {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", "y")},
         {"eq": "bij,bjk->bik", "spec_a": P(("x", "y")), "spec_b": P(("y", "x"))},
+        {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P()},
     ],
     hidden=drawn,
 )
@@ -176,6 +177,21 @@ def classify_batch_twice(eq, spec_a, spec_b):
     ]
     out = [axis for cut in cuts for letter in kept for axis in cut.get(letter, ())]
     return 4 if len(set(out)) < len(out) else answer
+
+
+@exercise.misconception(fails=classify_tensors, breaks="A kept letter may be cut in one operand only")
+def classify_batch_in_one(eq, spec_a, spec_b):
+    """You answered 4 because only one operand cuts a batch letter. The other operand is whole along it, and each device takes its own part: no clash."""
+    answer = classify(eq, spec_a, spec_b)
+    operands, kept = eq.split("->")
+    if answer == "illegal":
+        return answer
+    cuts = [
+        {letter for letter, entry in zip(part, spec, strict=False) if entry}
+        for part, spec in zip(operands.split(","), (spec_a, spec_b), strict=True)
+    ]
+    batch = set.intersection(set(kept), *map(set, operands.split(",")))
+    return 4 if batch & (cuts[0] ^ cuts[1]) else answer
 
 
 @exercise.misconception(fails=classify_illegal, breaks="specs that are not a sharding")

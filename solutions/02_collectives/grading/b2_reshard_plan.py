@@ -1,5 +1,7 @@
 """Checks and misconceptions of B2."""
 
+import contextlib
+import itertools
 import math
 
 from jax.sharding import PartitionSpec as P
@@ -105,6 +107,18 @@ def plan_sums(seen):
 def plan_order(seen):
     """reshard_plan: several axes, in an order within the budget"""
     expect_budget(seen)
+
+
+@exercise.alternative(of=reshard_plan)
+def plan_with_an_axis_twice(src, unreduced, dst, shape, mesh_shape):
+    """Slice along an axis of copies before an all-reduce, and gather along it afterwards, where that sends fewer bytes."""
+    best = plan = reshard_plan(src, unreduced, dst, shape, mesh_shape)
+    for at, step in enumerate(plan):
+        for axis, dim in itertools.product(mesh_shape, range(len(shape))) if step[0] == "all_reduce" else ():
+            longer = [*plan[:at], ("slice", axis, dim), step, ("all_gather", axis, dim), *plan[at + 1 :]]
+            with contextlib.suppress(ValueError):
+                best = min(best, longer, key=lambda plan: run_plan(plan, src, unreduced, shape, mesh_shape)[2])
+    return best
 
 
 @exercise.misconception(fails=[plan_moves, plan_order], breaks="an axis that no longer cuts a dimension")

@@ -24,6 +24,7 @@ from grader.expect import (
     expect_collectives,
     expect_flops,
     expect_memory,
+    expect_only,
     expect_overlap,
     expect_step_time,
     expect_traffic,
@@ -39,18 +40,26 @@ def sizes_of(seen):
 
 
 @exercise.helper
-def expect_sums_round_the_ring(seen):
-    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
-    n, (rows, _, columns) = seen.mesh["y"], sizes_of(seen)
-    expect_collectives(seen, permute={"y": n - 1})
+def expect_hops_of_one_block(seen):
+    """Require only ppermutes, each with one block of sums, at most float32."""
+    expect_only(seen, "permute")
+    rows, _, columns = sizes_of(seen)
     for hop in seen.collectives:
-        if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
         if hop.bytes < 2 * rows * columns:
             raise Failure(
                 f"line {hop.line}: this ppermute sends {hop.bytes} bytes, less than a block", where=f"line {hop.line}"
             )
-    expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns)
+    expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * 4 * rows * columns)
+
+
+@exercise.helper
+def expect_sums_round_the_ring(seen):
+    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
+    expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_hops_of_one_block(seen)
 
 
 @exercise.check(call, points=1, public=True)
@@ -71,23 +80,23 @@ def rs_ring(seen):
     expect_close(seen.out, seen.t @ seen.w)
 
 
-@exercise.check([small, wide], points=0.25, public=True, after=rs_hops)
+@exercise.check([small, wide], points=0.25, public=True, after=rs_value)
 def rs_same(small, wide):
     """matmul_rs at real sizes: the same program, with the same hops, and every matmul once"""
     for seen in (small, wide):
-        expect_sums_round_the_ring(seen)
+        expect_hops_of_one_block(seen)
         rows, summed, columns = sizes_of(seen)
         work = 2 * rows * summed * columns * seen.mesh["y"]
         expect_flops(seen, at_least=work, at_most=work)
 
 
-@exercise.check(wide, points=0.5, public=True)
+@exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_order(seen):
     """matmul_rs: each hop overlaps a matmul that does not need its data"""
     expect_beside(seen, "permute", of="matmul")
 
 
-@exercise.check(wide, points=0.5, public=True)
+@exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_hidden(seen):
     """matmul_rs in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, summed, columns = sizes_of(seen)
@@ -97,7 +106,7 @@ def rs_hidden(seen):
     expect_overlap(seen, "permute", at_least=0.75, work=right)
 
 
-@exercise.check(narrow, points=0.5)
+@exercise.check(narrow, points=0.5, after=rs_same)
 def rs_memory(narrow):
     """matmul_rs: never the partial sums of all N blocks at once"""
     rows, summed, columns = sizes_of(narrow)
@@ -357,7 +366,7 @@ def rs_round_the_other_axis(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hops, breaks="N − 1 `ppermute`s over y")
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_order], breaks="N − 1 `ppermute`s over y")
 def rs_in_n_hops(t, w):
     """You start with your own block and need N hops to bring the sum home. Start with the block of the device before you. Its sum arrives after N - 1 hops."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -368,13 +377,13 @@ def rs_in_n_hops(t, w):
     return jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)])
 
 
-@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_order, rs_hidden, rs_memory], breaks="no other collective")
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_same], breaks="no other collective")
 def rs_reduced_last(t, w):
     """You multiplied everything and reduced it with one collective, which waits for all matmuls. Build the sum from hops that overlap matmuls."""
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
 
 
-@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_order, rs_hidden, rs_memory], breaks="no other collective")
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_same], breaks="no other collective")
 def rs_summed_then_cut(t, w):
     """You summed all of Out on every device and kept a block of it. That sends twice the bytes of a reduce-scatter and overlaps no matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -383,7 +392,7 @@ def rs_summed_then_cut(t, w):
 
 @exercise.misconception(
     of=matmul_rs,
-    fails=[rs_hops, rs_order, rs_hidden, rs_memory],
+    fails=[rs_hops, rs_same],
     breaks=["one block each", "at most (N − 1)·4·(B/X)·(D/Y) bytes"],
 )
 def rs_sends_all_blocks(t, w):
@@ -395,7 +404,7 @@ def rs_sends_all_blocks(t, w):
     return total.reshape(t.shape[0], n, -1)[:, me]
 
 
-@exercise.misconception(of=matmul_rs, fails=rs_hops, breaks="to a neighbour")
+@exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_memory], breaks="to a neighbour")
 def rs_over_the_heads(t, w):
     """You send each part straight to its owner, past all devices between. Send one running sum through them: each device adds its part."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -409,7 +418,7 @@ def rs_over_the_heads(t, w):
 
 @exercise.misconception(
     of=matmul_rs,
-    fails=[rs_same, rs_order, rs_hidden, rs_memory],
+    fails=rs_same,
     breaks="at real sizes: the same program, with the same hops",
 )
 def rs_other_program_when_large(t, w):
@@ -422,7 +431,7 @@ def rs_other_program_when_large(t, w):
     return total
 
 
-@exercise.misconception(of=matmul_rs, fails=[rs_same, rs_hidden, rs_memory], breaks="every matmul once")
+@exercise.misconception(of=matmul_rs, fails=rs_same, breaks="every matmul once")
 def rs_multiplies_every_block(t, w):
     """In each round you multiply by all of W and keep one block of columns: N times the FLOPs. Select the block first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")

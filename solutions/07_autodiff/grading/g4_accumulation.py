@@ -68,8 +68,8 @@ wide_layers = exercise.call(
     ws=normal("L", "D", "D"),
     xs=normal("M", "B", "D", spec=P(None, "dp")),
     meshes=[{"dp": 2}],
-    dims={"L": 3, "M": 16, "B": 4, "D": 24},
-    hidden_dims={"L": 2, "M": 18, "B": 6, "D": 35},
+    dims={"L": 3, "M": 16, "B": 2, "D": 48},
+    hidden_dims={"L": 2, "M": 18, "B": 4, "D": 63},
 )
 
 

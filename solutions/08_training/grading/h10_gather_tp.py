@@ -72,6 +72,7 @@ def gather_traffic(seen):
     """L all-gathers, L - 1 reduce-scatters and one all-reduce (or the two that it consists of), each of [B, D] over tp"""
     n, layers = seen.mesh["tp"], seen.dims["L"]
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
+    expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
     passes = {"all_gather": 0, "reduce_scatter": 0}
     for c in seen.collectives:
         for kind in passes:
@@ -81,7 +82,6 @@ def gather_traffic(seen):
         raise Failure(
             f"{told}, an all_reduce counted as one of each; with {layers} layers it is {layers + 1} and {layers}"
         )
-    expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
 
 
 # -- misconceptions ----------------------------------------------------------------------------

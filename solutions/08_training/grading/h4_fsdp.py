@@ -295,7 +295,7 @@ def gathered_all_layers_first(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=[fsdp_forward, fsdp_backward], breaks="of that layer alone")
+@exercise.misconception(fails=[fsdp_backward, fsdp_forward, fsdp_memory], breaks="of that layer alone")
 def gathered_the_model_at_once(ws, x, *, mesh):
     """You gathered the whole model with one collective, so each device holds all of it. Gather each layer where you use it."""
     rows = x.shape[0]
@@ -366,7 +366,7 @@ def own_rows(dw):
     return jax.lax.dynamic_slice_in_dim(dw, jax.lax.axis_index("dp") * rows, rows)
 
 
-@exercise.misconception(fails=fsdp_backward, breaks="exactly one reduce-scatter")
+@exercise.misconception(fails=[fsdp_backward, fsdp_memory], breaks="exactly one reduce-scatter")
 def summed_whole_gradients(ws, x, *, mesh):
     """You all-reduced each gradient and kept a part of it. A reduce-scatter gives a device only its own part, for half the bytes."""
     return with_backward(lambda dw: own_rows(jax.lax.psum(dw, "dp")))(ws, x, mesh=mesh)
@@ -481,7 +481,7 @@ def loss_of_own_rows(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_gradients, breaks="gradients cut as `ws`")
+@exercise.misconception(fails=[fsdp_ahead, fsdp_forward, fsdp_gradients], breaks="gradients cut as `ws`")
 def model_on_every_device(ws, x, *, mesh):
     """Your shard_map puts all of ws on every device. That is data parallelism. Use P(None, 'dp') and gather layer by layer."""
     rows = x.shape[0]

@@ -1,5 +1,6 @@
 """H5: checks, misconceptions and alternatives."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -105,6 +106,13 @@ def init_spread(seen):
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
 
 
+@exercise.helper
+def parts_of(seen, name):
+    """Return the numbers of each device's part of a weight."""
+    cut = CUT[name].index("tp")
+    return [part.ravel() for part in np.split(seen.out[name].value.astype(np.float64), seen.mesh["tp"], axis=cut)]
+
+
 @exercise.check([drawn, drawn_again], points=0.5, after=init_spread)
 def init_independent(one, other):
     """init: devices, weights and seeds share no numbers"""
@@ -116,6 +124,15 @@ def init_independent(one, other):
         raise Failure(
             f"{again:.0%} of the numbers have been drawn before, on another device, for another weight or seed"
         )
+    parts = np.stack([part for seen in (one, other) for name in fan_in for part in parts_of(seen, name)])
+    parts -= parts.mean(axis=1, keepdims=True)
+    waves = np.fft.fft(parts / np.linalg.norm(parts, axis=1, keepdims=True))
+    for i, j in itertools.combinations(range(len(parts)), 2):
+        similar = np.fft.ifft(waves[i] * waves[j].conj()).real.max()
+        if similar > 7 / np.sqrt(parts.shape[1]):  # so similar are no independent numbers, however they are shifted
+            raise Failure(
+                f"two devices, weights or seeds share nearly the same numbers: their correlation is {similar:.2f}"
+            )
 
 
 @exercise.check(cases, points=0.5, public=True)
@@ -183,19 +200,19 @@ def dx_averaged(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: jax.lax.pmean(gate + up, "tp"))
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients of one device")
 def copies_of_dy_summed(x, w1, w3, w2, b, dy):
     """You summed dy over tp. Every device holds a copy of dy, not a part, so all gradients are N times too large."""
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="those of x and b are whole")
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="those of x and b are whole")
 def bias_gradient_summed(x, w1, w3, w2, b, dy):
     """You summed the bias's gradient over tp. dy is whole on every device, so the sum of its rows is complete on every device."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients of one device")
+@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="y and gradients of one device")
 def weights_summed(x, w1, w3, w2, b, dy):
     """You summed the gradients of the weights over tp. Each device has different columns and rows: add nothing."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {name: total(g[name]) for name in ("w1", "w3", "w2")})

@@ -151,18 +151,29 @@ def train_traffic(seen):
     expect_traffic(seen.only(kind="all_reduce"), at_most=2 * LAYERS * 2 * seen.dims["D"] * 4 * (n - 1) / n)
 
 
-@exercise.check(trained, points=0.25, after=[train_forward, train_dx, train_gradients])
-def train_norms(seen):
+many_units = exercise.call(
+    train,
+    x=normal("S", "D", spec=ROWS),
+    layers=[layer] * LAYERS,
+    dy=normal("S", "D", spec=ROWS),
+    meshes=[{"tp": 8}],
+    returns=("y", "dx", like("layers", "grads")),
+    dims={"S": 40, "D": 20, "F": 120},
+    hidden_dims={"S": 48, "D": 21, "F": 120},
+)
+
+
+@exercise.check([on_a_ring, many_units], points=0.25, after=[train_forward, train_dx, train_gradients])
+def train_norms(wide, many_units):
     """train: a device normalizes only its own rows; `hidden` may be computed twice, other matmuls once"""
-    n, whole, _ = sizes_of(seen)
-    products, norms = (
-        14 * seen.dims["F"] * whole / n,
-        45 * whole / n,
-    )  # a multiplication of two numbers counts as part of a matmul
-    expect_flops(seen, at_most=LAYERS * (products + norms))
+    for seen in (wide, many_units):
+        expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
+        n, whole, _ = sizes_of(seen)
+        products = 14 * seen.dims["F"] * whole / n  # a multiplication of two numbers counts as part of a matmul
+        expect_flops(seen, at_most=LAYERS * (products + 45 * whole / n))
 
 
-@exercise.check(on_a_ring, points=0.5, after=[train_forward, train_dx, train_gradients])
+@exercise.check(on_a_ring, points=0.5, after=train_norms)
 def train_memory(seen):
     """train: a device keeps of each layer only its rows and its `hidden`"""
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
@@ -197,6 +208,11 @@ def drop_rows(seen):
     masks = len(np.unique(first, axis=0))
     if masks < seen.dims["S"]:
         raise Failure(f"{seen.dims['S']} rows have {masks} different masks", expected=seen.dims["S"], actual=masks)
+    waves = np.fft.fft(np.where(first, 1.0, -1.0))
+    for row in range(len(first) - 1):
+        similar = np.fft.ifft(waves[row] * waves[row + 1 :].conj()).real.max(axis=1) / first.shape[1]
+        if similar.max() > 0.9:  # 1: equal after a shift
+            raise Failure(f"rows {row} and {row + 1 + similar.argmax()} have nearly the same mask, or the same shifted")
 
 
 # -- misconceptions ----------------------------------------------------------------------------
@@ -219,7 +235,9 @@ def summed(grads):
     return grads | jax.lax.psum({name: grads[name] for name in ("scale", "bias")}, "tp")
 
 
-def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, residual=True, due_of=None, dn_of=None):
+def written(
+    x, layers, dy, scatter=scatter, grads_of=summed, inside=False, residual=True, due_of=None, dn_of=None, again=False
+):
     """Run the solution with the given changes."""
     kept, grads = [], []
     for layer in layers:
@@ -229,6 +247,7 @@ def written(x, layers, dy, scatter=scatter, grads_of=summed, inside=False, resid
         x = x + (scatter(parts + layer["bias"]) if inside else scatter(parts) + layer["bias"])
     y = x
     for layer, (x, hidden) in zip(reversed(layers), reversed(kept), strict=True):
+        hidden = jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) if again else hidden
         due = gather(dy)
         back = (due @ layer["w2"].T) * (1 - hidden**2)
         dx, dscale = norm_back(x, layer["scale"], scatter(back @ layer["w1"].T))
@@ -271,19 +290,19 @@ def weights_added_too(x, layers, dy):
     return written(x, layers, dy, grads_of=lambda grads: jax.lax.psum(grads, "tp"))
 
 
-@exercise.misconception(of=train, fails=train_forward, breaks="those of one device")
+@exercise.misconception(of=train, fails=[train_dx, train_forward, train_gradients], breaks="those of one device")
 def bias_inside_the_sum(x, layers, dy):
     """You added the bias before the reduce-scatter, which adds it N times. Add it after the reduce-scatter, to the device's own rows."""
     return written(x, layers, dy, inside=True)
 
 
-@exercise.misconception(of=train, fails=train_dx, breaks="those of one device")
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
 def residual_forgotten(x, layers, dy):
     """Your gradient goes back through the block only. The layer also adds x to the block's output, so dy itself is part of the gradient of x."""
     return written(x, layers, dy, residual=False)
 
 
-@exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
+@exercise.misconception(of=train, fails=[train_memory, train_traffic], breaks="2 reduce-scatters of [S, D]")
 def all_reduced_then_cut(x, layers, dy):
     """You all-reduced and kept your own rows. A reduce-scatter sends half the bytes and gives each device only its own rows."""
     return written(x, layers, dy, scatter=all_reduce_then_own_rows)
@@ -299,6 +318,12 @@ def scattered_for_each_use(x, layers, dy):
 def gathered_for_each_use(x, layers, dy):
     """You gathered dy twice, for the MLP units and for w2's gradient. Do it once and use the result for both."""
     return written(x, layers, dy, due_of=gather)
+
+
+@exercise.misconception(of=train, fails=train_traffic, breaks="at most 3 all-gathers")
+def gathered_for_each_matmul(x, layers, dy):
+    """Your backward pass gathers norm(x) and dy again for each matmul that uses them. Gather each of them once, and use the result twice."""
+    return written(x, layers, dy, due_of=gather, again=True)
 
 
 @exercise.misconception(of=train, fails=train_memory, breaks="only its rows and its `hidden`, no gathered")

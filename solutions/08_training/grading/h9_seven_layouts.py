@@ -38,8 +38,8 @@ def arguments(scheme):
     return {"a": array("B", "E", spec=act, draw=batch), "ws": ws, "static": {"scheme": scheme}}
 
 
-DIMS = {"L": 2, "B": 8, "E": 24}
-HIDDEN = {"L": 3, "B": 20, "E": 44}
+DIMS = {"L": 2, "B": 20, "E": 24}
+HIDDEN = {"L": 3, "B": 28, "E": 44}
 one = exercise.call(stack, **arguments(1), dims=DIMS, hidden_dims=HIDDEN)
 two = exercise.call(stack, **arguments(2), dims=DIMS, hidden_dims=HIDDEN)
 three = exercise.call(stack, **arguments(3), dims=DIMS, hidden_dims=HIDDEN)

@@ -259,7 +259,9 @@ def product_not_asked(strategies, devices, node):
                     known * (devices // known if -1 in strategies.values() else 1), node)  # fmt: skip
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_sizes, breaks="all devices that the other sizes leave")
+@exercise.misconception(
+    of=mesh_for, fails=[mesh_inner, mesh_near, mesh_sizes], breaks="all devices that the other sizes leave"
+)
 def axis_left_negative(strategies, devices, node):
     """You left -1 in the mesh. Replace it by the number of devices divided by the product of the other sizes."""
     return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]

@@ -230,7 +230,7 @@ def groups_order_inverted(text):
     )
 
 
-@exercise.misconception(of=collectives, fails=loops, breaks="nested loops multiply")
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="nested loops multiply")
 def loop_counted_once(hlo):
     """You counted a loop's body once. The body runs in every round."""
     return read(hlo, rounds="one")
@@ -242,13 +242,13 @@ def inner_loop_only(hlo):
     return read(hlo, rounds="innermost")
 
 
-@exercise.misconception(of=collectives, fails=loops, breaks="loops in loops")
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="loops in loops")
 def loops_added(hlo):
     """You added the rounds of nested loops. Multiply them."""
     return read(hlo, rounds="added")
 
 
-@exercise.misconception(of=collectives, fails=loops, breaks="only CPU prints `known_trip_count`")
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones], breaks="only CPU prints `known_trip_count`")
 def printed_rounds_only(hlo):
     """You looked for `known_trip_count`, which TPU does not print. The constant in the loop's condition is always there."""
     return read(hlo, rounds="printed")
@@ -265,14 +265,16 @@ def started_and_done(hlo):
     return read(hlo, dones=True)
 
 
-@exercise.misconception(of=collectives, fails=straight_programs, breaks="of all operands of one device")
+@exercise.misconception(
+    of=collectives, fails=[loops, starts_and_dones, straight_programs, wrappers], breaks="of all operands of one device"
+)
 def results_counted(hlo):
     """You counted results. Count operands: a gather's result is N times its operand, and a start's result is a tuple
     with the operand, the result and more."""
     return read(hlo, bytes_of="result")
 
 
-@exercise.misconception(of=collectives, fails=straight_programs, breaks="several operands")
+@exercise.misconception(of=collectives, fails=[loops, starts_and_dones, straight_programs], breaks="several operands")
 def first_of_a_tuple(hlo):
     """You counted only the first operand. The compiler joins collectives, so add up all operands."""
     return read(hlo, bytes_of="first")
@@ -297,7 +299,9 @@ def every_piece_counted(hlo):
     return read(hlo, pieces=True)
 
 
-@exercise.misconception(of=collectives, fails=straight_programs, breaks="names mean nothing")
+@exercise.misconception(
+    of=collectives, fails=[loops, starts_and_dones, straight_programs, wrappers], breaks="names mean nothing"
+)
 def kinds_by_name(hlo):
     """You read the kind from the instruction's name. Names mean nothing. Read the opcode, which comes before the
     parenthesis."""

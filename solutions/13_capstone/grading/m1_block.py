@@ -255,17 +255,42 @@ def block_long(seen):
 
 
 @exercise.helper
+def step_on_one_device(step):
+    """Return the loss, the norm and the changes of the parameters."""
+    out, back = on_one_device(step.params, step.x)
+    grads, _ = back(2 * (out - step.y) / out.size)
+    length = np.sqrt(sum((g**2).sum() for g in grads.values()))
+    return ((out - step.y) ** 2).mean(), length, {n: -RATE * g * min(1, LIMIT / length) for n, g in grads.items()}
+
+
+@exercise.helper
 def expect_steps(seen):
     """Compare each step's parameters, loss and norm with those of one device."""
     for step in seen.steps or [seen]:
-        out, back = on_one_device(step.params, step.x)
-        grads, _ = back(2 * (out - step.y) / out.size)
-        length = np.sqrt(sum((g**2).sum() for g in grads.values()))
-        new = {n: p - RATE * grads[n] * min(1, LIMIT / length) for n, p in step.params.items()}
+        *numbers, changes = step_on_one_device(step)
         got, loss, norm = step.out
-        expect_close((loss, norm), (((out - step.y) ** 2).mean(), length))
-        expect_close(got, new)
+        expect_close((loss, norm), tuple(numbers))
+        expect_close(got, {n: p + changes[n] for n, p in step.params.items()})
         expect_spec(step.out, (PARAMS, P(), P()))
+
+
+@exercise.helper
+def matrices(params):
+    """Return the weights by name, those of q, k and v apart."""
+    qkv = np.moveaxis(params["qkv"], 1, 0)
+    return dict(zip("qkv", qkv, strict=True)) | {name: params[name] for name in ("out", "up", "down")}
+
+
+@exercise.helper
+def expect_changes(seen):
+    """Require that weights change as on one device. In bfloat16 a step changes a number by about its rounding, which
+    `expect_close` tolerates, but over all numbers of an array roundings average out."""
+    before, due = matrices(seen.params), matrices(step_on_one_device(seen)[2])
+    after = matrices({name: array.value.astype(np.float64) for name, array in seen.out[0].items()})
+    for name, change in due.items():
+        error = np.linalg.norm(after[name] - before[name] - change)
+        if error > np.linalg.norm(change) / 2 + np.linalg.norm(before[name]) / 2**9:
+            raise Failure(f"the weights of {name} do not change as on one device: do they get all of their gradient?")
 
 
 @exercise.check(steps, points=1, public=True)
@@ -298,6 +323,7 @@ def work_of(seen):
 def step_narrow(seen):
     """train_step in bfloat16, the timed dtype: loss, norm and parameters equal those of one device"""
     expect_steps(seen)
+    expect_changes(seen)
 
 
 @exercise.check([narrow, timed], points=0.25, public=True, after=step_value)
@@ -571,7 +597,7 @@ def attended_with(gather=lambda a: jax.lax.all_gather(a, "sp", axis=1, tiled=Tru
     return with_attention(attend, **more)
 
 
-@exercise.misconception(of=block, fails=block_value)
+@exercise.misconception(of=block, fails=block_value, breaks="result and gradients equal those of one device")
 def masked_by_the_block(params, x, *, mesh):
     """You masked by row numbers within the block. The block's first row is position axis_index('sp') * T/sp of the
     text."""
@@ -667,7 +693,7 @@ def both_from_x(params, x, *, mesh):
     return mapped(local, mesh)(params, x)
 
 
-@exercise.misconception(of=block, fails=block_gradients)
+@exercise.misconception(of=block, fails=block_gradients, breaks="result and gradients equal those of one device")
 def keys_forget_who_used_them(params, x, *, mesh):
     """The queries of all later devices used your keys, but you kept only the gradient from your own queries. Sum the
     gradients of K and V over sp."""
@@ -693,7 +719,22 @@ def g_without_f(params, x, *, mesh):
     return mapped(lambda params, x: by_hand(params, x, lambda a: a, g), mesh, check_vma=False)(params, x)
 
 
-@exercise.misconception(of=block, fails=block_forward)
+@exercise.misconception(of=block, fails=block_long, breaks="result and gradients equal those of one device")
+def positions_for_two_devices(params, x, *, mesh):
+    """You computed a device's first position for two devices along sp. It is axis_index('sp') times the positions that
+    a device holds."""
+
+    def attend(q, k, v):
+        k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+        here = jax.lax.axis_index("sp") * (k.shape[1] // 2) + jnp.arange(q.shape[1])
+        scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+        weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
+        return jnp.einsum("bhts,bshd->bthd", weights, v)
+
+    return mapped(with_attention(attend), mesh)(params, x)
+
+
+@exercise.misconception(of=block, fails=block_forward, breaks="K and V of its heads gathered")
 def gathered_queries(params, x, *, mesh):
     """You also gathered the queries, so every device computes all positions. Keep queries on the device of their
     rows."""
@@ -709,7 +750,7 @@ def gathered_queries(params, x, *, mesh):
     return mapped(with_attention(attend), mesh)(params, x)
 
 
-@exercise.misconception(of=block, fails=block_forward)
+@exercise.misconception(of=block, fails=block_forward, breaks="K and V of its heads gathered")
 def every_head_everywhere(params, x, *, mesh):
     """You gathered parameters over tp, so all devices along tp repeat the work. Each device uses its own heads and MLP
     units, and the results are summed over tp."""
@@ -722,7 +763,7 @@ def every_head_everywhere(params, x, *, mesh):
     return mapped(local, mesh, check_vma=False)(params, x)
 
 
-@exercise.misconception(of=block, fails=block_forward)
+@exercise.misconception(of=block, fails=block_forward, breaks="two all-reduces of a device's rows")
 def reduced_each_product(params, x, *, mesh):
     """You gathered MLP units over tp before the second matmul, or summed more than its result. Cut `up` by columns and
     `down` by rows: one sum for both matmuls."""
@@ -738,7 +779,7 @@ def reduced_each_product(params, x, *, mesh):
     return mapped(local, mesh)(params, x)
 
 
-@exercise.misconception(of=block, fails=block_backward)
+@exercise.misconception(of=block, fails=block_backward, breaks="tp: as many bytes as forward")
 def three_casts(params, x, *, mesh):
     """The norm's result meets your heads' parameters in three matmuls. JAX then casts it three times, and sums over tp three times in the backward pass. Use one matmul for q, k and v, or one cast of your own."""
 
@@ -763,14 +804,14 @@ def in_two_checkpoints(params, x):
     return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
 
 
-@exercise.misconception(of=block, fails=block_backward)
+@exercise.misconception(of=block, fails=block_backward, breaks="sp: twice as many as forward")
 def checkpoint_in_a_checkpoint(params, x, *, mesh):
     """You put a checkpoint around a checkpoint, so the backward pass gathers K and V once for each of them. One
     checkpoint around attention is enough."""
     return mapped(in_two_checkpoints, mesh)(params, x)
 
 
-@exercise.misconception(of=block, fails=block_backward)
+@exercise.misconception(of=block, fails=block_backward, breaks="one all-reduce of a device's parameters over both")
 def cast_to_one_axis_after_the_other(params, x, *, mesh):
     """You cast parameters to dp and to sp one after the other, so JAX sums their gradients over each axis separately.
     One cast to both axes sends a quarter less on four devices."""
@@ -795,7 +836,7 @@ def summed_for_each_half(params, x, *, mesh):
     return mapped(lambda params, x: in_halves(scales_cast(params), x), mesh)(params, x)
 
 
-@exercise.misconception(of=train_step, fails=step_value)
+@exercise.misconception(of=train_step, fails=step_value, breaks="parameters, loss and norm equal those of one device")
 def norm_counts_copies(params, x, y, *, mesh):
     """You summed all squares over tp. `before` and `between` are whole on every device along tp, so you counted each
     copy."""
@@ -915,7 +956,17 @@ def norm_not_rooted(params, x, y, *, mesh):
     return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=step_traffic)
+@exercise.misconception(of=train_step, fails=step_narrow, breaks="also in bfloat16")
+def rate_in_float32(params, x, y, *, mesh):
+    """Your factors are float32 arrays, so JAX makes bfloat16 parameters float32. Numbers of Python keep the dtype."""
+
+    def new_of(grads, length):
+        return {name: jnp.minimum(jnp.float32(1), LIMIT / length.astype(jnp.float32)) for name in grads}
+
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
+@exercise.misconception(of=train_step, fails=step_traffic, breaks="the forward and backward budgets together")
 def one_axis_after_the_other(params, x, y, *, mesh):
     """You summed gradients over dp and then over sp, with two all-reduces of all gradients. One all-reduce over both
     axes sends a quarter less on four devices."""
@@ -934,7 +985,7 @@ def step_with_a_checkpoint_in_a_checkpoint(params, x, y, *, mesh):
     return stepping(mesh, usual(in_two_checkpoints))(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=step_traffic)
+@exercise.misconception(of=train_step, fails=step_traffic, breaks="the forward and backward budgets together")
 def step_summed_for_each_half(params, x, y, *, mesh):
     """You ran the block for one half of the sequences after the other. Each half uses the parameters, so JAX sums their gradients over dp and sp once for each half. Cast the parameters to dp and sp once, before both."""
     return stepping(mesh, usual(in_halves))(params, x, y)
@@ -953,7 +1004,7 @@ def outside_of_shard_map(params, x, y, *, mesh):
     return jax.tree.map(lambda p, g: p - RATE * g * jnp.minimum(1, LIMIT / length), params, grads), loss, length
 
 
-@exercise.misconception(of=train_step, fails=step_same)
+@exercise.misconception(of=train_step, fails=step_same, breaks="the same program at real sizes")
 def no_softmax_when_large(params, x, y, *, mesh):
     """With large arrays your program differs and omits work. The timed program must be the program that gives the right
     values."""
@@ -967,7 +1018,9 @@ def no_softmax_when_large(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=[step_traffic, step_same])
+@exercise.misconception(
+    of=train_step, fails=[step_traffic, step_same], breaks="at most one more forward pass of matmuls"
+)
 def whole_everywhere(params, x, y, *, mesh):
     """You brought all parameters, texts and positions to every device, and each does all the work. Send only what the
     budget lists, and compute only the device's own part."""
@@ -1014,7 +1067,7 @@ def nothing_when_large(params, x, y, *, mesh):
     return params, jnp.zeros((), x.dtype), jnp.zeros((), x.dtype)
 
 
-@exercise.misconception(of=train_step, fails=step_memory)
+@exercise.misconception(of=train_step, fails=step_memory, breaks="only scores and their softmax in the dtype of x")
 def scores_in_float32(params, x, y, *, mesh):
     """Your scores, weights and their gradients are float32, which takes twice the memory. Keep them in the dtype of x,
     or compute one head at a time."""
@@ -1029,7 +1082,7 @@ def scores_in_float32(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=[step_memory, step_time])
+@exercise.misconception(of=train_step, fails=[step_memory, step_time], breaks="at most 2 · matmuls + collectives")
 def six_passes(params, x, y, *, mesh):
     """You asked for the highest precision, which takes six passes for each matmul of 32-bit numbers. bfloat16 needs one
     pass."""

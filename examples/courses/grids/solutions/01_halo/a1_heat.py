@@ -127,7 +127,7 @@ def heat_clear():
     return "One function exchanges the edges along an axis, and is called for each axis. Few comments, which say why."
 
 
-@exercise.misconception(fails=heat_value)
+@exercise.misconception(fails=heat_value, breaks="after each of three steps")
 def heat_of_blocks(u, *, mesh, k):
     """Each block was closed on itself: its edges need the neighbours' edges."""
 
@@ -170,7 +170,7 @@ def heat_other_way(u, *, mesh, k):
     return jax.shard_map(local, mesh=mesh, in_specs=GRID, out_specs=GRID)(u)
 
 
-@exercise.misconception(fails=heat_traffic)
+@exercise.misconception(fails=heat_traffic, breaks="and no other collective")
 def heat_gathered(u, *, mesh, k):
     """You gathered the whole grid: a block needs one edge of each neighbour."""
 

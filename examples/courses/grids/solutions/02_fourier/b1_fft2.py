@@ -1,7 +1,7 @@
 """# B1 A Fourier transform of a grid
 
 A two-dimensional transform is a transform of every row, then of every column. A device that holds whole rows can transform them alone.
-Before the columns, the grid must change hands: every device sends a block to every other device.
+Before the columns, the grid has to change hands: every device sends a block to every other device.
 
 ```
     rows                    all-to-all             whole columns
@@ -85,7 +85,7 @@ def fft2_traffic(seen):
     expect_collectives(seen, all_to_all={"x": 1})
 
 
-@exercise.misconception(fails=fft2_value)
+@exercise.misconception(fails=fft2_value, breaks="equal to `jnp.fft.fft2(z)`")
 def fft2_of_rows(z, *, mesh):
     """You transformed the rows only: the columns are still to be done."""
 
@@ -122,7 +122,10 @@ def fft2_other_sign(z, *, mesh):
     return jnp.conj(fft2(jnp.conj(z), mesh=mesh))
 
 
-@exercise.misconception(fails=[fft2_layout, fft2_traffic])
+@exercise.misconception(
+    fails=[fft2_layout, fft2_traffic],
+    breaks=['sharded `P(None, "x")`', "one all-to-all over x and no other collective"],
+)
 def fft2_gathered(z, *, mesh):
     """You gathered the whole grid on every device: each device needs its own columns only."""
 

@@ -103,7 +103,7 @@ def convolve_backward_traffic(seen):
     expect_collectives(seen, all_to_all={"x": 4})
 
 
-@exercise.misconception(fails=convolve_value)
+@exercise.misconception(fails=convolve_value, breaks="equal to `jnp.fft.ifft2(jnp.fft.fft2(z) * h)`")
 def convolve_conjugated(z, h, *, mesh):
     """You multiplied by the conjugate of the filter: that is a correlation."""
     return convolve(z, jnp.conj(h), mesh=mesh)
@@ -122,13 +122,13 @@ def convolve_unscaled(z, h, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(z, h)
 
 
-@exercise.misconception(fails=convolve_gradients)
+@exercise.misconception(fails=convolve_gradients, breaks="equal to those of the unsharded function")
 def convolve_fixed_filter(z, h, *, mesh):
     """You stopped the gradient of the filter: it is an argument like Z."""
     return convolve(z, jax.lax.stop_gradient(h), mesh=mesh)
 
 
-@exercise.misconception(fails=convolve_traffic)
+@exercise.misconception(fails=convolve_traffic, breaks="and no other collective")
 def convolve_back_and_forth(z, h, *, mesh):
     """You brought the transform back to rows and then to columns again: the filter is cut by columns already."""
 

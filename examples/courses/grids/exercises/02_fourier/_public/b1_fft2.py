@@ -2,7 +2,7 @@
 """# B1 A Fourier transform of a grid
 
 A two-dimensional transform is a transform of every row, then of every column. A device that holds whole rows can transform them alone.
-Before the columns, the grid must change hands: every device sends a block to every other device.
+Before the columns, the grid has to change hands: every device sends a block to every other device.
 
 ```
     rows                    all-to-all             whole columns

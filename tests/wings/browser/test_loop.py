@@ -1,0 +1,116 @@
+"""The loop with a page: buttons, checks and pictures, with a real grader."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from grader.batch.grade import Grader
+from grader.course.loading import load_course
+from grader.watching.session import WatchSession
+from grader.wing import WingError
+from grader.wings.browser.loop import PageLoop, can_open
+from tests.made_up import made_up
+
+SECONDS = 120
+RIGHT = """
+import jax
+from jax.sharding import PartitionSpec as P
+
+def gather(a, *, mesh):
+    f = lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True)
+    return jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+"""
+
+
+@pytest.fixture
+def loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageLoop]:
+    """A running loop of a course with one exercise. It ends with the test."""
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    made_up(tmp_path)
+    course = load_course(tmp_path / "course.yaml")
+    (tmp_path / "work").mkdir()
+    session = WatchSession(course, tmp_path / "work", "me", ["x1_gather"])
+    made = PageLoop(session, lambda: Grader(course, "none"), Console(file=io.StringIO(), width=100), 0, "")
+    thread = threading.Thread(target=made.run, kwargs={"anywhere": False})
+    thread.start()
+    yield made
+    made.pressed("q")
+    thread.join(SECONDS)
+    made.close()
+    assert not thread.is_alive()
+
+
+def comes(loop: PageLoop, part: str, text: str) -> str:
+    """Wait until a part of the page has this text, and return the part."""
+    over = time.monotonic() + SECONDS
+    while time.monotonic() < over:
+        found = loop.regions.since(0)[1].get(part, "")
+        if text in found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{part} has no {text!r}: {loop.regions.since(0)[1].get(part)}")
+
+
+def saves(loop: PageLoop, text: str) -> None:
+    (loop.session.place / "x1_gather.py").write_text(text)
+    loop.saved()
+
+
+def test_a_save_is_checked_and_drawn_and_buttons_work(loop: PageLoop) -> None:
+    comes(loop, "head", "waiting for x1_gather.py")
+    saves(loop, RIGHT.replace("return jax", "raise ValueError('no')\n    return jax"))
+    comes(loop, "checks", "ValueError: no")
+    comes(loop, "program", "There are no pictures: ValueError: no")
+    assert loop.act("hint", "") and not loop.act("erase", "")
+    comes(loop, "hints", "a nudge")
+    saves(loop, RIGHT)
+    comes(loop, "checks", "passed")
+    drawn = comes(loop, "program", "all_gather over x")
+    assert '<option value="1">' in drawn and "In time" in drawn
+    assert loop.act("program", "1")
+    comes(loop, "program", '<option value="1" selected>')
+    assert loop.act("program", "no number")
+    comes(loop, "program", '<option value="0" selected>')
+    assert "<svg" in loop.timeline(700.0)
+    assert loop.act("slice", "v5e:2x2")
+    comes(loop, "program", "<option selected>v5e:2x2</option>")
+    assert loop.act("slice", "v9:1x1")
+    comes(loop, "program", "There are no pictures: ")
+    assert loop.act("next", "")
+    comes(loop, "head", "this is the last exercise")
+
+
+def test_a_file_that_disappears_is_waited_for(loop: PageLoop) -> None:
+    saves(loop, RIGHT)
+    comes(loop, "checks", "passed")
+    (loop.session.place / "x1_gather.py").unlink()
+    loop.saved()
+    comes(loop, "head", "waiting for x1_gather.py")
+    comes(loop, "program", "The pictures follow when there is a file.")
+
+
+def test_a_taken_port_starts_no_worker(loop: PageLoop) -> None:
+    port = int(loop.server.address.split(":")[2].split("/")[0])
+
+    def make() -> Grader:
+        raise AssertionError("a worker was started")
+
+    with pytest.raises(WingError, match=rf"^--port {port}: Address already in use"):
+        PageLoop(loop.session, make, Console(file=io.StringIO()), port, "")
+
+
+@pytest.mark.parametrize(("variable", "opens"), [("BROWSER", True), ("DISPLAY", True), ("OTHER", False)])
+def test_a_browser_is_opened_where_it_has_windows(monkeypatch: pytest.MonkeyPatch, variable: str, opens: bool) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv(variable, "x")
+    assert can_open() is opens
