@@ -89,9 +89,7 @@ def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> Non
 def test_check_says_that_it_runs_a_file_as_it_is_and_offers_isolation(tmp_path: Path) -> None:
     shutil.copy(ROOT / GOOD, tmp_path)
     done = shardlings("check", "--work", str(tmp_path))
-    assert done.stderr.startswith(
-        f"note: {tmp_path} runs without a sandbox; for code that is not yours pass"
-    )
+    assert done.stderr.startswith(f"note: {tmp_path} runs without a sandbox; for code that is not yours pass")
     (tmp_path / "c1_no_communication.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
     tier = available_tier()
     done = shardlings("check", "--work", str(tmp_path), "--isolation", tier, "--json")
