@@ -114,7 +114,7 @@ class Meter:
     def _now(self) -> float:
         total = 0.0
         for process in [p for w in self._workers for p in (w, *w.children(recursive=True))]:
-            with suppress(psutil.Error):  # it has just ended
+            with suppress(psutil.Error):  # the process has just ended
                 used = process.cpu_times()
                 total += used.user + used.system + used.children_user + used.children_system
         return total

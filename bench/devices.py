@@ -43,7 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHAPES = [
     *((n, n, n, d) for d in ("bfloat16", "float32") for n in (1024, 2048, 4096, 8192)),
     (16384, 16384, 16384, "bfloat16"),
-    (1024, 8192, 4096, "bfloat16"),  # one step of a ring of eight over [8192, 8192] @ [8192, 32768]
+    (1024, 8192, 4096, "bfloat16"),  # the matmul of one step of a ring of eight over [8192, 8192] @ [8192, 32768]
     (8192, 8192, 4096, "bfloat16"),  # a device's whole matmul in that ring
 ]
 TIMING = """

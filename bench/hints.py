@@ -33,7 +33,7 @@ from grader.sandbox.tiers import best_tier
 
 WRONG = Path(__file__).resolve().parent / "wrong"
 STYLES_EACH = 3
-OF_EACH_EXERCISE = 2  # misconceptions that are rewritten
+OF_EACH_EXERCISE = 2  # number of misconceptions to rewrite in each exercise
 AT_ONCE = 12
 
 

@@ -49,7 +49,9 @@ finally:
     cpu = sum(one.ru_utime + one.ru_stime for one in (own, workers))
     print(cpu, own.ru_maxrss / 1024, file=open(told, "w"))
 """
-CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # the changed course gives one of these another tolerance
+CHECKED = (
+    "    expect_close(seen.out, seen.a @ seen.b)"  # the changed course replaces one of these lines by another tolerance
+)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # replaces this folder, whose nbgrader.py hides the package
+sys.path[:1] = [str(ROOT), str(ROOT / "tests")]  # replaces this folder, in which nbgrader.py hides the package
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 

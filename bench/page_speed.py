@@ -85,7 +85,7 @@ def measure(page: Page, address: str, work: Path, bare: Callable[[], float]) -> 
             began = time.time()
             work.write_text(text)
             seen = page.evaluate("window.seen") - began
-            page.wait_for_timeout(1000)  # let the pictures be drawn: a learner thinks between two saves
+            page.wait_for_timeout(1000)  # wait for the pictures, as a learner would between two saves
             took[word].append((seen, bare()))
     for name, word in (("stops with an error", "failed"), ("the solution", "passed")):
         pages, alone = zip(*took[word][1:], strict=True)

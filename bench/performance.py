@@ -112,7 +112,7 @@ def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
             ]
             starts = [m[clock]["first"] - m["students"] * slope for m, slope in zip(fewer, slopes, strict=True)]
             yield "steady state: one more submission", what, unit, slopes
-            if fewer is classes[0]:  # later classes find results in the cache, so they have no start
+            if fewer is classes[0]:  # only the first class starts with an empty cache, so only it measures the start
                 yield "start: the rest of the smaller class's time", what, unit, starts
         grown = [n["parent_mib"]["first"] / m["parent_mib"]["first"] for m, n in zip(fewer, more, strict=True)]
         yield "memory of the parent, against the smaller class", what, "x", grown

@@ -38,7 +38,7 @@ def of_processes(*pids: int) -> float:
     while todo:
         pid = todo.pop()
         todo += children(pid)
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
             numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             used += sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
     return used

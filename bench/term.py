@@ -39,7 +39,7 @@ AFTER = {"percent_per_day": 20, "grace_minutes": 30, "at_most_percent": 60, "fre
 GATHER = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef gather(a, *, mesh):\n    {}\n"
 LOCAL = "return jax.shard_map({}, mesh=mesh, in_specs=P('x'), out_specs=P(), check_vma=False)(a)"
 ALL = "jax.lax.all_gather(a, 'x', axis=0, tiled=True)"
-WORKS = {  # code, and the points of the checks value and traffic
+WORKS = {  # by name: code, and its points in the checks value and traffic
     "right": (GATHER.format(LOCAL.format(f"lambda a: {ALL}")), [1, 1]),
     "twice": (GATHER.format(LOCAL.format(f"lambda a: jax.lax.pmax({ALL}, 'x')")), [1, 0]),
     "zeros": (GATHER.format("return jax.numpy.zeros(a.shape)"), [0, 0]),

@@ -1,7 +1,7 @@
-"""The picture of a class page in docs/class-page.md: python docs/class_picture.py GRADED [FILE]
+"""Make the picture of a class page in docs/class-page.md: python docs/class_picture.py GRADED [FILE]
 
-GRADED is what `shardlings grade` wrote. Photographs the beginning of its index.html with chromium. Fonts are those of the machine, so no
-test asks for the same bytes.
+GRADED is the folder that `shardlings grade` wrote. Photographs the beginning of its index.html with chromium. Fonts differ between
+machines, so no test compares its bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The pictures of timelines in the documents and in statements, made by the clock: python docs/clock_pictures.py
+"""Draw the clock's timelines for the documents and statements: python docs/clock_pictures.py
 
 Writes docs/collective-matmul.svg, the table of docs/clock-pictures.md, and the part "In time" of the statements that have one.
-``tests/test_clock_pictures.py`` proves that all of it is as this would write it.
+``tests/test_clock_pictures.py`` proves that all of these are current.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from grader.reports.timelines import kinds, letter, show_us, word
 
 ROOT = Path(__file__).resolve().parents[1]
 ON, MESH = "v5e:2x4", {"x": 8}
-WIDTH = 76  # of a terminal's 80 columns, as ``verify`` asks of statements
+WIDTH = 76  # columns; ``verify`` requires that statements fit into a terminal of 80
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Shown:
     """A program of a picture.
 
     Attributes:
-        task: whose; "": of the only one.
-        misconception: the one that replaces the solution; "": the solution itself.
-        exercise: the one it is of; "": the one in whose statement it is drawn.
-        static: which of the task's calls, where they differ in this; a call for the clock goes before all others.
+        task: the task's name; "" for the exercise's only task.
+        misconception: the misconception that replaces the solution; "" for the solution.
+        exercise: the program's exercise; "" for the exercise of the statement.
+        static: selects a call of the task, if its calls have different keywords. Timing calls come first.
     """
 
     task: str = ""
@@ -51,7 +51,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Picture:
-    """The part "In time" of a statement: what of, programs by heading, the sizes, and the mesh unless a call for the clock says so."""
+    """The part "In time" of a statement: data, programs by heading, sizes, and the mesh if no timing call names it."""
 
     of: str
     shown: dict[str, Shown]
@@ -137,7 +137,7 @@ IN_TIME = re.compile(r"\*\*In time\*\*.*?```\n.*?```\n", re.DOTALL)
 
 
 def made() -> dict[Path, str]:
-    """Every file that has such a picture, as it should be."""
+    """Return the current text of every file with such a picture."""
     course = load_course(ROOT / "course.yaml")
     with Grader(course, "none") as grader:
         matmuls = collective_matmuls(course, grader)
@@ -152,7 +152,7 @@ def made() -> dict[Path, str]:
 
 
 def collective_matmuls(course: Course, grader: Grader) -> dict[str, Timeline]:
-    """The functions of docs/collective_matmul.py, by heading."""
+    """Return the timelines of the functions of docs/collective_matmul.py, by heading."""
     source = (ROOT / "docs" / "collective_matmul.py").read_text(encoding="utf-8")
     space: dict = {}
     exec(source, space)
@@ -179,7 +179,7 @@ def in_full(found: Timeline) -> Timeline:
 
 
 def timeline_of(course: Course, grader: Grader, name: str, program: Shown, picture: Picture) -> Timeline:
-    """One program, forward only unless its call is for the clock, without the lines of the solution."""
+    """Return a program's timeline without the solution's lines; only its forward pass, unless its call is a timing call."""
     exercise = course.exercise(program.exercise or name)
     calls = explaining.calls_of(exercise, program.task or next(iter(exercise.tasks)))
     fitting = [c for c in calls if program.static is None or dict(c.static) == program.static]
@@ -208,7 +208,7 @@ def timelines(grader: Grader, source: Source, asks: list, headings: Sequence[str
 
 
 def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
-    """The part of a statement: a sentence, and the lanes of each timeline on one scale, with the overlapped part of the largest communication."""
+    """Return the part of a statement: a sentence, each timeline on one scale, and the overlapped part of the longest collective."""
     shown = {heading: timeline_of(course, grader, name, one, picture) for heading, one in picture.shown.items()}
     named = words(list(kinds(shown.values())))
     first = next(iter(shown.values()))
@@ -238,7 +238,7 @@ WORDS = {
 
 
 def words(shown: list[str]) -> str:
-    """The legend of the letters: `k` is work of the core and `P` is a hop."""
+    """Return the legend of the letters, such as `k` for the core's work and `P` for a permute."""
     said = WORDS | ({"kernel": "other work of the core"} if "product" in shown else {})
     *most, last = (f"`{letter(kind)}` is {said.get(kind, word(kind))}" for kind in shown)
     return f"{', '.join(most)} and {last}" if most else last

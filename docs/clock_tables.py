@@ -1,7 +1,7 @@
-"""The tables of docs/clock-tables.md and its picture, made by the clock: python docs/clock_tables.py
+"""Make the tables and the picture of docs/clock-tables.md: python docs/clock_tables.py
 
-Closed forms; collectives over one to three axes, by the course, by the clock and by a network that moves chunks; published
-times. ``tests/clock/test_clock_tables.py`` proves that the page is as this would write it.
+The tables show closed forms; collectives over one to three axes by the course, the clock and a network that moves chunks;
+and published times. ``tests/clock/test_clock_tables.py`` proves that the page is current.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tests.clock.measured import MEASURED  # noqa: E402
 
 PAGE, PICTURE = ROOT / "docs" / "clock-tables.md", ROOT / "docs" / "clock-measured.svg"
 V = 67_108_864
-PIECES = {True: 24, False: 8}  # per shard, on up to 64 nodes and on more
-MOST_ROUTED = 32  # nodes whose all-to-all is routed chunk by chunk
+PIECES = {True: 24, False: 8}  # pieces of a shard: on at most 64 nodes, and on more
+MOST_ROUTED = 32  # largest network on which an all-to-all is simulated chunk by chunk
 GRIDS = (
     "r8",
     "l8",
@@ -89,19 +89,19 @@ def _row() -> Chip:
 
 
 def _alike(axes: Sequence[network.Axis]) -> str:
-    """The topology of the axes, '' if they differ."""
+    """Return the topology of the axes; '' if the axes differ."""
     kinds = {(a.ring, a.wires) for a in axes}
     return "" if len(kinds) > 1 else "ring" if kinds.pop()[0] else "line"
 
 
 def _course_gather(axes: Sequence[network.Axis]) -> float | None:
-    """The "exact" time of D1 to D3; the course has none for a ring beside a line."""
+    """Return the "exact" time of D1 to D3; None for a ring and a line together."""
     size, topology = math.prod(a.size for a in axes), _alike(axes)
     return all_gather_time(V, size, "v5p", topology=topology, model="exact", axes=len(axes)) if topology else None
 
 
 def _course_exchange(axes: Sequence[network.Axis]) -> float | None:
-    """The course's all-to-all: on one axis, or on several rings."""
+    """Return the course's time of an all-to-all on one axis or on several rings."""
     topology = _alike(axes)
     if len(axes) == 1:
         return all_to_all_time(V, axes[0].size, "v5p", topology=topology, model="exact")
@@ -155,7 +155,7 @@ TABLES = {"forms": forms_table, "collectives": collectives_table, "measured": me
 
 
 def made() -> dict[Path, str]:
-    """Every file, as it should be."""
+    """Return the current text of every file."""
     page = PAGE.read_text(encoding="utf-8")
     for name, table in TABLES.items():
         between = re.compile(rf"(?<=<!-- made by docs/clock_tables.py: {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)

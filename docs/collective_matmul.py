@@ -1,16 +1,16 @@
-"""A[I_X, J] @ W[J, K], five ways: what one device does, for jax.shard_map. docs/clock-pictures.md shows them in time."""
+"""Five ways to compute A[I_X, J] @ W[J, K], as bodies for jax.shard_map. docs/clock-pictures.md draws their timelines."""
 
 import jax
 import jax.numpy as jnp
 
 
 def gather_first(a, w):
-    """No product begins before all of A is there."""
+    """The matmul waits until the device has all of A."""
     return jax.lax.all_gather(a, "x", tiled=True) @ w
 
 
 def right(a, w):
-    """While a block is multiplied, the next one is on its way."""
+    """While the device multiplies a block, the next one arrives."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d + 1) % n) for d in range(n)]
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
@@ -22,7 +22,7 @@ def right(a, w):
 
 
 def waits(a, w):
-    """The same, but each hop waits for the product before it."""
+    """Like right, but each hop waits for the matmul before it."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d + 1) % n) for d in range(n)]
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
@@ -34,7 +34,7 @@ def waits(a, w):
 
 
 def late_loop(a, w):
-    """A loop whose round receives a block and multiplies it: nothing is under way while it does, for a round is a barrier."""
+    """Each round of a loop receives a block and then multiplies it. Rounds are barriers, so nothing overlaps."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d + 1) % n) for d in range(n)]
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype).at[me].set(a @ w)
@@ -48,7 +48,7 @@ def late_loop(a, w):
 
 
 def both_ways(a, w):
-    """Blocks set out both ways round: half as many rounds."""
+    """Blocks travel in both directions round the ring, in half as many rounds."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)

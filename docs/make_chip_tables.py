@@ -1,9 +1,9 @@
-"""The tables of docs/wings/chip.md, and what the TPU compiler made of the course's own programs: python docs/make_chip_tables.py
+"""Make the tables of docs/wings/chip.md, and the shipped schedules of the course's own programs.
 
     python docs/make_chip_tables.py           # compiles programs that differ from the shipped ones; needs libtpu, and no TPU
-    python docs/make_chip_tables.py f2_       # compiles those again in whose name this regular expression is found; "." is all
-                                              # (half an hour)
-    python docs/make_chip_tables.py tables    # the tables alone, from what is shipped in solutions/compiled.json.xz
+    python docs/make_chip_tables.py f2_       # compiles programs again if this regular expression matches their names;
+                                              # "." matches all, which takes half an hour
+    python docs/make_chip_tables.py tables    # only the tables, from solutions/compiled.json.xz
 
 Five tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
 alternative and misconception of module 06; which collectives the compiler of a CPU and that of a TPU put into the course's references;
@@ -62,7 +62,9 @@ from grader.wire.schedule import Schedule, to_json
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA, MEASURED = ROOT / "docs" / "wings" / "chip.md", ROOT / SHIPPED, ROOT / "docs" / "measured.json"
 SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
-TWO_DEVICES = "7x:1x2x2"  # four chips of two devices; without module 08, whose programs take its compiler minutes each
+TWO_DEVICES = (
+    "7x:1x2x2"  # four chips of two devices; module 08 is left out, because its programs take minutes to compile
+)
 MATMULS = {
     "gather_first": "plain: gather everything, then multiply",
     "right": "right ring: each hop overlaps a matmul",
@@ -80,7 +82,10 @@ class Sized:
     """A reference with the sizes of papers.
 
     Attributes:
-        task: whose. dims: in place of the small ones. mesh: eight devices. static: which of its calls, where they differ in this.
+        task: the task's name.
+        dims: sizes in place of the small ones.
+        mesh: eight devices.
+        static: selects a call of the task, if its calls have different keywords.
     """
 
     task: str
@@ -161,7 +166,7 @@ WITHOUT = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A program to compile: whose text, which ask, on which slice, and what it is called in the shipped data."""
+    """A program to compile: its name in the shipped data, its source, its ask and its slice."""
 
     name: str
     source: Source
@@ -184,7 +189,7 @@ def ask_of(course: Course, exercise: Exercise, sized: Sized, on: str) -> Ask:
 
 
 def references(course: Course) -> Iterator[Asked]:
-    """Every reference, with the sizes of papers, on every slice."""
+    """Return every reference, with the sizes of papers, on every slice."""
     for name, listed in REFERENCES.items():
         exercise = course.exercise(name)
         for sized in listed:
@@ -209,7 +214,7 @@ def slices_of(exercise: str) -> tuple[str, ...]:
 
 
 def timed(course: Course) -> Iterator[Asked]:
-    """What ``shardlings chip`` asks of those exercises of the tables that have calls with a slice, on that slice."""
+    """Return the programs of ``shardlings chip`` for exercises of the tables whose calls name a slice."""
     for name in REFERENCES:
         exercise = course.exercise(name)
         calls = (call for check in exercise.checks.values() for call in check.calls)
@@ -219,7 +224,7 @@ def timed(course: Course) -> Iterator[Asked]:
 
 
 def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
-    """Every reference (None), alternative and misconception of module 06 that is timed: what its checks ask."""
+    """Return the programs that timed checks of module 06 ask for: of references (None), alternatives, misconceptions."""
     for name in course.config.modules[[m.id for m in course.config.modules].index(MODULE)].exercises:
         exercise = course.exercise(name)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
@@ -229,7 +234,7 @@ def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
                 for call in check.calls:
                     if call.timing and (by is None or call.task.name == by.of.name):
                         found, _ = explaining.asks_of(course, exercise, [call], explaining.Wanted())
-                        asks += [replace(ask, of=call) for ask in found]  # which its check knows
+                        asks += [replace(ask, of=call) for ask in found]  # the check names these calls
             source = source_of(exercise, by) if by else source_of(exercise)
             title = f"{by.name} as " if by else ""
             asked = {title + name_of(a, a.of.timing.on): a for a in asks}
@@ -237,11 +242,11 @@ def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
                 yield exercise, by, [Asked(n, source, a, a.of.timing.on) for n, a in asked.items()]
 
 
-PUT_IN = "v5e:2x4"  # for which slice references are compiled in the sizes that learners see
+PUT_IN = "v5e:2x4"  # the slice for which references are compiled at public sizes
 
 
 def small(course: Course) -> Iterator[tuple[Exercise, list[Asked], list[str]]]:
-    """Of every reference its programs that are run, each on its first mesh that lies on the slice; and the meshes that do not."""
+    """Yield each exercise, its programs on the first mesh that fits on the slice, and the meshes that do not fit."""
     on = slice_of(PUT_IN)
     for module in course.config.modules:
         for name in module.exercises:
@@ -269,12 +274,12 @@ def lies(on: Slice, mesh: Mapping[str, int]) -> bool:
 
 
 def hidden_checks(exercise: Exercise) -> list[Any]:
-    """The checks that ask how much is hidden."""
+    """Return the checks of overlap."""
     return [c for c in exercise.checks.values() if "expect_overlap" in c.fn.__code__.co_names]
 
 
 def matmuls(course: Course) -> Iterator[tuple[str, str, Asked]]:
-    """The functions of docs/collective_matmul.py, large and small: heading, size, program."""
+    """Return heading, size and program for the functions of docs/collective_matmul.py, large and small."""
     text = (ROOT / "docs" / "collective_matmul.py").read_text(encoding="utf-8")
     space: dict = {}
     exec(text, space)
@@ -291,14 +296,14 @@ def matmuls(course: Course) -> Iterator[tuple[str, str, Asked]]:
             yield heading, size, Asked(name_of(ask, "v5e:2x4"), source, ask, "v5e:2x4")
 
 
-# -- what they come to -------------------------------------------------------------------------
+# -- results -------------------------------------------------------------------------
 
 
 class Compiled:
-    """Programs traced and read by one grader; as they were shipped, or compiled by a worker for all slices.
+    """Programs that one grader traced and read, with shipped schedules or with those of one worker for all slices.
 
     Args:
-        shipped: what there is. Another program than the shipped one is compiled, unless ``frozen``.
+        shipped: the shipped schedules. Programs that differ from the shipped ones are compiled, unless ``frozen``.
     """
 
     def __init__(self, course: Course, shipped: Shipped, *, frozen: bool = True) -> None:
@@ -308,7 +313,7 @@ class Compiled:
         self.answers: dict[str, Any] = {}
 
     def grader(self, on: str) -> Grader:
-        """One that compiles for this slice."""
+        """Return a grader that compiles for this slice."""
         if on not in self.graders:
             compiler = TpuCompiler(self.course, "none", slice_of(on), worker=self.worker)
             self.worker = compiler.worker
@@ -323,7 +328,7 @@ class Compiled:
             grader.__exit__()
 
     def of(self, asked: Sequence[Asked]) -> list[Answered]:
-        """What each program came to, with what the compiler of its slice made of it."""
+        """Return each program's answer, with the schedule that the slice's compiler made."""
         return [self.one(one) for one in asked]
 
     def one(self, asked: Asked) -> Answered:
@@ -372,7 +377,7 @@ def overlap_table(course: Course, compiled: Compiled) -> str:
 
 
 def hidden_table(course: Course, compiled: Compiled) -> str:
-    """Verdicts on hidden time alone: whatever other checks say of a program does not matter here."""
+    """Return the verdicts on overlapped time alone, without the other checks."""
     rows = ["| exercise | program | overlapped, clock | overlapped, compiler | verdict, clock | verdict, compiler | |"]
     rows.append("|---|---|---|---|---|---|---|")
     for exercise, by, asked in variants(course):
@@ -400,7 +405,7 @@ def hidden_table(course: Course, compiled: Compiled) -> str:
 
 
 def _shares(answer: Answered, on: str) -> tuple[str, str]:
-    """The hidden part by the clock and by the compiler, as it is and, where that is more, with joined sums taken apart."""
+    """Return the overlapped part by the clock and by the compiler; also with joined sums split, if that is more."""
     about, line, clock = timelines(answer, on)
     apart = replayed(about.schedule, placed(on, about.mesh), apart=True) if about.schedule and line else line
 
@@ -536,7 +541,7 @@ def _typical(errors: Sequence[float]) -> str:
 
 
 def error_text(errors: Mapping[str, Sequence[float]]) -> str:
-    """How far the steps are apart, by what the matmuls are made of: the range and the median of the differences."""
+    """Return the range and the median of the differences between steps, by dtype of the matmuls."""
     parts = [
         f"{len(found)} rows of {what}: {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
         for what, found in errors.items()
@@ -555,7 +560,7 @@ TABLES = {
 
 
 def made(tables: Mapping[str, str], page: str) -> str:
-    """The page with these tables."""
+    """Return the page with these tables."""
     for name, table in tables.items():
         between = re.compile(rf"(?<=<!-- made by docs/make_chip_tables.py: {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
         if not between.search(page):

@@ -1,11 +1,11 @@
-"""Make the compiled texts that module 12 reads: real programs, really compiled, for CPU and for TPU.
+"""Make the compiled texts of module 12: programs compiled for CPU and for TPU.
 
-    python docs/make_hlo.py cpu       # JAX 0.10, or 0.12: each makes the texts that PROGRAMS names for it
-    python docs/make_hlo.py tpu       # jax[tpu]; needs libtpu and no TPU; names of texts may follow
+    python docs/make_hlo.py cpu       # with JAX 0.10 or 0.12: makes the texts that PROGRAMS lists for it
+    python docs/make_hlo.py tpu       # needs jax[tpu] but no TPU; names of texts may follow
 
-Each text starts with a line that says what made it. Three things are taken out and nothing else is touched: the tables of source lines,
-`metadata={...}`, and `backend_config={...}` wherever it does not say how often a loop runs. Of the module's own line its name stays.
-The texts are in `solutions/12_predict_profile/grading/hlo/`; `tests/test_keys_hlo.py` counts the same programs another way.
+The first line of each text names the compiler. The script removes the tables of source lines, `metadata={...}`, and each
+`backend_config={...}` that does not state how often a loop runs. From the line of the module it keeps only the name. The texts are in
+`solutions/12_predict_profile/grading/hlo/`; `tests/test_keys_hlo.py` counts these programs in a second way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEXTS = Path(__file__).parents[1] / "solutions/12_predict_profile/grading/hlo"
 
 @dataclass(frozen=True)
 class Program:
-    """A program: what makes its function and arguments from a mesh and sizes, and the compiler's own settings."""
+    """A program. ``make`` returns its function and arguments for a mesh and sizes; ``options`` are the compiler's settings."""
 
     make: Callable[..., tuple[Callable[..., Any], list[Any]]]
     mesh: dict[str, int]
@@ -34,7 +34,7 @@ class Program:
 
 
 def step(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
-    """A training step of two layers, cut by data (x) and features (y); the compiler puts the collectives in."""
+    """Return a training step of two layers, sharded by data (x) and features (y); the compiler adds the collectives."""
     import jax
     import jax.numpy as jnp
 
@@ -54,7 +54,7 @@ def step(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[An
 
 
 def layers(mesh: Any, B: int, D: int, L: int, steps: int) -> tuple[Callable[..., Any], list[Any]]:
-    """L layers, their weights gathered over x one by one, again and again; one sum over both axes in the end."""
+    """Return L layers, repeated in a loop, that gather their weights over x one by one, and one sum over both axes."""
     import jax
     import jax.numpy as jnp
     from jax import lax
@@ -77,7 +77,7 @@ def layers(mesh: Any, B: int, D: int, L: int, steps: int) -> tuple[Callable[...,
 
 
 def ring(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
-    """Rows passed on around y while they are multiplied; in the end the products are summed over x, two arrays at once."""
+    """Return a ring over y that passes rows on and multiplies them, and then one sum of two arrays over x."""
     import jax
     import jax.numpy as jnp
     from jax import lax
@@ -103,7 +103,7 @@ def ring(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[An
 
 
 def prefetch(mesh: Any, B: int, D: int) -> tuple[Callable[..., Any], list[Any]]:
-    """The second layer's weights are gathered over y while the first one is multiplied."""
+    """Return two layers; the second layer's gather over y can overlap the first layer's matmul."""
     import jax
     import jax.numpy as jnp
     from jax import lax
@@ -119,7 +119,7 @@ def prefetch(mesh: Any, B: int, D: int) -> tuple[Callable[..., Any], list[Any]]:
 
 
 def exchange(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
-    """One array is exchanged over x, another is summed and scattered over y, beside a product."""
+    """Return an all-to-all over x and a reduce-scatter over y, beside a matmul."""
     import jax
     import jax.numpy as jnp
     from jax import lax
@@ -138,7 +138,7 @@ def exchange(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], lis
 
 
 def layouts(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
-    """Arrays in many layouts, each doubled where it is."""
+    """Return a function that doubles arrays of many layouts in place."""
     names = mesh.axis_names
     a, b = names[0], names[-1]
     specs = [(a, b), (b, a), ((a, b), None), (None, (b, a)), (None, names[1]), (None, None), (b, None, a)]
@@ -185,7 +185,7 @@ PROGRAMS = {
 
 
 def array(mesh: Any, shape: tuple[int, ...], spec: Any, dtype: str = "float32") -> Any:
-    """An array that is not there, in its layout."""
+    """Return the shape, dtype and sharding of an array, without data."""
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 
@@ -196,7 +196,7 @@ def array(mesh: Any, shape: tuple[int, ...], spec: Any, dtype: str = "float32") 
 
 
 def shortened(text: str) -> str:
-    """A compiled text without tables of source lines, metadata, and backend configurations but those of loops."""
+    """Return a text without tables of source lines, metadata, and backend configurations except those of loops."""
     lines = [line for line in text.splitlines() if not re.match(r"(\d+ [{\"]|File|Function|StackFrames)", line)]
     lines[0] = lines[0].split(",")[0]
     kept = (without(without(line, "metadata"), "backend_config", but="known_trip_count") for line in lines)
@@ -204,7 +204,7 @@ def shortened(text: str) -> str:
 
 
 def without(line: str, attribute: str, but: str = "\0") -> str:
-    """The line without ``, attribute={...}``, unless it says ``but``."""
+    """Return the line without ``, attribute={...}``, unless the attribute contains ``but``."""
     start = line.find(f", {attribute}={{")
     if start < 0:
         return line
@@ -222,7 +222,7 @@ def without(line: str, attribute: str, but: str = "\0") -> str:
 
 
 def devices(platform: str) -> tuple[list[Any], str]:
-    """Eight devices of a platform, real or described, and what made the texts."""
+    """Return eight devices of a platform, real or described, and the name of the compiler."""
     import jax
 
     made_by = f"jax {version('jax')}, jaxlib {version('jaxlib')}"

@@ -1,13 +1,12 @@
-"""Times of the references of docs/wings/chip.md on chips that are here: python docs/measure_chips.py v5e:2x4
+"""Measure the references of docs/wings/chip.md on the chips of this machine.
 
     python docs/measure_chips.py v5e:2x4                       # on the eight chips of a v5litepod-8, into docs/measured.json
-    python docs/measure_chips.py v5e:2x4 --only f1_            # those alone whose name has this in it
-    python docs/measure_chips.py v5e:2x4 --backend cpu --processes 2 --smaller 64 --out /tmp/tried.json   # tried without a chip
+    python docs/measure_chips.py v5e:2x4 --only f1_            # only references whose names contain this
+    python docs/measure_chips.py v5e:2x4 --backend cpu --processes 2 --smaller 64 --out /tmp/tried.json   # a trial without a chip
 
-Then ``python docs/make_chip_tables.py tables`` puts them into the table. Each program is the one that the shipped data have (by its
-SHA-256), unless it is ``--smaller``. ``{NAME: {"seconds", "low", "high", "devices", "jax"}}``: the median of seven rounds and the
-middle half of them. Other backends than a TPU can be tried, and never reach the table. What was measured before and is not measured
-now is kept.
+Then ``python docs/make_chip_tables.py tables`` puts the times into the table. Without ``--smaller`` each program must equal the shipped
+one (by SHA-256). The file has ``{NAME: {"seconds", "low", "high", "devices", "jax"}}``: the median of seven rounds, and the bounds of
+their middle half. Times of other backends than a TPU never reach the table. Earlier times of other references stay in the file.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from grader.wire.schedule import Schedule
 
 
 def asked(course: Course, on: str, only: str, smaller: int) -> Iterator[Asked]:
-    """The references on one slice. Raises CourseError for sizes that are cut unevenly once they are smaller."""
+    """Return the references on one slice. Raises CourseError if smaller sizes cannot be cut evenly."""
     for name, listed in REFERENCES.items():
         for sized in listed if on in slices_of(name) else ():
             dims = {dim: max(1, size // smaller) if size > 64 else size for dim, size in sized.dims.items()}

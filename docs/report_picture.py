@@ -1,7 +1,7 @@
-"""The picture of a report in README.md and docs/index.md: python docs/report_picture.py [FILE]
+"""Make the picture of a report in README.md and docs/index.md: python docs/report_picture.py [FILE]
 
-Grades one exercise of one example submission and photographs the student's page with chromium, as far as it goes. Fonts are those of the
-machine, so no test asks for the same bytes.
+Grades one exercise of one example submission and photographs the whole page of the student with chromium. Fonts differ between machines,
+so no test compares its bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEASURE = "<script>document.title = 'height ' + document.documentElement.scrollH
 
 
 def report() -> str:
-    """The student's page."""
+    """Return the student's page."""
     course = load_course(ROOT / "course.yaml")
     submission = read(ROOT / "examples" / "submissions" / STUDENT, STUDENT, course.module_of, course.handed_out)
     with Grader(course, "none") as grader:
@@ -35,7 +35,7 @@ def report() -> str:
 
 
 def photograph(html: str, target: Path) -> None:
-    """Write the whole page as a PNG file. Raises SystemExit where there is no chromium."""
+    """Write the whole page as a PNG file. Raises SystemExit without chromium."""
     browser = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
     )

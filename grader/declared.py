@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AuthorError(Exception):
-    """A declaration in an exercise is invalid. The message says what is wrong, and where."""
+    """A declaration in an exercise is invalid. The message names the fault and its place."""
 
 
 def spelt(called: str) -> Callable[[F], F]:
@@ -96,15 +96,15 @@ def meshes(value: Any) -> tuple[dict[str, int], ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise AuthorError(f'meshes is {a(value)}, not a list such as [{{"x": 4, "y": 2}}]')
     if not value:
-        raise AuthorError("meshes is empty: name one at least")
+        raise AuthorError("meshes is empty: give at least one")
     for mesh in value:
         if not isinstance(mesh, Mapping) or not mesh:
             raise AuthorError(f'a mesh is {a(mesh)}, not a dict of axes and sizes such as {{"x": 4, "y": 2}}')
         for axis, size in mesh.items():
             if not isinstance(axis, str) or not axis.isidentifier():
-                raise AuthorError(f"the mesh {dict(mesh)} has {a(axis)} for an axis: name it by a word")
+                raise AuthorError(f'an axis of the mesh {dict(mesh)} is {a(axis)}, not a name such as "x"')
             if not whole(size):
-                raise AuthorError(f"axis {axis} of the mesh {dict(mesh)} has {a(size)} for its size: 1, 2, 3, ...")
+                raise AuthorError(f"the size of axis {axis} of the mesh {dict(mesh)} is {a(size)}, not 1, 2, 3, ...")
     return tuple(dict(mesh) for mesh in value)
 
 
@@ -116,11 +116,13 @@ def dims(name: str, value: Any) -> dict[str, Size]:
         raise AuthorError(f'{name} is {a(value)}, not a dict of sizes such as {{"I": 48}}')
     for dim, size in value.items():
         if not isinstance(dim, str):
-            raise AuthorError(f'{name} has {a(dim)} for a dimension: name it by a word, such as "I"')
+            raise AuthorError(f'{name}: a dimension is {a(dim)}, not a name such as "I"')
         if isinstance(size, AxisSize) and size.times < 1:
-            raise AuthorError(f'{name}: dimension {dim} has no size, {size}: write 4 * axis("x")')
+            raise AuthorError(
+                f'{name}: dimension {dim} has the size {size}; write a positive multiple such as 4 * axis("x")'
+            )
         if not whole(size) and not isinstance(size, AxisSize):
-            raise AuthorError(f"{name}: dimension {dim} has {a(size)} for its size: 1, 2, 3, ...")
+            raise AuthorError(f"{name}: the size of dimension {dim} is {a(size)}, not 1, 2, 3, ...")
     return dict(value)
 
 
@@ -129,7 +131,7 @@ def sizes(name: str, value: Mapping[str, Size], mesh: Mapping[str, int]) -> dict
     for dim, size in value.items():
         for axis in size.axes if isinstance(size, AxisSize) else ():
             if axis not in mesh:
-                problem = f"dimension {dim} has {size} for its size, and the mesh {dict(mesh)} has no axis {axis!r}"
+                problem = f"dimension {dim} has the size {size}, but the mesh {dict(mesh)} has no axis {axis!r}"
                 raise AuthorError(f"{name}: {problem}")
     return sizes_on(mesh, value)
 
@@ -137,7 +139,7 @@ def sizes(name: str, value: Mapping[str, Size], mesh: Mapping[str, int]) -> dict
 def shape(value: tuple) -> tuple[int | str, ...]:
     for size in value:
         if not isinstance(size, str) and not whole(size):
-            raise AuthorError(f'a shape has {a(size)} for a dimension: give names and sizes, such as normal("I", 8)')
+            raise AuthorError(f'a dimension of a shape is {a(size)}, not a name or a size as in normal("I", 8)')
     return value
 
 
@@ -147,7 +149,7 @@ def spec(value: Any, ndim: int) -> tuple:
     found = tuple(value)
     for entry in found:
         if not (entry is None or isinstance(entry, str) or _is_axes(entry)):
-            raise AuthorError(f"spec has {a(entry)} for a dimension: None, an axis, or a tuple of axes")
+            raise AuthorError(f"an entry of spec is {a(entry)}, not None, an axis or a tuple of axes")
     if len(found) > ndim:
         raise AuthorError(f"spec has {len(found)} entries for an array of {ndim} dimensions: leave out the last")
     axes = [axis for names in entries(found, ndim) for axis in names]
@@ -308,7 +310,9 @@ def plain(what: str, values: Mapping[str, Any]) -> None:
         try:
             encode(value)
         except NotPlain as error:
-            raise AuthorError(f"{what} {name} is {a(value)}, which cannot be passed on: {error}") from None
+            raise AuthorError(
+                f"{what} {name} is {a(value)}, which cannot be sent to the learner's process: {error}"
+            ) from None
 
 
 def kinds(name: str, value: Any, kind: type, due: str) -> tuple[Any, ...]:

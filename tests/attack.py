@@ -34,7 +34,7 @@ CORPUS = CHECKOUT / "tests" / "submissions" / "hostile"
 COURSE = CHECKOUT / "tests" / "submissions" / "hostile_course"
 NAIVE = CHECKOUT / "tests" / "naive.py"
 # Marks secrets that attacks may try to steal, and the course that grades them.
-JOBS = 6  # attacks spend most of their time waiting
+JOBS = 6  # attacks at a time; they mostly wait
 CONTROLS = 3
 SECRETS = ("CANARY", "canary-of-the-course-seed", "canary_of_a_solution_line")
 

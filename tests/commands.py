@@ -70,7 +70,7 @@ def forking(program: str) -> subprocess.Popen[str]:
         [sys.executable, "-m", "tests.forked", program],
         cwd=ROOT, env=clean, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    atexit.register(server.communicate)  # it ends with its input
+    atexit.register(server.communicate)  # the server ends when its input closes
     return server
 
 

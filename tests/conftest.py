@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from grader.common.schemas import without_uris
 
-settings.register_profile("no clock", deadline=None)  # no test depends on how fast the machine is
+settings.register_profile("no clock", deadline=None)  # tests must not depend on the machine's speed
 settings.load_profile("no clock")
 
 DEVICES = 8

@@ -20,7 +20,7 @@ def graded_in(out: Path, table: str = "report") -> dict[str, bytes]:
     with contextlib.closing(sqlite3.connect(out / FILE, timeout=60)) as connection:
         try:
             return dict(connection.execute(f"SELECT student, graded FROM {table} ORDER BY student"))
-        except sqlite3.OperationalError:  # the tables are not there yet
+        except sqlite3.OperationalError:  # the writer has not created the tables yet
             return {}
 
 

@@ -209,7 +209,9 @@ def disguises(pick: random.Random, *, body: bool) -> Disguise:
             Rewrite("bits", PRODUCTS, {"MatMult": "again_product"}, None, text),
             True,
         )
-    twice = TIMES_TEXT + TWICE_TEXT  # bits have no gradient, so the plain one has none
+    twice = (
+        TIMES_TEXT + TWICE_TEXT
+    )  # operations on bits have no gradient, so the plain multiplication is without gradient, too
     texts = [twice.replace("{given}", "lax.stop_gradient(x)"), BITS_TEXT + twice.replace("{given}", "again_bits(x)")]
     plain, bits = (Rewrite("twice", PRODUCTS, {"MatMult": "again_product"}, None, text) for text in texts)
     return Disguise("products twice by compare", "compare", plain, bits, False)

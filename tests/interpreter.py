@@ -29,9 +29,9 @@ class Counts:
 
     devices: int
     sent: list[Counter[str]] = field(default_factory=list)  # bytes, by kind
-    ran: list[Counter[str]] = field(default_factory=list)  # collectives taken part in, by kind
+    ran: list[Counter[str]] = field(default_factory=list)  # collectives that this device took part in, by kind
     flops: list[int] = field(default_factory=list)
-    dots: list[int] = field(default_factory=list)  # those of dot_general alone
+    dots: list[int] = field(default_factory=list)  # FLOPs of dot_general only
 
     def __post_init__(self) -> None:
         self.sent, self.ran = ([Counter() for _ in range(self.devices)] for _ in range(2))

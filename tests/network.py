@@ -279,7 +279,7 @@ class Move:
     piece: tuple[Point, int]
     stage: int  # the position of the wire's axis in the piece's order
     way: int
-    togo: int  # hops left on this axis, after this one
+    togo: int  # hops that remain on this axis after this one
     left: int
 
 
@@ -356,7 +356,7 @@ def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[
     loads = []
     for order in orders:
         busy, part = [0.0] * len(axes), 1.0
-        for k in reversed(order):  # the last axis brings the whole array together, the one before it a part
+        for k in reversed(order):  # the last axis gathers the whole array, the axis before it a part
             axis, before = axes[k], part / axes[k].size
             busy[k] = (part - before) / (axis.wires * (2 if axis.ring else 1))
             part = before

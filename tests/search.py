@@ -69,7 +69,7 @@ OTHERS = "\n\ndef twice(n):\n    return {twice}\n\n\nmegabytes = {megabytes}\n"
 HONEST_OTHERS = OTHERS.format(twice="2 * n", megabytes=10)
 WRONG_OTHERS = OTHERS.format(twice="7 - n % 3", megabytes=7)
 FULL = 5.0
-LOOK_AFTER = 25  # tries between two checks of an honest submission
+LOOK_AFTER = 25  # tries until an honest submission is checked again
 
 
 @dataclass
@@ -176,7 +176,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
     tried = 0
     left: list[tuple[str, tuple[str, ...], str]] = []
     while True:
-        left = left or pick.sample(names(), len(names()))  # one name after the other, without repeats
+        left = left or pick.sample(names(), len(names()))  # try each name once
         module, path, name = left.pop()
         what = pick.choice(list(STAND_INS))
         good, late = pick.random() < 0.3, pick.random() < 0.5
@@ -221,7 +221,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
     (first, *_), files = [a for a in asks if not a.secret and a.dims == asks[-1].dims], [f"{NAME}.py"]
-    ours = [a for a in asks if a.program == first.program]  # the same program on open and on secret inputs
+    ours = [a for a in asks if a.program == first.program]  # the same program on public and on hidden inputs
     bases = {n: traced(workers, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
 
     def findings(code: bytes) -> dict[Any, Any]:
@@ -281,7 +281,7 @@ def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterat
     for interpreted, output in zip(results, seen.outputs[0], strict=True):
         copies = dict(zip(output.slices, output.shards, strict=True))
         if any(not np.array_equal(s, copies[w]) for w, s in zip(output.slices, output.shards, strict=True)):
-            continue  # out_specs claim replication that does not hold, so the result is undefined
+            continue  # out_specs claims replicas that differ, so the result is undefined
         for held, shard, where in zip(interpreted, output.shards, output.slices, strict=True):
             value = np.asarray(held)
             part = value[tuple(slice(*w) for w in where)] if value.shape == output.shape else None

@@ -160,7 +160,7 @@ def test_a_relation_is_laid_open_with_all_that_it_compares(course: Course) -> No
     asked = [line for line in found.lines if line.startswith("loss: ")]
     assert "'remat': True" in asked[0] and "'remat': False" in asked[1]
     assert [line.split(",")[0] for line in asked[:4]] == ["loss: mesh {'x': 4}"] * 2 + ["loss: mesh {'x': 2"] * 2
-    # Open ones once, secret ones twice.
+    # Public inputs run once, hidden inputs twice.
     assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2
 
 

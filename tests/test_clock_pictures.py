@@ -19,7 +19,9 @@ from tests.commands import ROOT
 def pictures() -> ModuleType:
     spec = importlib.util.spec_from_file_location("clock_pictures", ROOT / "docs" / "clock_pictures.py")
     assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look themselves up there
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(
+        spec
+    )  # dataclasses look up their module in sys.modules
     spec.loader.exec_module(module)
     return module
 

@@ -141,7 +141,7 @@ def test_every_second_derivation_has_its_question():
     assert set(KEYS) <= set(QUESTIONS)
 
 
-def test_an_array_that_nobody_places_lies_on_one_device(devices: int):
+def test_an_array_without_a_place_is_on_one_device(devices: int):
     host = np.ones((4, 6), np.float32)
     mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     assert len(jnp.asarray(host).devices()) == 1

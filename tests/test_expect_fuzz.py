@@ -52,7 +52,7 @@ def filled(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     values = np.where(rng.random(shape) < 0.3, rng.choice(EVIL, shape), rng.standard_normal(shape))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # what overflows or is not finite becomes something, and that is the point
+        warnings.simplefilter("ignore")  # the test wants overflows and infinities, which warn
         return np.asarray(values).astype(dtype_of(dtype))
 
 
@@ -71,7 +71,7 @@ def results(draw: st.DrawFn, dtype: str | None = None) -> Sharded:
     got = laid_out(value, draw(specs), draw(st.sampled_from(["float32", "bfloat16", "int32"])), draw(st.booleans()))
     assume(got is not None)
     assert got is not None
-    if draw(st.booleans()):  # replicas that differ, as without check_vma
+    if draw(st.booleans()):  # replicas may differ without check_vma
         device = draw(st.integers(0, 7))
         got.shards[device] = filled(got.shards[device].shape, name, draw(seeds))
     return got

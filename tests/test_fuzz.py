@@ -59,7 +59,7 @@ def test_what_is_packed_is_read(value: Any, blobs: list[bytes]):
     header = {"value": value}
     found, back = wire.read_frame(reader(wire.pack(header, blobs)))
     assert back == blobs
-    json.dumps(found, ensure_ascii=False).encode()  # no half of a surrogate pair is left
+    json.dumps(found, ensure_ascii=False).encode()  # the text has no lone surrogate, so it can be encoded
 
 
 @pytest.mark.parametrize("depth", [121, 500, 995, 5000, 1_000_000])
@@ -237,7 +237,7 @@ def test_any_file_is_a_submission(tmp_path_factory: pytest.TempPathFactory, cont
 @MANY
 @given(st.text() | plain.map(lambda v: json.dumps({"schema_version": 1, "student": v})))
 def test_any_text_is_a_report_or_refused(text: str):
-    with pytest.raises(ValueError):  # pydantic's ValidationError is one
+    with pytest.raises(ValueError):  # pydantic's ValidationError is a ValueError
         Report.loads(text)
 
 

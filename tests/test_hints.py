@@ -38,7 +38,7 @@ def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grade
 
 
 @pytest.mark.slow
-def test_a_mean_of_means_gets_its_hint_however_it_is_written(grader: Grader) -> None:
+def test_a_mean_of_means_gets_its_hint_in_every_form(grader: Grader) -> None:
     """Each program draws a mask of its own, so their results all differ."""
     cases = list(written(grader.course, ["h1_ddp"]))
     exercise = grader.course.exercise("h1_ddp")

@@ -166,7 +166,7 @@ def go():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("tier", TIERS)
-def test_how_a_child_ends_is_told_apart(tier: str, body: str, ended: str):
+def test_the_ways_a_child_ends_are_distinguished(tier: str, body: str, ended: str):
     """However busy the machine is, and however fast the child."""
     values, how = ask_child(tier, body)
     assert how == ended
@@ -229,7 +229,7 @@ endings = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str):
+def test_a_keeper_survives_all_leftovers_and_ends_of_a_child(tier: str):
     """None of it is ever the grader's fault, and the same worker answers the next request in an empty folder."""
     ends = "\nfor _ in range(9):\n    pick.choice(endings)()\n"
     honest = "import os\ndef go(): return os.listdir(os.getcwd())"
@@ -343,7 +343,7 @@ def test_nothing_of_one_submission_is_left_for_the_next(tier: str):
         list(one.trace({"name": "x", "chunks": [["x", source]]}, []))
         seen = "import gc, os, jax\ndef go(): return [os.listdir('.'), hasattr(jax, 'leak'), sum(isinstance(o, dict) and 'CANARY-' + 'first' in o.values() for o in gc.get_objects() if type(o) is dict and len(o) < 9 and all(type(v) is str for v in o.values()))]"
         assert ask_child(tier, seen, beside=one) == ([[[], False, 0]], "done")
-        assert process is not None and process.returncode is not None  # the end of the block ended it
+        assert process is not None and process.returncode is not None  # leaving the with block ended the process
 
 
 # -- root's powers -----------------------------------------------------------------------------

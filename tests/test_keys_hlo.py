@@ -113,7 +113,7 @@ def test_collectives_are_those_that_the_grader_reads(name: str):
         one = hlo.collective(visit, mesh)
         if one is not None:
             key = (one.kind, one.bytes, str([list(group) for group in one.groups]))
-            theirs[key] = 1 if name.startswith("prefetch") else theirs[key] + 1  # it reads each piece of a gather
+            theirs[key] = 1 if name.startswith("prefetch") else theirs[key] + 1  # the text has each piece of a gather
             known[key] = visit.times
     ours: Counter[tuple[str, int, str]] = Counter()
     for kind, size, among, trips in TASKS["collectives"](TEXTS[name]):

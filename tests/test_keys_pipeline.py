@@ -143,7 +143,7 @@ def test_four_devices_and_eight_micro_batches_take_22_ticks_or_33_where_backward
     assert all(row.count("") == 6 for row in grid)
     assert seconds(grid, {"F": 1, "B": 2}) == seconds(alternating(4, 8), {"F": 1, "B": 2}) == 33
     assert seconds(gpipe(4, 8), {"F": 1, "B": 2}) == 33
-    assert seconds(alternating(4, 8), {"F": 1, "B": 3}) == 11 * 4  # of I5, with programs of their own
+    assert seconds(alternating(4, 8), {"F": 1, "B": 3}) == 11 * 4  # the times of I5, with separate programs
 
 
 def pictured(name: str, heading: str) -> Grid:

@@ -74,7 +74,7 @@ def test_a_notebooks_spread_is_that_of_one_call_that_compiled(mean: float, slowe
     slower = 5 * (mean - call)
     assert np.std([call + slower, *[call] * 4]) == pytest.approx(36.2)
     assert (call + slower) / call == pytest.approx(slowest, rel=0.05)  # mean and spread are rounded
-    assert slower * 5 == pytest.approx(452, abs=1)  # of a run of 5 loops
+    assert slower * 5 == pytest.approx(452, abs=1)  # a run has 5 loops
 
 
 @pytest.mark.parametrize("N", [2, 3, 5, 8])

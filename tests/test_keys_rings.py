@@ -315,7 +315,7 @@ def test_a_right_solution_in_another_style_passes(name: str, fn: Callable):
         assert isinstance(call, Call)
         for sizes in call.meshes[
             :2
-        ]:  # of each exercise a larger and a smaller ring, of module 05 an even and an odd one
+        ]:  # a larger and a smaller ring for each exercise; an even and an odd one for module 05
             seen = looked_at(name, fn, call, sizes)
             for check in checks:
                 if check.call is call:
@@ -363,7 +363,7 @@ def test_the_small_case_of_a_statement(name: str, sizes: dict, dims: dict, bytes
     assert sum(c.sent * (c.count or 0) for c in seen.collectives) == bytes_
 
 
-def test_whole_arrays_round_the_ring_are_told_from_a_ring_all_reduce():
+def test_whole_arrays_round_the_ring_differ_from_a_ring_all_reduce():
     """On two devices the two send the same; from three on the check must see it."""
     exercise, _ = TASKS["ring_all_reduce"]
     check, misconception = exercise.checks["ring_reduce_traffic"], exercise.misconceptions["reduced_whole_arrays"]

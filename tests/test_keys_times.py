@@ -199,7 +199,7 @@ def test_exchange_over_axes_loads_the_longest_axis(sizes, how):
     network.torus_all_to_all(net, sizes, 1.0, how)
     want = TASKS["exchange_time"](bytes=1.0, sizes=sizes, network=how, one_way_bandwidth=1.0)
     assert max(net.sent.values()) == pytest.approx(want, rel=1e-9)
-    assert want <= net.clock * (1 + 1e-9) and net.clock <= 1.25 * want  # greedy routing comes near the bound
+    assert want <= net.clock * (1 + 1e-9) and net.clock <= 1.25 * want  # greedy routing comes close to the bound
 
 
 @functools.cache
@@ -370,8 +370,8 @@ def two_levels(kind, gpus, node, gpu_egress, node_egress) -> float:
             return unit_exchange("switch", d) / gpu_egress
         card = Counter(
             b % node for a in (0,) for b in range(gpus) if b // node != a // node
-        )  # chunks GPU 0 sends, by card
-        assert len(card) == node  # ... or all through its own: the same for everybody
+        )  # number of chunks that GPU 0 sends through each card
+        assert len(card) == node  # or each GPU sends all through its own card, with equal load
         return sum(card.values()) / gpus**2 / (node_egress / node)
     inside = unit_clock(kind, "switch", d)[0] / gpu_egress if d > 1 else 0
     between = unit_clock(kind, "switch", nodes)[0] / node / (node_egress / node) if nodes > 1 else 0
@@ -402,7 +402,7 @@ def sent_by_each(kind: str, n: int) -> float:
     if kind == "all_to_all":  # S is one rank's buffer, so the ranks hold n bytes
         network.all_to_all(net, "switch", n, float(n))
         return net.sent["up", 0]
-    if kind in ("broadcast", "reduce"):  # along a chain: the root sends all of S (receives it)
+    if kind in ("broadcast", "reduce"):  # on a chain, the root sends (or receives) all of S
         net.step([((("chain", i),), 1.0) for i in range(n - 1)])
         return max(net.sent.values())
     getattr(network, kind)(net, "one_way_ring", n, 1.0)
@@ -647,7 +647,7 @@ def test_training_question_3():
     assert 6 * 13e9 * 3e6 / (4096 * 4.59e14 * 0.4) == pytest.approx(0.3, rel=0.05)
     assert (
         QUESTIONS["state_per_chip"](P=13, N=1, kept="bf16") == 130e9 > CHIPS["v5p"].hbm
-    )  # so no plain data parallelism
+    )  # so plain data parallelism does not fit
     assert CHIPS["v5p"].hbm / 10 == 9.6e9  # "9B"
 
 
@@ -718,7 +718,7 @@ def test_gpu_pop_quizzes():
     assert cluster("all_to_all", size, 8, k=4) == pytest.approx(cluster("all_to_all", size, 8) / 2)
     D, F = 8192, 32_768
     assert cluster("all_gather", 2 * D * F, 256) == pytest.approx(2 * D * F * 31 / (32 * 400e9))
-    # Y > 8 cards of a node carry 1/Y of the array each, one card per GPU
+    # if Y > 8, each network card of a node carries 1/Y of the array, with one card for each GPU
     assert 2 * D * F / 16 / 50e9 == pytest.approx(2 * D * F * 8 / (16 * 400e9))
 
 
@@ -746,7 +746,7 @@ def test_gpu_quiz_4_two_nodes():
     assert cluster("all_gather", 1, 16) == pytest.approx(1 / 514e9, rel=2e-3) and 1 / (1 / 2 / 400e9) == 800e9
     assert cluster("all_gather", 1, 32) == cluster("all_gather", 1, 16) < cluster("all_gather", 1, 40)
     assert cluster("all_gather", 1, 256) == pytest.approx(1 / 413e9, rel=2e-3)
-    # an all-to-all over two nodes: "a more than 4x degradation" holds of the approximations, 4.5; exactly it is 2.6
+    # all-to-all over two nodes: the book's approximations give 4.5 ("a more than 4x degradation"); the exact ratio is 2.6
     assert 8 * 450e9 / (2 * 400e9) == 4.5
     assert cluster("all_to_all", 1, 16) / cluster("all_to_all", 1, 8) == pytest.approx(2.57, rel=1e-3)
 
@@ -775,12 +775,12 @@ def test_cs336_puzzle_derived():
     """AR 277 GiB/s, RS 70: the first is a bus bandwidth, the second takes S for the output, n = 4 times too small. 70 · 4 = 280. What goes
     into the reduce-scatter is four times what the all-reduce works on, and a GiB is 7 % more than a GB: 297 and 301 GB/s."""
     n, array, gib = 4, 4 * 100 * 2**20, 2**30
-    reduce = sent_by_each("all_reduce", n) * array / (277 * gib)  # seconds, if the printed number is right
+    reduce = sent_by_each("all_reduce", n) * array / (277 * gib)  # seconds, by the bandwidth that the benchmark printed
     scatter = sent_by_each("reduce_scatter", n) * n * array / (280 * gib)
     assert (reduce, scatter) == (pytest.approx(2.115e-3, rel=2e-3), pytest.approx(4.185e-3, rel=2e-3))
     assert TASKS["bandwidths"]("all_reduce", array, array, n, reduce)[1] == pytest.approx(297e9, rel=2e-3)
     assert TASKS["bandwidths"]("reduce_scatter", n * array, array, n, scatter)[1] == pytest.approx(301e9, rel=2e-3)
-    assert array * (n - 1) / n / scatter / gib == pytest.approx(70)  # what the lecture's formula makes of it
+    assert array * (n - 1) / n / scatter / gib == pytest.approx(70)  # the lecture's formula gives 70 GiB/s
     assert sent_by_each("reduce_scatter", n) * n * array == array * (n - 1)  # each rank sends its output n-1 times
 
 

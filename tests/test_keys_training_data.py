@@ -131,7 +131,7 @@ KEYS: dict[str, Callable[..., float]] = {
     "hsdp_far_bytes": left_the_node,
     "hsdp_time": near_then_far,
 }
-NEAR = {"best_bucket": 1e-5}  # as finely as it is tried
+NEAR = {"best_bucket": 1e-5}  # relative step of the search
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)

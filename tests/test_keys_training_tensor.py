@@ -123,11 +123,13 @@ def blocks_sent(L: int, n: int) -> tuple[int, int]:
     for _ in range(L):
         forward += sum(
             1 for target in devices for owner in devices if owner == 0 != target
-        )  # device 0's, to each other
+        )  # bytes that device 0 sends to the other devices
     for layer in reversed(range(L)):
-        backward += sum(1 for owner in devices if owner != 0)  # device 0's part of each block that another one owns
+        backward += sum(1 for owner in devices if owner != 0)  # device 0's part of each block that another device owns
         if layer == 0:
-            backward += sum(1 for target in devices if target != 0)  # the sum of its own block, to each other
+            backward += sum(
+                1 for target in devices if target != 0
+            )  # device 0 sends the sum of its block to every other device
     return forward, backward
 
 
@@ -300,7 +302,7 @@ def float32(of_bfloat16: float) -> float:
     return 2 * of_bfloat16
 
 
-def test_small_cases_are_as_told():
+def test_small_cases_match_the_statement():
     mlp = traced(
         H5["gated_mlp"], 4, [(5, 12), (12, 36), (12, 36), (36, 12), (12,), (5, 12)], (P(), *CUT.values(), P(), P())
     )

@@ -167,7 +167,7 @@ def test_gradients_are_those_of_jax():
         def traced(*operands, equation=equation):
             return jax.numpy.einsum(equation, *operands)
 
-        if "P" not in places and equation in EINSUMS[:4]:  # JAX itself, of a few: it is slow
+        if "P" not in places and equation in EINSUMS[:4]:  # compare some with JAX itself, which is slow
             due = [np.asarray(g) for g in jax.vjp(traced, *wholes)[1](upstream.astype(np.float32))]
             for (eq, _), want, i in zip(got, due, range(9), strict=False):
                 operands = [upstream if j == i else whole for j, whole in enumerate(wholes)]
@@ -250,7 +250,7 @@ def test_what_is_refused_for_its_order_no_list_says():
             continue
         try:
             due = owner_slices(shape, spec.partitions, mesh)
-        except ValueError:  # uneven, or too many entries
+        except ValueError:  # the spec cuts unevenly, or has too many entries
             continue
         if any(axis_stop - start == 0 for part in due for start, axis_stop in part):
             continue
@@ -285,7 +285,7 @@ def test_specs_without_a_list_are_counted():
         assert question(**drawn) == count
 
 
-def test_the_scattered_gradient_lies_as_the_spec_says():
+def test_the_scattered_gradient_has_the_layout_of_the_spec():
     mesh = {"dp": 2, "fsdp": 3, "tp": 4}
     for drawn in QUESTIONS["scattered_gradient"].variants():
         spec = P(drawn["rows"], "tp" if drawn["rows"] == "fsdp" else "fsdp")

@@ -194,7 +194,7 @@ RUBRIC = {"names": (1, "clear names")}
 @pytest.mark.parametrize(
     ("rubric", "told"),
     [
-        ({}, "rubric is the dict {}, not a text that says what gets which points, or items"),
+        ({}, "rubric is the dict {}, not a text that says which answer earns which points, or items"),
         ({"a b": (1, "x")}, "rubric: 'a b' is not a name such as gathers, to write into overrides.yaml"),
         ({"a": 1}, 'rubric: a has the int 1, not points and a text: (1, "...")'),
         ({"a": (0, "x")}, "rubric: a has the tuple (0, 'x'), not points and a text: (1, \"...\")"),

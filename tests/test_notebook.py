@@ -139,7 +139,7 @@ def test_the_tool_beside_a_lone_notebook_is_a_folder_and_no_name_of_a_package(tm
 
 
 @pytest.mark.parametrize(("tool", "at"), [("tool", "../../tool"), (".", "../..")], ids=["student branch", "checkout"])
-def test_the_first_cell_installs_the_tool_that_lies_beside_the_course(tmp_path: Path, tool: str, at: str) -> None:
+def test_the_first_cell_installs_the_tool_beside_the_course(tmp_path: Path, tool: str, at: str) -> None:
     """In the place where ``publish`` puts it, or in a checkout, and nowhere else."""
     module = tmp_path / "exercises" / "01_layout"
     module.mkdir(parents=True)
@@ -269,7 +269,9 @@ def test_explain_draws_what_devices_hold_and_the_timeline_below_the_cell(
     exec(SOLVED, space)
     notebook.explain("c1", space, mesh={"x": 8, "y": 1}, dims={"I": 4096, "J": 4096, "K": 4096}, on="v5e:2x4")
     held, picture, roofline = shown
-    assert held.count("<svg") == 2 and "512:1024, 0:4096" in held  # one grid an argument; rows 512 to 1023 on device 1
+    assert (
+        held.count("<svg") == 2 and "512:1024, 0:4096" in held
+    )  # one grid for each argument; device 1 has rows 512 to 1023
     assert picture.startswith("<figure") and picture.count("<svg") == 1 and "step " in picture
     assert "roof of HBM" in roofline
 

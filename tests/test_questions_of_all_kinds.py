@@ -94,7 +94,7 @@ def test_a_wrong_letter_and_a_known_misconception_are_reported(course: Course, w
     )
     report = graded(course, workers, text + "product_spec = 'P((x))'\n")
     assert [(r.status, r.reason) for r in report.results[1:]] == [
-        ("failed", "'Q' is no option: answer A, B, C or D or the text of one"),
+        ("failed", "'Q' is not an option: answer A, B, C or D or the text of one"),
         ("failed", "an answer is a dict or a list of gather, scatter"),
     ]
     misconception = course.exercise(NAME).misconceptions["joined"]

@@ -212,7 +212,13 @@ def book(path: Path, *cells: str) -> Submission:
             'check("c3_contracting")',
         ),
         (C1, 'check("c1_no_communication")', "from_here = matmul_local\n" + C3, 'check("c3_contracting")'),
-        (STUB, 'check("c1_no_communication")', C3, 'check("c3_contracting")', C1),  # written below its check
+        (
+            STUB,
+            'check("c1_no_communication")',
+            C3,
+            'check("c3_contracting")',
+            C1,
+        ),  # the function is below the cell with its check
         (PUT_IN, 'check("c1_no_communication")', "SPECS['in'][:] = [P(None, 'x'), P('x', None)]" + C3),
         (f"jax.set_mesh({MESH})", C1, 'check("c1_no_communication")', "jax.set_mesh(jax.make_mesh((8,), ('d',)))" + C3),
     ],

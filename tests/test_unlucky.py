@@ -148,7 +148,7 @@ def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, mo
         name = str(failure.value).removeprefix(f"cannot write {out}/").split(":")[0]
         assert name in wanted.keys() - written.keys()
         assert str(failure.value).endswith(
-            f"{name}: No space left on device; mend that and run the same command again: what is graded is kept"
+            f"{name}: No space left on device; mend that and run the same command again; finished reports are kept"
         )
         assert grade(grader, work, out) == {}
         assert files(out) == wanted
@@ -187,7 +187,7 @@ exit $code
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300)
     line = one_line(done)
     assert line.startswith(f"shardlings: cannot write {out}/")
-    assert line.endswith("No space left on device; mend that and run the same command again: what is graded is kept")
+    assert line.endswith("No space left on device; mend that and run the same command again; finished reports are kept")
     half = files(first)
     assert half.items() < wanted.items() and not list(first.rglob(".tmp-*"))
     assert files(then) == wanted
@@ -292,10 +292,10 @@ def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, wor
 # -- clocks ------------------------------------------------------------------------------------
 
 WALL = {"st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "getmtime", "getctime", "utcnow", "today", "time_ns"}  # fmt: skip
-DUE = "grading.py"  # without --only it finds the modules that are due
+DUE = "grading.py"  # without --only it grades the modules with a deadline
 STAMPED = "submit.py"  # writes the submission time into the submission
 LATE = "times.py"  # reads times of files, for a late policy without a record of the staff
-KEPT = "journal.py", "steps.py"  # write the time of a prediction beside it, for its author
+KEPT = "journal.py", "steps.py"  # these files store the time of a prediction for its author
 REMEMBERED = "cache.py"  # the day of the last use decides only which entries are evicted
 LEFT = "files.py"  # files of killed writers are deleted after a minute; nothing reads them
 
@@ -461,7 +461,7 @@ def kill_while_busy(
             sign.unlink()
         stopped = processes(worker, stop=True)
         for pid in stopped[of]:
-            with contextlib.suppress(ProcessLookupError):  # it ended with the one before
+            with contextlib.suppress(ProcessLookupError):  # it ended together with the process before
                 os.kill(pid, signum)
             killed.append(pid)
         for pid in stopped:
@@ -583,7 +583,7 @@ def test_a_tracer_killed_with_every_input_is_the_graders_fault_and_the_next_sour
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.tracer, signal.SIGKILL, 99, forks=2)
         (lost,) = findings(workers, SLOW_TO_LOAD, cases("f"))
-    assert lost == Fault("broken", "the tracing process died twice; a person must look")
+    assert lost == Fault("broken", "the tracing process died twice; it needs review")
     (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
 
@@ -624,7 +624,7 @@ def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) 
     short = small.config.limits.model_copy(update={"stuck_seconds": 10.0})
     workers = Workers(Course(small.root, small.config.model_copy(update={"limits": short})), WORKING[0])
     (stuck,) = findings(workers, LONELY, array())
-    message = "the devices waited for each other for ever: some of them never take part in a collective"
+    message = "the devices waited for each other without end, because some of them never take part in a collective"
     assert stuck == Fault("timeout", message, ran=True)
     (seen,) = findings(workers, program(1.25), array())
     assert isinstance(seen, Observation)

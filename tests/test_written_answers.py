@@ -64,7 +64,7 @@ def by_bob(points: float) -> Override:
 
 def test_learners_get_the_question_and_neither_rubric_nor_answer(course: Course) -> None:
     stub = stub_source(course, course.exercise(NAME))
-    assert "# Question why_it_waits [in your own words]" in stub and "a person reads it" in stub
+    assert "# Question why_it_waits [in your own words]" in stub and "the staff reads it" in stub
     for path in (course.root / "exercises").rglob("*"):
         text = path.read_text() if path.is_file() else ""
         assert not any(secret in text for secret in SECRETS), path
@@ -77,7 +77,7 @@ def test_answers_in_words_are_pending_and_only_staff_see_the_rubric(course: Cour
     (result,) = report.exercises[0].results
     assert (result.kind, result.status, result.earned, report.pending) == ("written", "waiting", 0, 2)
     staff, own = (Nesting(render_html(report, audience=who)).text for who in ("staff", "student"))
-    assert "It <b>waits</b> for B." in own and "a person reads this answer" in own and "needs grading" in own
+    assert "It <b>waits</b> for B." in own and "the staff reads this answer" in own and "needs grading" in own
     assert all(secret in staff and secret not in own for secret in SECRETS)
     assert exit_code([report]) == 0 and not report.broken
 
@@ -85,10 +85,10 @@ def test_answers_in_words_are_pending_and_only_staff_see_the_rubric(course: Cour
 def test_a_too_long_answer_reports_how_much_of_it_is_read(course: Course, workers: Workers) -> None:
     (result,) = graded(course, workers, "'word ' * 10_000").exercises[0].results
     assert result.status == "waiting" and len(str(result.actual)) <= MAX_TEXT
-    assert result.reason == "a person reads this answer and gives its points; only its first 4000 characters were read"
+    assert result.reason == "the staff reads this answer and gives its points; only its first 4000 characters were read"
 
 
-@pytest.mark.parametrize(("answer", "reason"), [("None", "not answered yet"), ("'  '", "not answered yet"), ("3", "this is no text: write your answer between quotes")])  # fmt: skip
+@pytest.mark.parametrize(("answer", "reason"), [("None", "not answered yet"), ("'  '", "not answered yet"), ("3", "this is not a text; write your answer between quotes")])  # fmt: skip
 def test_an_answer_that_is_not_text_needs_no_review(course: Course, workers: Workers, answer: str, reason: str) -> None:
     report = graded(course, workers, answer)
     assert [(r.status, r.reason) for r in report.exercises[0].results] == [("failed", reason)] and report.pending == 0
@@ -101,7 +101,7 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
     assert (found.earned, found.pending, problems) == (1.5, 0, [])
     page = Nesting(render_html(found)).text
     assert "set by hand by Bob: no word of waiting" in page
-    assert "the grader gave" not in page and "a person reads" not in page, "the grader gives words no points"
+    assert "the grader gave" not in page and "the staff reads" not in page, "the grader gives words no points"
     summary = summarise([found])
     assert summary.attention == [] and summary.broken == []
     _, problems = overridden(report, None, [by_bob(3)])
@@ -131,11 +131,11 @@ def test_a_terminal_and_a_comment_say_that_it_is_pending(
     print_report(report, Console(width=100))
     shown = capsys.readouterr().out
     assert (
-        "a person reads this answer" in shown
+        "the staff reads this answer" in shown
         and "1 point: every" not in shown
         and "2 points are pending review by the staff" in shown
     )
-    assert "a person reads this answer" in (comment(report.exercises[0], "why_it_waits") or "")
+    assert "the staff reads this answer" in (comment(report.exercises[0], "why_it_waits") or "")
 
 
 def test_nbgrader_grades_its_cell_by_hand_and_the_check_cell_is_worth_the_rest(course: Course) -> None:
@@ -149,7 +149,7 @@ def test_nbgrader_grades_its_cell_by_hand_and_the_check_cell_is_worth_the_rest(c
 
 @pytest.mark.parametrize("rubric", ["", "  ", 3])
 def test_a_rubric_is_asked_of_authors(rubric: Any) -> None:
-    with pytest.raises(AuthorError, match="not a text that says what gets which points"):
+    with pytest.raises(AuthorError, match="not a text that says which answer earns which points"):
         Exercise().written(points=1, rubric=rubric)
 
 

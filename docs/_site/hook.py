@@ -27,7 +27,7 @@ DRAWN = "![The way of a submission, from what was handed in to reports; what is 
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Pages that are not written yet are no part of the menu; those that it does not name come last."""
+    """Pages that are not written yet are not in the menu; pages that it does not name come last."""
     there = {p.relative_to(config.docs_dir).as_posix() for p in Path(config.docs_dir).rglob("*.md")}
     there |= {*FROM_ROOT, *_modules()}
     named: set[str] = set()
@@ -82,7 +82,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _linked(text: str, here: PurePosixPath, own: str, files: Files) -> str:
-    """Prose with links for names. What lies beside the documentation keeps its name and loses its link."""
+    """Prose with links for names. A file beside the documentation keeps its name and loses its link."""
 
     def link(match: re.Match[str]) -> str:
         name = match[1] or match[2]

@@ -31,7 +31,7 @@ entry as a tuple.
 |---|---|
 | matmuls of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
 | matmuls of case 4 | `P("x")`, `P(None, "x")`: 4 |
-| specs that are no sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
+| specs that are not a sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
 | batch letters, other orders of letters, tuples of axes | below |
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.

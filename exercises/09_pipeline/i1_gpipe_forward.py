@@ -31,7 +31,7 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | collectives | permutes and no other collective | |
 | ticks | M + P − 1 ticks; in each one stage and one micro-batch sent | 8 ticks |
 
-Beware of junk. A device that is no target of a `ppermute` receives zeros, and `stage` divides by the length of each
+Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides by the length of each
 row: 0/0 is NaN. The output can still be right, but gradients are not. The gradient of an unused value is 0, and 0 · NaN
 is NaN.
 

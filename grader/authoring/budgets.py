@@ -18,7 +18,7 @@ from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
-MOST = 1 << 16  # the largest factor; a formula with a larger one explains nothing
+MOST = 1 << 16  # largest factor in a formula; a larger one explains nothing
 Key = tuple[str, tuple[str, ...]]
 
 

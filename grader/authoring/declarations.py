@@ -25,23 +25,23 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
     if not exercise.tasks and not exercise.questions:
         yield "has neither a task to write nor a question to answer"
     if exercise.tasks and not any(c.public for c in exercise.checks.values()):
-        yield "has no public check: learners could check nothing"
+        yield "has no public check, so learners could check nothing"
     for task in exercise.tasks.values():
         yield from _task_problems(exercise, task)
     yield from modes.undecided_modes(exercise)
     for call in _timed_without_values(exercise):
         yield (
-            f"{call.task.name} is timed, and no check judges its values: "
-            "write one of the call that exercise.timing times"
+            f"{call.task.name} is timed, but no check judges its values: "
+            "add a check of the call that exercise.timing names"
         )
-    yield from (f"{check.name} is worth nothing" for check in exercise.checks.values() if check.points <= 0)
+    yield from (f"{check.name} has no points" for check in exercise.checks.values() if check.points <= 0)
 
 
 def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
     if len(task.hints) < LEAST_HINTS:
         yield f"{task.name} has no hint"
     if not exercise.checks_of(task):
-        yield f"{task.name} is checked by nothing"
+        yield f"{task.name} has no check"
     if not any(s.of is task for s in exercise.misconceptions.values()):
         yield f"{task.name} has no misconception to prove its checks"
 

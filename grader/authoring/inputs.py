@@ -66,11 +66,11 @@ def undecided_draws(exercise: Exercise) -> Iterator[str]:
     once, again = (plan(exercise, public=False, seed="verify") for _ in range(2))
     for first, second in zip(once, again, strict=True):
         if repr(first.cases) != repr(second.cases):
-            yield f"{first.task}: hidden cases are drawn differently each time: draw with the rng that is given"
+            yield f"{first.task}: hidden cases are drawn differently each time: draw with the given rng"
             return
         for one, other in zip(first.inputs, second.inputs, strict=True):
             for (name, drawn), (_, redrawn) in zip(arrays_of(one), arrays_of(other), strict=True):
                 if drawn.tobytes() != redrawn.tobytes():
                     task = first.task
-                    yield f"{task}: argument {name} is drawn differently each time: draw with the rng that is given"
+                    yield f"{task}: argument {name} is drawn differently each time: draw with the given rng"
                     return

@@ -30,7 +30,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
     """Yield each question with its key for some numbers: ``time: How long does it take? 559 us (X=4)``."""
     for question in exercise.questions.values():
         if isinstance(question.answer, Written):
-            continue  # a person grades it; its good answer is not a key
+            continue  # the staff grades it, so its good answer is not a key
         drawn = course.params(question, "verify")
         numbers = ", ".join(f"{name}={value}" for name, value in drawn.items() if name != ORDER)
         kind = kind_of(question, drawn)
@@ -49,7 +49,7 @@ def key_problems(question: Question) -> Iterator[str]:
 def _label_problems(question: Question) -> Iterator[str]:
     label = label_of(question, next(question.variants(), {})).partition(": ")[2]
     if not question.title and len(label.split()) < LEAST_WORDS:
-        yield f"{question.name}: its label in reports would be {label!r}, which tells little: give title=..."
+        yield f"{question.name}: its label in reports would be {label!r}, which says little; give title=..."
 
 
 def _unit_problems(question: Question) -> Iterator[str]:
@@ -59,7 +59,8 @@ def _unit_problems(question: Question) -> Iterator[str]:
     if kinds and asked and not kinds & set(asked.values()):
         words, kind = next(iter(asked.items()))
         unit = next(iter(units.values()))
-        yield f"{question.name}: the text asks {words!r}, {kind}, and its unit, {unit!r}, is of {unit_of(unit)[1]}"
+        of = unit_of(unit)[1]
+        yield f"{question.name}: the text asks {words!r}, {kind}, and its unit, {unit!r}, is the unit of {of}"
 
 
 def _number_problems(question: Question) -> Iterator[str]:
@@ -82,7 +83,7 @@ def _constant_entries(question: Question) -> Iterator[str]:
         return
     found: dict[tuple[str, str], set[float]] = {}
     for drawn in question.variants():
-        with suppress(Exception):  # another proof reports a key that is not valid
+        with suppress(Exception):  # another proof reports invalid keys
             for place, value in wanted(question, question.fn, drawn).items():
                 found.setdefault(place, set()).add(value)
     for (row, column), values in found.items():

@@ -12,8 +12,8 @@ from grader.course.loading import Course
 from grader.course.statements import Statement, statements
 from grader.exercise import Exercise
 
-LEAST_LINE = 16  # characters; shorter lines occur in any file
-IDIOM = 3  # exercises; a line that occurs in this many is an idiom
+LEAST_LINE = 16  # shortest line that is searched for, in characters; shorter ones occur in any file
+IDIOM = 3  # a line that occurs in this many exercises is an idiom
 LEAST_OPERATORS = 2
 NAMES_ALONE = re.compile(r"[\w\s,]*")  # such as a line of a call's arguments; it reveals nothing
 SIGNS = str.maketrans({"·": "*", "×": "*", "−": "-", "÷": "/", "'": '"'})
@@ -48,7 +48,7 @@ def told_solutions(course: Course) -> Iterator[str]:
             folded = _folded(text)
             for what, secret in solution:
                 if re.search(rf"(?<![\w.*/]){re.escape(_folded(secret))}(?![\w*/(\[])", folded):
-                    yield f"{exercise.id}: {where} tells {what}: {secret.strip()[:80]}"
+                    yield f"{exercise.id}: {where} shows {what}: {secret.strip()[:80]}"
 
 
 def _texts(exercise: Exercise) -> Iterator[tuple[str, str]]:

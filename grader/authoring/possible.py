@@ -83,9 +83,9 @@ def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[
         if abs(answer - known * factor) <= question.rtol * known * factor:
             yield f"the answer is published: {show(known * factor, unit)}"
     if answer < scenario.least:
-        yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least there can be"
+        yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least possible"
     if answer > scenario.most:
-        yield f"the answer, {as_shown}, is above {show(scenario.most, unit)}, the most there can be"
+        yield f"the answer, {as_shown}, is above {show(scenario.most, unit)}, the most possible"
 
 
 def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         return
     count = distinct(answers, question.rtol)
     if count < LEAST_ANSWERS:
-        yield f"{question.name}: its draws have {count} different answers, at least {LEAST_ANSWERS} are asked for"
+        yield f"{question.name}: its draws have {count} different answers, and at least {LEAST_ANSWERS} are needed"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
         mend = f"all draws take {branches.pop()!r}" if branches else "say in `branches` which one a draw takes"
@@ -118,7 +118,7 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)
     if len(found) < least:
         several = "answer" if len(found) == 1 else "different answers"
-        yield f"{question.name}: its draws have {len(found)} {several}, at least {least} are asked for"
+        yield f"{question.name}: its draws have {len(found)} {several}, and at least {least} are needed"
 
 
 def distinct(answers: list[float], rtol: float) -> int:

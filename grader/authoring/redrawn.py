@@ -38,7 +38,7 @@ class Redrawn:
             return
         pairs = zip(plan(exercise, public=False, seed=SEED), self._found[exercise.id], strict=False)
         for task in dict.fromkeys(ask.task for ask, digest in pairs if ask.digest != digest):
-            yield f"{task}: each process draws other inputs: draw with the rng that is given, and with nothing else"
+            yield f"{task}: each process draws other inputs: draw only with the given rng"
 
     def _drawn(self) -> dict[str, list[str]]:
         command = [
@@ -65,7 +65,7 @@ def _digests(course: Course, names: Sequence[str]) -> dict[str, list[str]]:
     for name in course.usable(names)[0]:
         try:
             found[name] = [ask.digest for ask in plan(course.exercise(name), public=False, seed=SEED)]
-        except AuthorError:  # this process reports it
+        except AuthorError:  # the parent process reports this error
             continue
     return found
 

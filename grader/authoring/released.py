@@ -29,10 +29,10 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
     found = released.exercise(exercise.id)
     expected = {**exercise.tasks, **exercise.questions, **{c.name: c for c in exercise.checks.values() if c.public}}
     for name in sorted(expected.keys() - {**found.tasks, **found.questions, **found.checks}.keys()):
-        yield f"what learners get lacks {name}: declare it at the top level of the file, not in a loop or an if"
+        yield f"the learners' file lacks {name}: declare it at the top level of the file, not in a loop or an if"
     for result in _graded(grader, released, reference, exercise.id).exercises[0].results:
         if result.kind == "check" and result.status != "passed":
-            yield f"with what learners get, the reference does not pass {result.name}: {result.reason}"
+            yield f"with the learners' file, the reference does not pass {result.name}: {result.reason}"
 
 
 def _released(course: Course, exercise: Exercise) -> Course:
@@ -46,7 +46,7 @@ def _released(course: Course, exercise: Exercise) -> Course:
             released.exercise(exercise.id)
         except CourseError as error:
             where = str(error).replace(f"{folder}/", "exercises/")
-            raise CourseError(f"what learners get cannot be used: {where}") from None
+            raise CourseError(f"the learners' file cannot be used: {where}") from None
     return released
 
 

@@ -45,7 +45,7 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
     for wrong in exercise.misconceptions.values():
         for quote in wrong.breaks:
             if _flat(quote) not in statement:
-                yield f"the misconception {wrong.name} breaks {quote!r}, which the statement does not say"
+                yield f"the misconception {wrong.name} breaks {quote!r}, which is not in the statement"
     if not (rules := rules_of(exercise)):
         return
     for rule in rules:

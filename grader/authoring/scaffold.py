@@ -139,9 +139,9 @@ def new_course(folder: Path) -> None:
     course.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ScaffoldError(f"{folder} is there and is not an empty folder; name a new one")
+        raise ScaffoldError(f"{folder} exists and is not an empty folder; name a new one")
     if outer := courses_above(folder.resolve().parent):
-        raise ScaffoldError(f"{folder} lies inside another course, {outer[0].parent}; name a folder outside of it")
+        raise ScaffoldError(f"{folder} is inside another course, {outer[0].parent}; name a folder outside of it")
     files = _course_files(folder.resolve().name)
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".tmp-{secrets.token_hex(8)}"
@@ -186,7 +186,7 @@ def new(course: Course, name: str) -> Path:
         raise CourseError(f"no module {module!r}{nearest(module, modules)}")
     path = course.root / "solutions" / module / f"{exercise}.py"
     if path.exists() or exercise in course.module_of:
-        raise ScaffoldError(f"{exercise} is there already")
+        raise ScaffoldError(f"{exercise} already exists")
     config = course.root / "course.yaml"
     listed = _listed(config.read_text(encoding="utf-8"), module, exercise)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -208,7 +208,7 @@ def replaced_texts(
         asked = [[a for a in reference if a.ask.task in tasks] for tasks in [*reaching, set().union(*reaching)]]
         asks = [[a.ask for a in answered] for answered in asked]
         *found, last = tried(grader, list(zip([*texts, own], asks, strict=True)))
-        if not alike(last, asked[-1]):  # one text left something behind that changes the findings of others
+        if not alike(last, asked[-1]):  # a text left something behind that changed the results of others
             found = [[]] * len(some)
         for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
             replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
@@ -312,17 +312,18 @@ def _graded_problems(misconception: Misconception, results: Mapping[str, Result]
             f"the misconception {misconception.name} fails {_list(failed)}, it names {_list(misconception.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
-        return  # hints are checked once the checks are right
+        return  # hints are judged only if all checks are right
     for name in sorted(failed):
         if results[name].misconception != misconception.known_as:
-            yield f"the misconception {misconception.name} fails {name} as it should, {_other_hint(results[name])}"
+            yield f"the misconception {misconception.name} fails {name} as expected, {_other_hint(results[name])}"
 
 
 def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
     """Yield the checks that a misconception fails, or passes, with some seeds only."""
     seeds = len(by_seed)
     for name, lucky in luck(by_seed, set(misconception.fails)).items():
-        yield f"the misconception {misconception.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
+        passes = f"it does not fail with {len(lucky)} of {seeds} seeds"
+        yield f"the misconception {misconception.name} fails {name} by luck: {passes}"
     failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
     for name in sorted(failed - set(misconception.fails)):
         yield f"the misconception {misconception.name} fails {name} too, with some seeds"
@@ -345,7 +346,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     if result.status != "failed":
         yield f"the answer of the misconception {misconception.name} is {result.status}, and should be wrong"
     elif result.misconception != misconception.name:
-        yield f"the answer of the misconception {misconception.name} is wrong as it should, {_other_hint(result)}"
+        yield f"the answer of the misconception {misconception.name} is wrong as expected, {_other_hint(result)}"
 
 
 def _other_hint(result: Result) -> str:

@@ -44,7 +44,7 @@ class CanaryFailed(CourseError):
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return the exercises that the canary must still grade here; none if the machines that grade run it themselves."""
+    """Return the exercises that the canary must still grade here; none if it runs on the machines that grade."""
     if grader.proves_itself:
         return []
     known = remembered()
@@ -68,7 +68,7 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 
 
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
-    """Grade the references of these exercises now. Return '', or one line that says what is wrong and what to do.
+    """Grade the references of these exercises now. Return '', or one line with the fault and its remedy.
 
     ``ran``: exercises that may be judged from the cache.
     """
@@ -110,12 +110,12 @@ def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
     except Exception as error:  # an error of the grader stops the batch
-        return f"cannot be graded here ({type(error).__name__}: {error})"
+        return f"cannot be graded on this machine ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
     if short is None and report.results:
         return ""
     why = f" ({short.name}: {short.reason or short.status})" if short else ""
-    return f"gets {report.earned:g} of {report.points:g} points here{why}"
+    return f"gets {report.earned:g} of {report.points:g} points on this machine{why}"
 
 
 # -- remembered successes ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The changes of a regrade: whose score changes, by how much, and why. The grader shows changes before they count.
+"""The changes of a regrade: students, score changes and reasons. The grader shows changes before they count.
 
 The database keeps the whole history. ``OUT/changes.csv`` shows it oldest first, ``OUT/changes.html`` newest first.
 """
@@ -66,7 +66,7 @@ class Change:
 def changes_of(old: Report, new: Report) -> list[Change]:
     """Return the changes of a student's report: first its parts, then a changed bonus, last the score.
 
-    Empty if nothing changed. An exercise that is graded for the first time is no change.
+    Empty if nothing changed. An exercise that is graded for the first time does not count as a change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -90,7 +90,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the report on file, plus exercises and penalties that had no grading before: they are no changes."""
+    """Return the report on file, plus exercises and penalties without an earlier grading: these are not changes."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -182,7 +182,7 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
 
 
 def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:
-    """Yield changed penalties. A penalty from a module's first grading is no change."""
+    """Yield changed penalties. A penalty from a module's first grading does not count as a change."""
     before = {one.module: one for one in old.hand_ins}
     after = {one.module: one for one in new.hand_ins}
     graded = {e.module for e in old.exercises}

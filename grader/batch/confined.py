@@ -154,7 +154,7 @@ class Confined(Parsers):
     def member(self, data: bytes, number: int) -> bytes:
         about = {"number": self._number_of(data), "member": number}
         is_there, out = self._ask("member", about, [], FLAG)
-        if not is_there:  # a new process, or one that dropped the archive for others
+        if not is_there:  # the process is new, or it dropped this archive to make room
             _, out = self._ask("member", about, [data], FLAG)
         return out[0]
 

@@ -59,14 +59,14 @@ class CannotWrite(CourseError):
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Turn a full disk and other errors of the machine into CannotWrite, whose message says what to do."""
+    """Turn a full disk and other errors of the machine into CannotWrite, whose message has the remedy."""
     try:
         yield
     except OSError as error:
         raise CannotWrite(f"cannot write {error.filename}: {error.strerror}; {GO_ON}") from error
 
 
-GO_ON = "mend that and run the same command again: what is graded is kept"
+GO_ON = "mend that and run the same command again; finished reports are kept"
 _DAMAGED = "restore it from a copy, or move it away: the next run then reads the files in reports/"
 _SAID = {
     "SQLITE_FULL": "No space left on device",
@@ -84,7 +84,7 @@ def _sqlite(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            raise CourseError(f"another program holds {path}; wait for it and run the same command again") from error
+            raise CourseError(f"another program uses {path}; wait for it, then run the same command again") from error
         if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
             raise CourseError(f"{path} is damaged, or is not a database of grades; {_DAMAGED}") from error
         for kind, said in _SAID.items():

@@ -37,7 +37,7 @@ LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "mem
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
-OTHER_KIND = Fault("refused", "the answer is not of the kind that was asked for")
+OTHER_KIND = Fault("refused", "the answer has the wrong kind")
 LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that repeat in every run
 
 
@@ -146,7 +146,7 @@ def lasting(fault: Fault | None) -> bool:
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
     """Return the fault of a child that ended during ``what``. If the tracing worker died, it is the grader's."""
     if how == "worker":
-        return Fault("broken", "the tracing process died twice; a person must look")
+        return Fault("broken", "the tracing process died twice; it needs review")
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
@@ -163,7 +163,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
     """Return the fault of a program that ended the worker twice. It is the grader's if its own program fails too."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
-        text = "the devices waited for each other for ever: some of them never take part in a collective"
+        text = "the devices waited for each other without end, because some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
     if died.reason == "timeout":
         return Fault("timeout", f"the program did not finish within {seconds:g} s, twice", ran=True)
@@ -258,7 +258,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
     if any(len(results) != due for results in seen.outputs if due is not None):  # bytecode may be forged
-        return Fault("refused", "the program does not give the results and gradients that were asked for")
+        return Fault("refused", "the program does not return the results and gradients of the call")
     return seen
 
 

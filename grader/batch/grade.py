@@ -161,7 +161,7 @@ class Grader:
         """Return SHA-256 over all that the report depends on."""
         return self.basis.fingerprint(submission, names, public=public)
 
-    # many submissions, and their processes
+    # grade several submissions with shared processes
 
     def batch(
         self,

@@ -39,7 +39,7 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
             )
         module = read["module"] or EVERY
         if module != EVERY and module not in modules:
-            raise CourseError(f"{where}: extension for {module!r}, which is no module of the course")
+            raise CourseError(f"{where}: extension for {module!r}, which is not a module of the course")
         if module in found:
             raise CourseError(f"{where}: two extensions for {'everything' if module == EVERY else module}; write one")
         found[module] = timedelta(**{"days" if read["unit"] == "d" else "hours": float(read["number"])})

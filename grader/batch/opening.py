@@ -37,7 +37,8 @@ class TakenOver:
         if not self.reports:
             return ""
         found = f"{self.reports} reports and {self.changes} lines of changes.csv"
-        return f"{folder} is of an older version: {found} were copied into {folder / FILE}, which counts from now on"
+        into = f"{folder / FILE}, which the grader uses from now on"
+        return f"{folder} is from an older version; {found} were copied into {into}"
 
 
 def take_over(database: Database, folder: Path) -> TakenOver:

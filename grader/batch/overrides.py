@@ -95,9 +95,11 @@ class Overrides(Strict):
         seen: set[str] = set()
         for one in listed:
             if one.where in seen:
-                raise ValueError(f"{one.where} is there twice; keep one")
+                raise ValueError(f"{one.where} appears twice; keep one")
             if "/" in one.check and (one.student, one.exercise) in whole:
-                raise ValueError(f"{one.student} {one.exercise} is set as a whole and {one.check} too; keep one")
+                raise ValueError(
+                    f"{one.student} {one.exercise} is set as a whole, and so is its check {one.check}; keep one"
+                )
             seen.add(one.where)
         return listed
 
@@ -233,7 +235,7 @@ def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
 
 def _moved(one: Override, of: ByHand) -> str:
     gave = f"the grader gave {tidy(of.was)} when {tidy(one.points)} was set by hand, and gives {tidy(of.graded)} now"
-    return f"{one.where}: {gave}; look again, then delete the line or write graded: {tidy(of.graded)} into it"
+    return f"{one.where}: {gave}; check the points, then delete the line or write graded: {tidy(of.graded)} into it"
 
 
 def _with(exercise: ExerciseReport, target: ExerciseReport | Result, one: Override, by_hand: ByHand) -> ExerciseReport:

@@ -118,7 +118,7 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
         return Matters(fault=Fault("broken", why))
     if (fault := answer.get("fault")) is None:
         return None
-    if fault["kind"] == "refused":  # the changed program needs too much memory; an untried operation must not count
+    if fault["kind"] == "refused":  # out of memory: this operation was not tried and must not count
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
     return Matters(alive)  # not the learner's fault: XLA cannot compile the changed program
 

@@ -174,7 +174,7 @@ class Folder:
         old = stored.counts if stored else None
         graded = self.database.made(student) if due or stored is None else as_extensions_are(stored.graded, self.course)
         if graded is None:
-            raise CourseError(f"{self.database.path} has no report of {student} any more; run the same command again")
+            raise CourseError(f"{self.database.path} no longer has a report of {student}; run the same command again")
         new = Stored(graded, self.adjust.settle(graded, old))
         if old is None and report_path(self.path, student).exists():
             self.unread.append(student)
@@ -302,7 +302,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. Up to MOST_HELD characters are kept in memory; the others are read again when needed.
+    """Submissions by student. Up to MOST_HELD characters are kept in memory; longer texts are read again when needed.
 
     If a submission changes between two readings, the last reading is graded, and the report's fingerprint shows it.
     """

@@ -71,8 +71,10 @@ def login() -> str:
     except (KeyError, OSError):  # the account does not exist
         name = ""
     if name in ("", *ANYBODY):
-        account = f"the account {name!r} belongs to no one student" if name else "this account has no name"
-        raise CourseError(f"{account}, so say who submits: pass --student LOGIN or export SHARDLINGS_STUDENT=LOGIN")
+        account = f"the account {name!r} is not a student's" if name else "this account has no name"
+        raise CourseError(
+            f"{account}, so the submission has no name; pass --student LOGIN or export SHARDLINGS_STUDENT=LOGIN"
+        )
     return name
 
 

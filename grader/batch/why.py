@@ -77,7 +77,7 @@ def why(
     before = result_in(kept, name, check) if kept else None
     differs = differences(kept, report, name, result) if kept else []
     changed = before is not None and (before.status, before.earned) != (result.status, result.earned)
-    if changed and name in submission.sources:  # other wording alone is no reason: versions word reasons differently
+    if changed and name in submission.sources:  # other wording does not count: versions differ in it
         with user_cache() as cache:
             Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     own = [one for one in overrides if one.student == submission.student]
@@ -170,7 +170,7 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
     if len(found) == 1:
         return found[0]
     if found:
-        raise CourseError(f"{check} is in {', '.join(name for name, _ in found)}; say which: EXERCISE/{check}")
+        raise CourseError(f"{check} is in {', '.join(name for name, _ in found)}; name one: EXERCISE/{check}")
     known = [n for name in names for n in (*course.exercise(name).checks, *course.exercise(name).questions)]
     raise CourseError(
         f"no check or question {check!r}" + (f" in {exercise}; it has {', '.join(known)}" if exercise else "")
@@ -196,7 +196,7 @@ def _asked(answer: Answered) -> Iterator[str]:
     about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
     about += [f"static {dict(ask.static)}"] if ask.static else []
     about += [f"check_vma={ask.check_vma}"] if isinstance(ask.of, Call) and len(ask.of.task.modes) > 1 else []
-    yield f"{ask.task}: {', '.join(about)}, {'secret' if ask.secret else 'open'} inputs {ask.digest[:16]}"
+    yield f"{ask.task}: {', '.join(about)}, {'hidden' if ask.secret else 'public'} inputs {ask.digest[:16]}"
     if isinstance(seen, Observation):
         yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"
         for one in seen.collectives:

@@ -32,7 +32,7 @@ from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS, PATIENCE
 
-GIVEN_UP = Reply(Fault("crashed", "not asked: other code of this submission ended the process or used up its time"))
+GIVEN_UP = Reply(Fault("crashed", "not run: other code of this submission ended the process or used up its time"))
 
 
 class Runner:
@@ -161,7 +161,7 @@ class Children:
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
         """Add replies for a function that used up its time, and for the rest of its exercise."""
-        other = replace(fault, message=f"not asked: {hung.task} of this exercise{fault.message.removeprefix('it')}")
+        other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.exercise == hung.exercise:
                 self._replies[i] = Reply(fault if ask.task == hung.task else other)
@@ -181,10 +181,10 @@ class Children:
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded") and not loaded:  # only once: a second, forged frame could reveal secret cases
+                elif body.get("loaded") and not loaded:  # only once: a second, forged frame could reveal hidden cases
                     loaded = True
                     self._notes = self._notes or load_notes(body.get("faults"))
-                elif left and body.get("number") == len(chosen) - len(left):  # answers count once each, in order
+                elif left and body.get("number") == len(chosen) - len(left):  # accept each answer once, in order
                     i = left.pop(0)
                     self._replies[i] = reply_of(self._asks[i], body, blobs)
         except WorkerDied:
@@ -284,7 +284,7 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
 
 
 SLOW = 40.0  # seconds
-AHEAD = 4  # queued submissions per set of workers: more would fill the memory, fewer would leave workers idle
+AHEAD = 4  # queued submissions for each set of workers: more fill the memory, fewer leave workers idle
 
 T = TypeVar("T")
 

@@ -138,7 +138,7 @@ class Command(TyperCommand):
             for param in order:
                 once = param.param_type_name == "option" and not (param.multiple or param.count or param.is_flag)
                 if once and order.count(param) > 1:
-                    raise typer.BadParameter("is given twice; give it once", ctx, param)
+                    raise typer.BadParameter("appears twice; write it once", ctx, param)
         return super().parse_args(ctx, args)
 
 

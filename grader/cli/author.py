@@ -64,7 +64,7 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
     for path in done.left:
         say(f"kept, because it was edited: exercises/{path}")
     for path in unlisted:
-        say(f"{path.as_posix()} is not listed in course.yaml, so it is no exercise")
+        say(f"{path.as_posix()} is not listed in course.yaml, so it is not an exercise")
     if done.left:
         text = "to replace edited files and keep them in exercises.bak/: shardlings build --force"
         out.print(text, style="dim", soft_wrap=True)
@@ -81,7 +81,7 @@ def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[s
     """Return the course, and the exercises to prove."""
     found = course_at(path)
     if not found.solved:
-        raise CourseError("there is no solutions/ here to prove")
+        raise CourseError("there is no solutions/ folder to verify")
     return found, found.select(names or [])
 
 
@@ -236,7 +236,7 @@ def new(
     """Start a new exercise, or a course of your own (new course FOLDER). It passes verify unchanged."""
     if name == "course":
         if folder is None:
-            raise scaffold.ScaffoldError("say where the course goes: shardlings new course FOLDER")
+            raise scaffold.ScaffoldError("name a folder for the course: shardlings new course FOLDER")
         scaffold.new_course(folder)
         say(f"wrote a course to {folder}; next: {going_to(folder)}shardlings build && shardlings verify")
         return

@@ -45,7 +45,7 @@ def check_work(
         unconfined: print a note that the work runs without a sandbox.
     """
     if unconfined:
-        tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
+        tell("note", f"{place} runs without a sandbox; for code that is not yours pass --isolation auto")
     submission = read_own(found, place, student, tier)
     begun = begun_of(found, submission, chosen, names or ["the course"], place)
     chosen, unusable = found.usable(chosen if names else begun)
@@ -102,7 +102,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
-        out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
+        out.print(f"Hidden checks decide on {points(hidden)} more when your submission is graded.")
 
 
 def print_in_short(course: Course, graded: Report) -> None:
@@ -147,7 +147,7 @@ def submit_module(
     near = (place.resolve(), place.resolve() / listed.id)
     inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
     exchanged = inside if to is None and exchange.configured() else None
-    named = "" if exchanged else student or submitting.login()  # find out before the checks, which take time
+    named = "" if exchanged else student or submitting.login()  # determine the login before the checks, which take time
     with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)
     if full:

@@ -32,7 +32,7 @@ def points(value: float) -> str:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Print one line of the results verbatim, however long."""
+    """Print one line of the results verbatim, at any length."""
     out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -80,14 +80,14 @@ def explain(
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)
     if trace is not None and not on:
-        raise CourseError("--trace writes a timeline: say on which slice, such as --on v5e:2x4")
+        raise CourseError("--trace writes a timeline and needs a slice, such as --on v5e:2x4")
     expect_new(trace)
     exercise, task = explaining.chosen(found, name)
     asks, left_out = explaining.asks_of(found, exercise, explaining.calls_of(exercise, task), wanted)
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # only declared meshes and sizes show what checks may contain
+    for_author = solution and not mesh and not dims  # only declared meshes and sizes give lines for checks
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:
@@ -114,7 +114,7 @@ def with_times(
     """Return the program with its time by a chip's compiler, and the times that the learner predicted."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
-    if work is not None or not solution or (course.root / "exercises").is_dir():  # a learner may have predicted
+    if work is not None or not solution or (course.root / "exercises").is_dir():  # a learner may have predicted it
         for predicted in wing.offered("predicted"):
             program = replace(program, predicted=predicted(course, exercise.id, work, program, wanted))
     return program
@@ -162,9 +162,9 @@ def expect_new(file: Path | None) -> None:
     if file is None:
         return
     if os.path.lexists(file):
-        raise CourseError(f"{file} is there already; name a new file")
+        raise CourseError(f"{file} already exists; name a new file")
     if not file.parent.is_dir():
-        raise CourseError(f"there is no folder {file.parent} to write {file.name} into; make it first")
+        raise CourseError(f"there is no folder {file.parent} for {file.name}; make it first")
 
 
 def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
@@ -189,7 +189,7 @@ def own_source(
     if tier != "none" and named is None:
         refuse_course_beside(course, place)
     if tier == "none" and work is not None:
-        tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
+        tell("note", f"{place} runs without a sandbox; for code that is not yours pass --isolation auto")
     submission = read_own(course, place, student_name(course, student), tier)
     (name,) = begun_of(course, submission, [exercise.id], [exercise.id], place)
     return submission.sources[name]

@@ -100,7 +100,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
             work = handed_in(course, [*options.paths], login, parsers)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
-        if course.seed_problem and options.as_json:  # without JSON the summary begins with it
+        if course.seed_problem and options.as_json:  # without --json the summary shows this first
             tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
@@ -191,7 +191,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
         asked = store.assignments(course, work.submissions.values(), now)
         only = list(asked)  # empty, which means all, if there are no submissions
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
-        notes.append(f"graded here: {counts or 'everything'}; use --only MODULE for others")
+        notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
         notes.append(f"not on the roster, graded under the name of the submission: {a_few(strangers)}")
     for note in notes:
@@ -224,7 +224,7 @@ def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
     for name in dict.fromkeys(e.exercise for r in on_file for e in r.exercises):
         if name in unusable:
             raise CourseError(
-                f"{folder.path} holds grades of {name}, which cannot be used; mend it or choose another --out"
+                f"{folder.path} holds grades of {name}, which cannot be loaded; mend it or choose another --out"
             )
     return unusable
 
@@ -256,10 +256,12 @@ def finish(
     if text := notes.untimed():
         tell("note", text)
     if missing:
-        tell("note", f"on the roster, but handed in nothing (0 in grades.csv): {a_few(missing)}")
+        tell("note", f"on the roster without a submission (0 in grades.csv): {a_few(missing)}")
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
-        tell("note", f"graded before and not in these folders: {who}; to take a student out: shardlings drop {to} NAME")
+        tell(
+            "note", f"graded before, but not in these folders: {who}; to take a student out: shardlings drop {to} NAME"
+        )
     return RunOutcome(summary, not_graded, broken)
 
 

@@ -21,7 +21,7 @@ class AssignmentOptions:
     Attributes:
         folder: nbgrader's course folder.
         jobs: submissions at a time; None for the default.
-        again: write unchanged submissions anew.
+        again: also write reports of unchanged submissions again.
         isolation: the sandbox, as on the command line.
         remember: read the cache and add to it.
         cluster: address of a scheduler whose workers grade.

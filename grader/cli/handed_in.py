@@ -61,5 +61,5 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     unread = {student: str(error) for student, error in failures.items()}
     signed = {student: files for student, files in signed.items() if files}
     if others := [f"{student} ({files})" for student, files in signed.items()]:
-        tell("warning", f"files name another student, so look whose submissions these are: {a_few(others)}")
+        tell("warning", f"files name another student, so check whose submissions these are: {a_few(others)}")
     return HandedIn(places, submissions, not_graded | unread, notes, signed)

@@ -67,7 +67,7 @@ def check(
     names: Names = None,
     work: Work = None,
     isolation: Annotated[
-        str, typer.Option("--isolation", help="the sandbox for code that is not yours: auto, sandlock, bwrap or none")
+        str, typer.Option("--isolation", help="the sandbox for code of other people: auto, sandlock, bwrap or none")
     ] = "none",
     backend: BackendOption = "cpu",
     processes: Processes = 1,

@@ -64,7 +64,7 @@ def rows_of(found: Course, module: Module, good: Sequence[str]) -> list[dict[str
 
 
 def print_module(module: Module, rows: list[dict[str, Any]]) -> None:
-    """Print a module with the rows of its exercises. Names are never shortened, however narrow the terminal."""
+    """Print a module with the rows of its exercises. Names are never shortened, even on a narrow terminal."""
     due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
     out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
     if out.width >= LIST_WIDTH:
@@ -198,4 +198,4 @@ def print_statement(exercise: Exercise, *, solved: bool) -> None:
     for check in exercise.checks.values():
         out.print(f"  {check.points:>4g}  {check.label}", markup=False, highlight=False)
     if exercise.hidden_points:
-        out.print(f"  {exercise.hidden_points:>4g}  hidden checks, when your work is graded")
+        out.print(f"  {exercise.hidden_points:>4g}  hidden checks, when your submission is graded")

@@ -103,7 +103,7 @@ def attack(tier: str, jobs: int) -> int:
     """Run the hostile corpus against this machine. Returns 0 if no attack succeeds.
 
     Raises:
-        CourseError: this is no checkout of the project; the corpus is no part of the package.
+        CourseError: this is not a checkout of the project; the package does not contain the corpus.
     """
     if not (CHECKOUT / "tests" / "attack.py").is_file():
         raise CourseError(f"the attacks are in a checkout of this project, in tests/submissions/hostile; "

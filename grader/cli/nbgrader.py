@@ -71,7 +71,7 @@ def nbgrader_grade(
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, max=64, help="default: as nbgrader_config.py says")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="write unchanged submissions anew")] = False,
+    again: Annotated[bool, typer.Option("--again", help="also write reports of unchanged submissions again")] = False,
     isolation: Isolation = "auto",
     no_store: NoStore = False,
     cluster: ClusterOption = "",

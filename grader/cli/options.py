@@ -159,7 +159,7 @@ def has_reports(to: Path) -> bool:
 def student_name(course: Course, student: str) -> str:
     """Return the student's name. It is required only if each student gets other numbers."""
     if course.config.variants.mode == "per_student" and not student:
-        raise CourseError("this course gives everyone their own numbers: say who you are with --student NAME "
+        raise CourseError("each student has different numbers in this course; name yourself with --student NAME "
                           "or export SHARDLINGS_STUDENT=NAME")  # fmt: skip
     return student or "me"
 
@@ -180,6 +180,6 @@ def sizes_of(option: str, text: str) -> dict[str, int]:
         if not (equals and name.isidentifier() and size.isascii() and size.isdigit() and 0 < int(size[:13]) < 10**12):
             raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is not a name and a size; write x=4,y=2")
         if name in sizes:
-            raise CourseError(f"{option} {text}: {name} is there twice; write each once")
+            raise CourseError(f"{option} {text}: {name} appears twice; write each once")
         sizes[name] = int(size)
     return sizes

@@ -56,7 +56,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
     if any(len(group) != members for group in about.groups):
         axes = " and ".join(about.axes)
         raise Untimed(
-            f"the groups of this {about.kind} are only some of the devices along {axes}, so it has no time here"
+            f"the groups of this {about.kind} have only some of the devices along {axes}, so it has no time here"
         )
     lanes = tuple(f"{axis}{sign}" for axis in about.axes for sign in "+-")
     torus = [side for name in about.axes for side in place.ways[name].torus]

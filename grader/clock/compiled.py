@@ -79,7 +79,7 @@ class _Replayed:
 class _Replay:
     def __init__(self, place: Placement, hz: float) -> None:
         self.place, self.hz = place, hz
-        self.kernels = 1_000_000  # numbers of kernels, beyond those of collectives
+        self.kernels = 1_000_000  # kernels get numbers above those of collectives
 
     def body(self, instructions: Sequence[Instruction]) -> _Replayed:
         found, now = _Replayed(), 0

@@ -97,7 +97,7 @@ class Fused:
         self.units: list[Unit] = []
         self._make_units()
 
-    # makers and uses of values
+    # which operations make and use each value
 
     def _needed(self) -> set[int]:
         """Return positions of the operations that results depend on."""
@@ -339,7 +339,7 @@ class Fused:
             each = 2 * self.size(operands[1])
         unit.dies = all(self.may_write(v, unit.at) for v in arrays)
         for v, made in zip(arrays, op.results, strict=True):
-            if v not in unit.reads:  # newly written, mostly zeros
+            if v not in unit.reads:  # an array that the operation creates, mostly zeros
                 each += self.size(made)
             elif not self.may_write(v, unit.at):
                 each += 2 * self.size(v)
@@ -348,7 +348,7 @@ class Fused:
     def may_write(self, value: int, at: int) -> bool:
         """Return True if nothing uses a value of this body after operation ``at``, so that ``at`` may overwrite it."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # a body does not own values from outside
+        owned = value in self.maker or value in self.body.arguments  # a body does not own values that it only reads
         return owned and value not in self.kept and value not in self.results and not later
 
 

@@ -115,7 +115,7 @@ class Laying:
         if op.name != "while":
             return LaidBlock(max((self.body(b) for b in op.bodies), key=lambda b: b.length), 1, False)
         if op.rounds is None:
-            raise _untimed("a loop's number of rounds cannot be read from the program, so it has no time", op)
+            raise _untimed("a loop's number of rounds cannot be read from the program, so the loop has no time", op)
         return LaidBlock(self.body(op.bodies[1]), op.rounds, True)
 
     def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
@@ -168,7 +168,7 @@ class Laying:
         """Raise Untimed if only the compiler knows what each device does."""
         if unit.kind == "reshard":
             raise _untimed(
-                "an array enters shard_map laid out otherwise than in_specs say, so the compiler moves it first: "
+                "an array enters shard_map with another layout than in_specs, so the compiler moves it first: "
                 "it has no time here",
                 unit.root,
             )
@@ -176,8 +176,8 @@ class Laying:
             cut = any(self.program.values[v].parts > 1 for v in op.operands)
             if unit.kind != "kernel" or (op.name not in ELEMENT_BY_ELEMENT and (cut or op is unit.root)):
                 raise _untimed(
-                    f"{op.name} stands outside shard_map, or in one that is not manual over every axis: only the "
-                    "compiler knows what each device does of it",
+                    f"{op.name} is outside shard_map, or in one that is not manual over every axis: only the "
+                    "compiler knows which part each device computes",
                     op,
                 )
 

@@ -22,7 +22,7 @@ class _Buffer:
     start: int
     end: int
     is_result: bool
-    by: int  # the unit that makes it; -1: an input
+    by: int  # the unit that makes the value; -1 for an input
 
 
 def live_memory(program: Operations) -> LiveMemory:
@@ -92,7 +92,7 @@ def _carried(fused: Fused, unit: Unit) -> int:
 
 def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, outermost: bool) -> list[_Buffer]:
     values = fused.program.values
-    stay = set(fused.body.arguments) if outermost else set()  # the program's arguments, under all names
+    stay = set(fused.body.arguments) if outermost else set()  # arguments of the program, which stay in memory
     own = [] if outermost else list(fused.body.arguments)
     found = [_Buffer(values[v].bytes, 0, 0, False, -1) for v in own]
     of = {v: at for at, v in enumerate(own)}  # value -> buffer

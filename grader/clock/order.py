@@ -39,7 +39,7 @@ class Laid:
     order: tuple[int, ...]
     start: tuple[int, ...]
     early: tuple[int, ...]
-    before: tuple[frozenset[int], ...]  # pieces that end first: this one needs them or their resource
+    before: tuple[frozenset[int], ...]  # pieces that must end first, because this piece needs them or their resource
     length: int
 
 
@@ -144,7 +144,7 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
     The whole step takes as long as before, and the collectives' results take up memory no sooner than needed.
     """
     start = list(laid.start)
-    end = [laid.length] * len(pieces)  # deadline of each piece
+    end = [laid.length] * len(pieces)  # latest end of each piece
     busy = Busy((s, s + p.duration) for s, p in zip(start, pieces, strict=True) if core in p.resources and not p.talks)
     for i in reversed(laid.order):
         piece = pieces[i]

@@ -38,7 +38,7 @@ class Slice:
         chip = tpu(name)
         parts = sizes.split("x")
         if not colon or not all(p.isascii() and p.isdecimal() and 0 < int(p) < 1 << 20 for p in parts):
-            raise ValueError(f'{text!r} names no slice: write a chip and the sizes of its axes, such as "v5e:2x4"')
+            raise ValueError(f'{text!r} is not a slice; write a chip and the sizes of its axes, such as "v5e:2x4"')
         shape = tuple(map(int, parts))
         if problem := slice_problem(chip, shape=shape):
             raise ValueError(problem)
@@ -96,8 +96,8 @@ class Way:
 
     size: int
     ring: bool
-    torus: tuple[Side, ...]  # the axes of the slice under it
-    chip: Chip  # its links connect the devices
+    torus: tuple[Side, ...]  # the axes of the slice that carry this mesh axis
+    chip: Chip  # the chip whose links connect the devices
 
 
 @dataclass(frozen=True)
@@ -203,11 +203,11 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
     if axes is not None:
         chosen = {axis: tuple(axes.get(axis, ())) for axis in real}
         if not _fits(chosen, real, chips, free):
-            raise ValueError(f"the mesh {shown} does not lie on {chips} as axes={dict(axes)!r} says")
+            raise ValueError(f"the mesh {shown} does not fit on {chips} with axes={dict(axes)!r}")
         return Placement(chips, dict(mesh), chosen)
     for chosen in _choices(list(real.items()), chips, free):
         return Placement(chips, dict(mesh), chosen)
-    raise ValueError(f"the mesh {shown} does not lie on {chips}: each of its axes needs whole axes of the slice")
+    raise ValueError(f"the mesh {shown} does not fit on {chips}: each of its axes needs whole axes of the slice")
 
 
 def _fits(chosen: Mapping[str, tuple[int, ...]], mesh: Mapping[str, int], chips: Slice, free: Sequence[int]) -> bool:

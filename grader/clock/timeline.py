@@ -56,7 +56,7 @@ class Loop:
     each: int
     line: int | None = None
     file: str | None = None
-    inside: tuple[tuple[int, int], ...] = ()  # the rounds of loops around it, as in a span
+    inside: tuple[tuple[int, int], ...] = ()  # for each loop around it, the round; as in a span
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Budget(float):
                 f"programs need, {styles * right:g}; choose sizes where they differ more"
             )
         if at is not None and not styles * right <= at < wrong:
-            raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} does not lie between them")
+            raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} is not between them")
         mean = math.sqrt(styles * right * wrong)
         budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
         budget.right, budget.wrong, budget.unit = right, wrong, unit

@@ -1,7 +1,7 @@
 """A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
 Losing entries only costs time, so no fault of the file is an error. Damaged entries count as missing, and a file that
-is no database is replaced. Several processes may share the file: all read at once, one writes at a time, and writes
+is not a database is replaced. Several processes may share the file: all read at once, one writes at a time, and writes
 that would wait too long are skipped. A killed process leaves the file intact.
 """
 
@@ -43,11 +43,11 @@ class Cache:
     def __init__(self, folder: Path, most: int) -> None:
         self.path, self.most = folder / f"kept-{FORM}.sqlite", most
         self._lock = threading.RLock()
-        self._waiting: dict[bytes, bytes] = {}  # put and not yet written
+        self._waiting: dict[bytes, bytes] = {}  # values that were put but not yet written
         self._held = 0
-        self._used: set[bytes] = set()  # read for the first time today
-        self._today = int(time.time() // DAY)  # used only to order evictions
-        self._size = most  # unknown until the first write counts it
+        self._used: set[bytes] = set()  # keys that were read for the first time today
+        self._today = int(time.time() // DAY)  # the day decides only which entries are deleted first
+        self._size = most  # assume the maximum until the first write counts the size
         self._file: sqlite3.Connection | None = None
         self._open()
 
@@ -163,7 +163,7 @@ class Cache:
             self._failed(error)
 
     def _failed(self, error: sqlite3.Error) -> None:
-        """Continue without the cache. A file that is no database is deleted, so that the next run makes one."""
+        """Continue without the cache. A file that is not a database is deleted, so that the next run makes one."""
         file, self._file = self._file, None
         if isinstance(error, sqlite3.OperationalError) and file:  # locked, full or read-only: the file is intact
             self._file = file

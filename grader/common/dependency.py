@@ -14,7 +14,7 @@ from grader.common.observation import Collective
 from grader.wire.operations import Body, Operation, Operations
 
 MAX_PASSES = 64
-PRODUCTS = "product"  # name for every operation that multiplies matrices
+MATMUL = "matmul"  # name for every operation that multiplies matrices
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Dependency:
     # -- which operations ----------------------------------------------------------------------
 
     def named(self, name: str) -> set[int]:
-        """Return the needed operations with this name: StableHLO's, the kind of a collective, or "product"."""
+        """Return the needed operations with this name: StableHLO's, the kind of a collective, or "matmul"."""
         return {n for n in self.needed if name in _names(self.places[n].op)}
 
     def results(self, numbers: Iterable[int]) -> set[int]:
@@ -144,7 +144,7 @@ class Dependency:
                 if number in found or (within is not None and within not in place.loops):
                     continue
                 found.add(number)
-                if place.op.name != "while":  # each result of a loop waits only for its own parts
+                if place.op.name != "while":  # each result of a loop waits only for the values that it depends on
                     left += place.op.results
         return found
 
@@ -223,7 +223,7 @@ def _moves(op: Operation) -> bool:
 
 def _names(op: Operation) -> tuple[str, ...]:
     kind = op.communication.kind if op.communication else op.name
-    return (op.name, kind, PRODUCTS) if op.flops else (op.name, kind)
+    return (op.name, kind, MATMUL) if op.flops else (op.name, kind)
 
 
 class _Surely:

@@ -1,6 +1,6 @@
 """Describe wrong values in the field's terms. These are guesses: nothing is judged here.
 
-Each description is true of the observed values, whatever program made them.
+Each description holds for the observed values of any program.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     target = Path(path)
     temporary = target.with_name(f".tmp-{secrets.token_hex(8)}")
     try:
-        with open(temporary, "xb") as file:  # not tempfile, whose files only their owner can read
+        with open(temporary, "xb") as file:  # tempfile would make files that only their owner can read
             for piece in pieces:
                 file.write(piece.encode("utf-8", "replace") if isinstance(piece, str) else piece)
             if lasting:
@@ -61,7 +61,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.errno:  # errors name the temporary file, or no file if the disk is full
+        if isinstance(error, OSError) and error.errno:  # it may name the temporary file, or no file
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
 

@@ -96,7 +96,7 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
             found += value
     for (_, branches), taken in cases.items():
         sums = [sum_over_paths(inside) for inside in taken.values()]
-        if len(sums) < branches:  # a branch without a part counts as 0
+        if len(sums) < branches:  # branches that lack this part count as 0
             sums.append(NOTHING)
         found += Interval(min(s.least for s in sums), max(s.most for s in sums))
     return found

@@ -130,7 +130,7 @@ class Collective:
     number: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("sent", "rounds"):  # they may come from JSON
+        for name in ("sent", "rounds"):  # these values may come from JSON
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
 
     @property

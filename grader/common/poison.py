@@ -16,7 +16,7 @@ from grader.wire.operations import MATMULS, Operations
 if TYPE_CHECKING:
     from grader.common.observation import Fault
 
-COLLECTIVES, PRODUCTS = "collectives", "products"
+COLLECTIVES, PRODUCTS = "collectives", "matmuls"
 
 
 class Poison(Protocol):

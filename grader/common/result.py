@@ -250,7 +250,7 @@ class Report(BaseModel):
         """Return the report that ``dumps`` wrote.
 
         Raises:
-            pydantic.ValidationError: the text is no report of this schema.
+            pydantic.ValidationError: the text is not a report of this schema.
         """
         return cls.model_validate_json(text)
 

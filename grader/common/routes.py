@@ -1,4 +1,4 @@
-"""Routes of data from device to device: chains of permutes, in which each passes on what the previous one brought.
+"""Routes of data from device to device: chains of permutes, in which each passes on the data of the previous one.
 
 An array is followed through operations that keep its size, including sums and loops, and through cuts of a received
 array. Writes into a buffer are recorded with their places. A later cut of the buffer leads back to a write if the cut's
@@ -24,7 +24,7 @@ KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
     "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
-STAYS = {"convert", "copy", "negate"}  # every element keeps its place
+STAYS = {"convert", "copy", "negate"}  # operations that keep each element in its place
 # Results hold elements of the first operand only.
 CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}
 
@@ -184,7 +184,7 @@ class _RouteWalk:
         if op.name == "scatter":
             update = brought[2] if len(brought) == 3 else self.own
             shape, starts = self.scattered(op, whole, brought)
-            if not update.hops and held.hops + len(held.writes):  # it may be a scatter-add
+            if not update.hops and held.hops + len(held.writes):  # a scatter-add keeps old values
                 starts = None
         else:
             update, shape = brought[1], self.shape(op.operands[1])
@@ -268,7 +268,7 @@ def _route(last: Hop, own: Sources) -> Route:
 
 
 Numbers = tuple[int, ...]
-MOST_DEVICES = 64  # numbers are not computed for more devices
+MOST_DEVICES = 64  # most devices for which numbers are computed
 LIMIT = 1 << 63
 
 COMPARED: dict[str, Callable[[int, int], bool]] = {

@@ -59,7 +59,7 @@ def _all(data: Mapping[str, Any], exercises: Mapping[str, Any]) -> Iterator[tupl
         title, _, on = name.rpartition(" on ")
         if (
             title.partition(".")[0] not in exercises or "schedule" not in answer
-        ):  # "waits as f1.ag ..." is a misconception
+        ):  # names such as "waits as f1.ag ..." are misconceptions
             continue
         schedule = from_json(answer["schedule"])
         try:

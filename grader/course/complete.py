@@ -28,15 +28,15 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
     for name in unbound(text):
         binding = _binding(statements(exercise, grading=True), name)
         if not binding:
-            raise CourseError(f"{exercise.id}: what learners get uses {name}, which is defined nowhere")
+            raise CourseError(f"{exercise.id}: learners' code uses {name}, which is not defined")
         match binding[0]:
             case Statement(kind="import"):
                 how = "learners' code cannot import it"
             case Statement(name=""):
-                how = f"assign it alone, on a line of its own: {name} = ..."
+                how = f"assign it on a line of its own: {name} = ..."
             case _:
                 how = kept
-        raise CourseError(f"{place(exercise, binding[0])}: what learners get uses {name}; {how}")
+        raise CourseError(f"{place(exercise, binding[0])}: learners' code uses {name}; {how}")
 
 
 def expect_bound_once(exercise: Exercise, parts: Sequence[Statement], names: Iterable[str]) -> None:
@@ -45,8 +45,8 @@ def expect_bound_once(exercise: Exercise, parts: Sequence[Statement], names: Ite
         binding = _binding(parts, name)
         if len(binding) > 1:
             raise CourseError(
-                f"{place(exercise, binding[1])}: {name} is bound a second time. "
-                "Files are made of single statements, so bind it once"
+                f"{place(exercise, binding[1])}: {name} is assigned twice; "
+                "assign it once, because learners' files get single statements"
             )
 
 

@@ -146,7 +146,7 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
         raise CourseError(f"{path} cannot be read: {error}") from None
     except _KeyTwice as error:
         raise CourseError(
-            f"{path}:{error.key.start_mark.line + 1}: {error.key.value} is there twice; keep one"
+            f"{path}:{error.key.start_mark.line + 1}: {error.key.value} appears twice; keep one"
         ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -161,7 +161,7 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
 
 
 def _first_problem(path: Path, text: str, model: type[BaseModel], error: ValidationError) -> str:
-    problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")  # misspelt before missing fields
+    problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")  # report misspelt fields first
     field = ".".join(str(p) for p in problem["loc"]) or "the file"
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":

@@ -41,7 +41,7 @@ def specification(part: Statement) -> str:
     if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
         raise CourseError(f"the {part.kind} {name} has no docstring; learners read it as its specification")
     if doc.lineno == part.node.lineno:
-        raise CourseError(f"the docstring of {name} must stand on lines of its own")
+        raise CourseError(f"the docstring of {name} must be on lines of its own")
     lines = part.text.encode().splitlines(keepends=True)
     last = len(lines) - ((part.node.end_lineno or 0) - (doc.end_lineno or 0)) - 1
     return b"".join([*lines[:last], lines[last][: doc.end_col_offset]]).decode()
@@ -78,7 +78,7 @@ def uncommented(text: str) -> str:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
-            if lines[row - 1] == "\n":  # the line held only the comment
+            if lines[row - 1] == "\n":  # remove the line if it had only the comment
                 lines[row - 1] = ""
     return "".join(lines)
 

@@ -122,11 +122,11 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     with _importable(space, path.stem):
         second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
     exercise.spaces = [*exercise.spaces, vars(second)]
-    for name in sorted(vars(second).keys() & vars(space).keys()):  # build puts both into one file
+    for name in sorted(vars(second).keys() & vars(space).keys()):  # build copies the names of both files into one file
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
-            raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")
+            raise CourseError(f"{path}: {name} has another value in {space.__file__}; give it another name")
     for name, thing in {**exercise.tasks, **exercise.questions}.items():
-        if name not in learners:  # learners' files are made from the exercise's own file
+        if name not in learners:  # learners' files contain only names of the exercise's own file
             line = _line_of_function(thing.fn)
             raise CourseError(
                 f"{path}:{line}: {name} is neither check nor misconception; declare it in {space.__file__}"

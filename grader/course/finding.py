@@ -35,7 +35,9 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     here = Path.cwd()
     if found := courses_above(here):
         if reason := _distrust(found, here, handed_in):
-            raise CourseError(f"{found[0]} {reason}; a course is code: pass the one to trust, --course FOLDER")
+            raise CourseError(
+                f"{found[0]} {reason}; a course contains code; pass the course that you trust, --course FOLDER"
+            )
         return load_course(found[0])
     if packaged and (PACKAGED / "course.yaml").is_file():
         return load_course(PACKAGED / "course.yaml")
@@ -65,12 +67,12 @@ def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> s
     inner = found[0].parent.resolve()
     for path in handed_in:
         if inner.is_relative_to(path.resolve()):
-            return f"lies in what was handed in ({path})"
+            return f"is inside a submission ({path})"
     if any(_holds_submissions(folder, inner) for folder in inner.parents):
-        return "lies where nbgrader keeps what was handed in"
+        return "is where nbgrader keeps submissions"
     for folder in (p.parent.resolve() for p in found[1:]):
         if folder not in (inner, inner / "exercises") and inner != folder / "exercises":
-            return f"lies inside another course, {folder}"
+            return f"is inside another course, {folder}"
     users = {os.stat(here).st_uid, 0, os.getuid()} if hasattr(os, "getuid") else set()
     if users and found[0].stat().st_uid not in users:
         return "belongs to another user"

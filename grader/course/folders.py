@@ -16,7 +16,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     Raises CourseError for any other folder.
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
-        raise CourseError(f"{folder} is there and is not an empty folder; name a new one")
+        raise CourseError(f"{folder} exists and is not an empty folder; name a new one")
     place = folder.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
     near = place if folder.exists() else place.parent  # so that a shell in the empty folder stays in it

@@ -99,7 +99,7 @@ class Course:
         """Return the selected exercises. Raises CourseError if there are none. ``then`` ends the message."""
         if found := self.select(list(names)):
             return found
-        raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet{then}")
+        raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
         """Return the exercises with this name, or the exercise with this part and the part's name. Prefixes work.
@@ -166,7 +166,7 @@ class Course:
         """The reason why students could draw the hidden inputs; '' if they cannot."""
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
-        what = f"is the published one, {self.config.seed}" if self.config.seed else "is missing"
+        what = f"is the published seed, {self.config.seed}" if self.config.seed else "is missing"
         return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:

@@ -20,7 +20,7 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name matches (shows the nearest), or a prefix that is no whole word is ambiguous (shows all).
+        CourseError: no name matches (shows the nearest), or a prefix that is not a whole word is ambiguous (shows all).
     """
     if name in names:
         return [name]

@@ -139,7 +139,7 @@ def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) ->
     for name in sorted(reached):
         if not isinstance(private[name][1].node, ast.Assign):
             raise CourseError(
-                f"what learners are given uses the private function {name}; mark it with @exercise.given, "
+                f"learners' code uses the private function {name}; mark it with @exercise.given, "
                 "or with @exercise.helper if only checks need it, or make the check that uses it hidden"
             )
     return kept | {place: alone(part) for place, part in (private[name] for name in reached)}

@@ -51,7 +51,7 @@ def usable_products(course: Course) -> Made:
     Raises CourseError for a problem with the whole course.
     """
     if not course.solved:
-        raise CourseError("there is no solutions/ here to build from")
+        raise CourseError("there is no solutions/ folder to build from")
     found = Made()
     for module in course.config.modules:
         for name in module.exercises:

@@ -112,7 +112,7 @@ def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
         _, after = rest.split(CLOSE)
     except (OSError, ValueError):
         raise CourseError(
-            f"{path}: write two lines where the tables of sources are to stand: {OPEN} and {CLOSE}"
+            f"{path}: write these two lines where the tables of sources belong: {OPEN} and {CLOSE}"
         ) from None
     made = f"{before}{OPEN}\n\n{tables(sources)}\n{CLOSE}{after}"
     return None if made == text else made

@@ -56,7 +56,7 @@ def _counted_on(source: str, after: int, exercise: str) -> tuple[Statement, ...]
     return tuple(s for s in more if s.kind != "doc")
 
 
-@lru_cache(256)  # called often, and callers never modify the result
+@lru_cache(256)  # cached, because it is called often and callers never modify the result
 def _statements(source: str) -> tuple[Statement, ...]:
     lines = lines_of(source)
     found = []

@@ -56,7 +56,7 @@ class Array:
 def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Return the values in this dtype: floats may be rounded, nothing else may change."""
     if found.dtype.kind in "OSUMm":
-        raise AuthorError(f"what is drawn has dtype {found.dtype}, which is no number")
+        raise AuthorError(f"what is drawn has dtype {found.dtype}, which is not a number")
     if found.shape != shape:
         raise AuthorError(f"what is drawn has shape {found.shape}, expected {shape}")
     if is_inexact(found.dtype) and not np.isfinite(wide(found)).all():
@@ -78,7 +78,7 @@ def _cast(found: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         if is_inexact(found.dtype) and is_inexact(dtype):
             return cast, np.isfinite(wide(cast))
         back = np.real(wide(cast)) if _complex(dtype) else cast
-        signs = (wide(back) < 0) == (wide(found) < 0)  # -1 survives a cast to 2**64 - 1 and back
+        signs = (wide(back) < 0) == (wide(found) < 0)  # -1 becomes 2**64 - 1 and comes back as -1, so compare signs too
         return cast, signs & (back.astype(found.dtype) == found)
 
 

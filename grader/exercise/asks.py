@@ -205,7 +205,7 @@ class Asks:
         hints: Sequence[str] = (),
         title: str = "",
     ) -> Callable[[Callable[..., str]], Question]:
-        """Declare a question with the code of a task as answer: a person reads it and gives its points.
+        """Declare a question with the code of a task as answer: the staff reads it and gives its points.
 
         The function returns what good code looks like, for the graders.
 

@@ -95,7 +95,7 @@ def _keys_are_names(task: Task, name: str, tree: Any) -> None:
         raise AuthorError(f"{task.name}: {name} is {declared.a(tree)}, which has no arrays")
     for key, part in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
         if isinstance(tree, Mapping) and not isinstance(key, str):
-            raise AuthorError(f"{task.name}: {name} has {declared.a(key)} for a key: name it by a word")
+            raise AuthorError(f"{task.name}: a key of {name} is {declared.a(key)}, not a name")
         _keys_are_names(task, f"{name}[{key!r}]", part)
 
 
@@ -112,7 +112,7 @@ def _fit_steps(task: Task, steps: Any, result: Any) -> None:
         raise AuthorError(f"{task.name}: steps is {declared.a(steps)}, not a count: 1, 2, 3, ...")
     if steps > 1 and (result is None or not any(leaf.feeds is not None for leaf in flat(result))):
         raise AuthorError(
-            f"{task.name}: steps={steps} feeds back what is returned under an argument's name, and nothing is: "
+            f"{task.name}: steps={steps} needs a result with an argument's name, to pass it to the next step: "
             'write returns=(like("params"), "loss")'
         )
 
@@ -122,11 +122,13 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
         raise AuthorError(f"{task.name}: a cotangent is for gradients: name their arguments, wrt=[...]")
     for name in declared.texts("wrt", wrt):
         if name not in args:
-            raise AuthorError(f"{task.name}: wrt names {name!r}, which is no argument{declared.nearest(name, args)}")
+            raise AuthorError(
+                f"{task.name}: wrt names {name!r}, which is not an argument{declared.nearest(name, args)}"
+            )
         for leaf, array in leaves(args[name], name):
             if not is_inexact(dtype_of(array.dtype)):
                 raise AuthorError(
-                    f"{task.name}: wrt names {name!r}, and {leaf} is {array.dtype}: no gradient is of that"
+                    f"{task.name}: wrt names {name!r}, and {leaf} is {array.dtype}, which has no gradient"
                 )
     if cotangent is not None:
         try:
@@ -170,7 +172,7 @@ def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
                     )
                 raise AuthorError(
                     f"{task.name}: {name} is drawn from {need!r}, "
-                    "which is no argument before it, no static keyword and no dimension"
+                    "which is not an earlier argument, a static keyword or a dimension"
                     + declared.nearest(need, {*before, *known})
                 )
         before.append(argument)

@@ -54,7 +54,7 @@ class Exercise(Asks):
     source: str = ""
     grading_source: str = ""
     data: str = ""
-    spaces: Sequence[Mapping[str, Any]] = ()  # all that its files declare, by name
+    spaces: Sequence[Mapping[str, Any]] = ()  # names and values that its files declare
     tasks: dict[str, Task] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class Exercise(Asks):
         public: Sequence[dict[str, Any]] | str,
         hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]] | None = None,
     ) -> Cases:
-        """Ask a function task for many values.
+        """Declare many calls of a plain function.
 
         Args:
             public: argument sets shown to learners (in files of ``build``: JSON of them with outcomes).
@@ -320,7 +320,7 @@ class Exercise(Asks):
         def add(fn: Callable[..., Any]) -> Alternative:
             self.new_name(fn.__name__)
             if of is None and len(self.tasks) != 1:
-                raise AuthorError(f"say which task the alternative {fn.__name__} is of: of=...")
+                raise AuthorError(f"the alternative {fn.__name__} needs its task: of=...")
             other = Alternative(fn.__name__, fn, of or next(iter(self.tasks.values())))
             self.alternatives[other.name] = other
             return other
@@ -354,7 +354,7 @@ class Exercise(Asks):
             raise AuthorError(f"exercise.{word} asks {declared.a(task)}, not a task: write its name without quotes")
         if (task.kind == "function") != (word == "cases"):
             other = "exercise.cases(...)" if word != "cases" else "exercise.call(...)"
-            raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}: ask it with {other}")
+            raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}, so use {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
         """Return the names of the checks that ``after`` or ``fails`` was given."""
@@ -372,7 +372,7 @@ class Exercise(Asks):
 
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:
-            raise AuthorError(f"say which task or question the misconception {name} is of: of=...")
+            raise AuthorError(f"the misconception {name} needs its task or question: of=...")
         return next(iter(self.tasks.values()))
 
     def new_name(self, name: str) -> None:

@@ -214,7 +214,7 @@ def declared_question(
     def made(fn: Callable[..., Any]) -> Question:
         text = inspect.cleandoc(fn.__doc__ or "")
         if not text:
-            raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
+            raise AuthorError(f"the question {fn.__name__} has no docstring, which is its text")
         declared.takes(fn.__name__, fn, choices)
         return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown, title=title.strip())
 
@@ -260,7 +260,7 @@ def _options(word: str, options: Any) -> dict[str, str]:
         options = {text: text for text in listed}
     found = declared.mapping(word, options, '{"ring": "a ring", "line": "a line", "tree": "a tree"}')
     if len(found) < LEAST_OPTIONS:
-        raise AuthorError(f"{word} has {len(found)}: give {LEAST_OPTIONS} at least, so that luck is not half of it")
+        raise AuthorError(f"{word} has {len(found)}: give {LEAST_OPTIONS} at least, so that guessing earns little")
     if len(found) > MOST_OPTIONS:
         raise AuthorError(f"{word} has {len(found)}: give {MOST_OPTIONS} at most, because each has a letter")
     for key, text in found.items():
@@ -269,17 +269,17 @@ def _options(word: str, options: Any) -> dict[str, str]:
                 f"{word}: {key!r} has {declared.a(text)}, not a line of {LONGEST_OPTION} characters or fewer"
             )
         if key.lower() in TELLING:
-            raise AuthorError(f"{word}: learners get the key {key!r}, which tells the answer: name it by what it says")
+            raise AuthorError(f"{word}: learners get the key {key!r}, which shows the answer; name it after its text")
     return found
 
 
 def formula(symbols: Any) -> Formula:
     found = declared.mapping("symbols", symbols, '{"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}')
     if not found:
-        raise AuthorError("symbols is empty: name one at least, with the values to draw from")
+        raise AuthorError("symbols is empty: give at least one, with the values to draw from")
     for name, values in found.items():
         if not is_symbol(name):
-            raise AuthorError(f"symbols: {name!r} cannot be a symbol: use a name that is no word of Python or function")
+            raise AuthorError(f"symbols: {name!r} cannot be a symbol: use a name that Python does not define")
         if isinstance(values, str) or not isinstance(values, Sequence) or not all(map(_is_finite, values)):
             raise AuthorError(f"symbols: {name} has {declared.a(values)}, not a list of numbers such as [2, 4, 8]")
         if len(set(values)) < LEAST_OPTIONS:
@@ -299,15 +299,15 @@ def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
     units = declared.mapping("columns", columns, '{"bytes": "MiB", "time": "us"}')
     names = declared.texts("rows", rows)
     if not units:
-        raise AuthorError("columns is empty: name one at least, with its unit")
+        raise AuthorError("columns is empty: give at least one, with its unit")
     for name, unit in units.items():
         if not isinstance(unit, str):
-            raise AuthorError(f'columns: {name} has {declared.a(unit)} for its unit, not a text such as "us"')
+            raise AuthorError(f'columns: {name} has the unit {declared.a(unit)}, not a text such as "us"')
     if (count := len(units) * max(len(names), 1)) > MOST_ENTRIES:
-        raise AuthorError(f"the table has {count} entries: {MOST_ENTRIES} at most can be asked for in one question")
+        raise AuthorError(f"the table has {count} entries; one question can have at most {MOST_ENTRIES}")
     for word, every in (("columns", list(units)), ("rows", list(names))):
         if len({plain_name(name) for name in every}) < len(every) or not all(plain_name(name) for name in every):
-            raise AuthorError(f"{word} has names that cannot be told apart: {', '.join(every)}")
+            raise AuthorError(f"{word} has names that are too similar: {', '.join(every)}")
     return Table(units, names, declared.rtol(rtol), _flag("partial", partial))
 
 
@@ -315,7 +315,9 @@ def written(rubric: Any) -> Written:
     if isinstance(rubric, Mapping) and rubric:
         return Written(_items(rubric))
     if not isinstance(rubric, str) or not rubric.strip():
-        raise AuthorError(f"rubric is {declared.a(rubric)}, not a text that says what gets which points, or items")
+        raise AuthorError(
+            f"rubric is {declared.a(rubric)}, not a text that says which answer earns which points, or items"
+        )
     return Written(inspect.cleandoc(rubric))
 
 

@@ -102,7 +102,8 @@ def expect_overlap(
         on: a slice, "v5e:2x4"; by default that of the timing call.
     """
     if kind not in KINDS or not 0 < at_least <= 1:
-        raise ValueError(f"expect_overlap: {kind!r} is one of {', '.join(KINDS)}, at_least is over 0 and up to 1")
+        kinds = ", ".join(KINDS)
+        raise ValueError(f"expect_overlap: {kind!r} must be one of {kinds}, and at_least more than 0, up to 1")
     line, compiled = _timeline(seen, kind, on)
     share = line.shares().get(kind)
     if share is None or not share.total:
@@ -115,7 +116,8 @@ def expect_overlap(
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     part, due = told_apart(_percent, found, at_least, 0)
     if compiled:
-        why = f"{part} of all {kind} time overlaps with kernels by the compiler's order ({line.profile}), {due} is due"
+        order = f"the compiler's order ({line.profile})"
+        why = f"{part} of all {kind} time overlaps with kernels in {order}; the check requires {due}"
     else:
         why = _gain(line, kind, needed, part, due)
     raise Failure(
@@ -142,9 +144,10 @@ def _gain(line: Timeline, kind: str, work: int, part: str, due: str) -> str:
     if not work:
         return f"the program has no matmuls that {kind}s could overlap with"
     return (
-        f"work of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} if each waits and "
-        f"{show_time(max(work, talks))} if they overlap; the step takes {show_time(line.step)}, so it gains {part} of "
-        f"the difference, {due} is due"
+        f"compute of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} "
+        "one after the other, "
+        f"and {show_time(max(work, talks))} if they overlap; the step takes {show_time(line.step)}, "
+        f"so it saves {part} of the difference; the check requires {due}"
     )
 
 
@@ -182,12 +185,15 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
         devices *= size
     each = seen.dot_flops.most
     if not seen.dot_flops.known:
-        raise Failure("the FLOPs of this program cannot be read: a loop's rounds, or products outside shard_map")
+        raise Failure(
+            "the FLOPs of this program cannot be read: a loop has an unknown number of rounds, "
+            "or a matmul is outside shard_map"
+        )
     spent = each * devices
     if spent < useful * (1 - 1e-9):
         raise Failure(
-            f"{devices} devices spend {spent:.4g} FLOPs on matrix products, {useful:.4g} are needed: "
-            "is all of it done?",
+            f"{devices} devices spend {spent:.4g} FLOPs on matmuls, {useful:.4g} are needed; "
+            "is part of the work missing?",
             expected=useful,
             actual=spent,
         )
@@ -207,9 +213,9 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
         return
     thrown, most = told_apart(_percent, wasted, at_most)
     raise Failure(
-        f"{thrown} of the arithmetic is thrown away, at most {most} is due: {devices} devices spend "
-        f"{spent:.4g} FLOPs on matrix products, {useful:.4g} are needed; "
-        "does a stage compute in more ticks than it must?",
+        f"{thrown} of the arithmetic is discarded; the budget is {most}: {devices} devices spend "
+        f"{spent:.4g} FLOPs on matmuls, {useful:.4g} are needed; "
+        "look for a stage that computes in more ticks than it must",
         expected=at_most,
         actual=round(wasted, 6),
     )
@@ -225,7 +231,7 @@ def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0
     after = f"it waits for {c.after}" if c.after else "it waits for nothing"
-    before = f"{c.before} waits for it" if c.before else "the end waits for it"
+    before = f"{c.before} waits for it" if c.before else "the end of the step waits for it"
     between = f": {after}, and {before}" if waits else ""
     what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
     return f"{what} takes {show_time(c.each)}{times}, {show_time(each)} of it exposed{between}"

@@ -111,8 +111,8 @@ def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
             continue
         idle = next(c for c in seen.collectives if _key(c) == key and c not in matters)
         raise Failure(
-            f"{_line(idle)}{idle.kind} over {idle.over} is not counted{_part(seen)}: no result changes when what it "
-            f"returns is changed; {_are(count, 'required')}, {_matter(done)}",
+            f"{_line(idle)}{idle.kind} over {idle.over} is not counted{_part(seen)}: no result of the task depends on "
+            f"its values; {_are(count, 'required')}, {_matter(done)}",
             expected=_table(want),
             actual=_table({key: done}),
             where=_line(idle).rstrip(": "),
@@ -133,7 +133,7 @@ def expect_no_collectives(seen: Seen) -> None:
 
 
 def expect_only(seen: Seen, *kinds: str) -> None:
-    """Check that no other kinds of collectives run, whatever their number."""
+    """Check that no other kinds of collectives run; any number of these kinds may run."""
     if seen.measuring:
         return
     for c in seen.collectives:
@@ -196,8 +196,8 @@ def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: str | None) 
         raise Failure(
             f"each device sends {least}{along}{_part(seen)}, {needed} are needed"
             + (
-                f"; {_line(idle)}{idle.kind} over {idle.over} is not counted: no result changes when what it returns "
-                "is changed"
+                f"; {_line(idle)}{idle.kind} over {idle.over} is not counted: no result of the task depends on "
+                "its values"
                 if idle
                 else ""
             ),
@@ -225,7 +225,7 @@ def _real_axes(names: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
 
 def _line(c: Collective) -> str:
     if c.by_compiler:
-        return "put in by the compiler, because shardings do not match: "
+        return "added by the compiler, because shardings do not match: "
     cell = f"{c.file}, " if c.file and c.file.startswith("cell") else ""
     return f"{cell}line {c.line}: " if c.line else ""
 

@@ -86,8 +86,8 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
         raise ValueError("expect_flops: say at_most=... or at_least=...")
     if not seen.dot_flops.least >= at_least:
         raise Failure(
-            f"each device spends {_show_number(seen.dot_flops.least)} FLOPs on matrix products that are sure to run, "
-            f"{_show_number(at_least)} are needed: does it do all of the work?",
+            f"each device spends {_show_number(seen.dot_flops.least)} FLOPs on matmuls that are sure to run, "
+            f"{_show_number(at_least)} are needed; is part of the work missing?",
             expected=at_least,
             actual=seen.dot_flops.least,
         )
@@ -96,7 +96,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
     if at_most is None:
         return
     if not seen.keeps(BudgetUse("expect_flops", seen.dot_flops.most, at_most)):
-        _expect_at_most(seen.dot_flops.most, at_most, "on matrix products")
+        _expect_at_most(seen.dot_flops.most, at_most, "on matmuls")
     expect_other_flops(seen, at_most=at_most)
 
 
@@ -105,7 +105,7 @@ def expect_other_flops(seen: Seen, *, at_most: float) -> None:
     if seen.measuring:
         return
     flops, dots = seen.flops.most, seen.dot_flops.most
-    _expect_at_most(math.inf if flops == math.inf else max(0, flops - dots), at_most, "besides matrix products")
+    _expect_at_most(math.inf if flops == math.inf else max(0, flops - dots), at_most, "besides matmuls")
 
 
 def _expect_at_most(spent: float, at_most: float, what: str) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection
 
 from grader.common import poison
-from grader.common.dependency import PRODUCTS
+from grader.common.dependency import MATMUL
 from grader.common.intervals import Interval
 from grader.common.observation import Collective, Fault, Seen
 from grader.expect.failure import Failure
@@ -39,7 +39,7 @@ def those_that_matter(seen: Seen, what: str) -> set[int] | None:
 def idle_ones(seen: Seen, name: str) -> set[int]:
     """Return the indices, in the order of ``walk``, of the matmuls or collectives of this name that do not matter."""
     found: set[int] = set()
-    for what, named in ((poison.PRODUCTS, (PRODUCTS, *MATMULS)), (poison.COLLECTIVES, KINDS)):
+    for what, named in ((poison.PRODUCTS, (MATMUL, *MATMULS)), (poison.COLLECTIVES, KINDS)):
         chosen = those_that_matter(seen, what) if name in named else None
         if chosen is not None and seen.operations is not None:
             found |= set(poison.numbers(seen.operations, what)) - chosen
@@ -68,7 +68,7 @@ def idle_note(seen: Seen) -> str:
         return ""
     for number, op in enumerate(seen.operations.walk()):
         if op.name in MATMULS and number not in chosen:
-            return f"; {place_of(op)}{op.name} is not counted: no result changes when what it returns is changed"
+            return f"; {place_of(op)}{op.name} is not counted: no result of the task depends on its values"
     return ""
 
 
@@ -107,5 +107,5 @@ def _matter(seen: Seen, what: str) -> list[bool] | None:
     if found.kind == "broken":
         raise CannotSay(found.message)
     raise Failure(
-        f"the grader runs the program again with other values in the place of what its {what} return: {found.message}"
+        f"the grader runs the program again with other values in place of the results of its {what}: {found.message}"
     )

@@ -1,6 +1,6 @@
 """Check what an operation waits for, and what can run beside it.
 
-An operation's name is StableHLO's ("dot_general"), a collective's kind ("permute"), or "product" for every matmul.
+An operation's name is StableHLO's ("dot_general"), a collective's kind ("permute"), or "matmul" for all matmuls.
 Operations that no result needs are left out, because the compiler drops them.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NoReturn
 
-from grader.common.dependency import PRODUCTS, Dependency
+from grader.common.dependency import MATMUL, Dependency
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
 from grader.expect.mattering import idle_ones
@@ -17,8 +17,8 @@ from grader.wire.operations import KINDS, Operation
 MAX_PAIRS = 1_000_000
 
 
-def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Literal["any", "same"] = "any") -> None:
-    """Check that no ``what`` needs an ``on``: ``expect_not_waiting(seen, "permute", on="product")``. Covers all paths.
+def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Literal["any", "same"] = "any") -> None:
+    """Check that no ``what`` needs an ``on``: ``expect_not_waiting(seen, "permute", on="matmul")``. Covers all paths.
 
     With ``rounds="same"``, only an ``on`` in the same round of the innermost loop counts. Carried values may depend on
     any.
@@ -33,7 +33,7 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Lit
             _fail(graph, number, f"waits for {_name(graph, min(waited))}, which {why}")
 
 
-def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
+def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every ``what`` has an ``of`` in the same round of the same loop, and neither waits for the other.
 
     Then the two can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
@@ -52,7 +52,7 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
             where = "in its round of the loop" if loop is not None else "in the program"
             why = f"has no {of} beside it: each one {where} waits for it, or it waits for that one"
             if idle:
-                why += f"; {_name(graph, min(idle))} is not counted: no result changes when what it returns is changed"
+                why += f"; {_name(graph, min(idle))} is not counted: no result of the task depends on its values"
             _fail(graph, number, why)
 
 
@@ -65,7 +65,7 @@ def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     if what in KINDS:
         chosen = [c for c in seen.collectives if c.kind == what]
         if any(c.place is None for c in chosen):
-            raise Failure(f"a {what} is put in by the compiler: what it waits for cannot be read from the program")
+            raise Failure(f"the compiler added a {what}, and the program does not show what it waits for")
         found &= {c.place for c in chosen if c.place is not None}
     if not found:
         raise Failure(f"the program has no {what} that its results need{' ' if seen.part else ''}{seen.part}")
@@ -77,7 +77,7 @@ def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
 def _sources(graph: Dependency, name: str) -> set[int]:
     found = graph.named(name)
     if not found:
-        raise Failure(f"the program has no {name} that its results need: nothing can be said of what waits for one")
+        raise Failure(f"the program has no {name} that its results need, so this check has nothing to judge")
     return found
 
 

@@ -12,7 +12,7 @@ from grader.expect.failure import Failure
 from grader.wire.frames import NOT_PLAIN, is_spec
 
 UNTOLD = "it is wrong for arguments that are not shown here"
-SHOWN = 300  # characters of a value that are shown
+SHOWN = 300  # longest value that a message shows, in characters
 
 
 def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: bool = False) -> None:
@@ -94,7 +94,7 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
         return False
     try:
         return cmath.isfinite(got) and cmath.isfinite(want) and abs(got - want) <= rtol * abs(want)
-    except OverflowError:  # an integer too large for a float
+    except OverflowError:  # the integer is too large for a float
         return False
 
 

@@ -25,7 +25,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
     one_array(got)
     try:
         wanted = owner_slices(got.shape, spec, got.mesh)
-    except ValueError:  # not an author's mistake: another check compares the shape, or the reference fails, too
+    except ValueError:  # another check compares the shape, or the reference fails as well
         full = show_spec(spec)
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
     if got.laid == wanted:
@@ -53,8 +53,8 @@ def expect_shard_map(seen: Seen) -> None:
     """
     if not seen.mapped:
         raise Failure(
-            "the arithmetic is not in the body of jax.shard_map, so the compiler says who computes what; "
-            "outside of it a program may spend one operation for each element of its arguments and results"
+            "the arithmetic is not in the body of jax.shard_map, so the compiler decides what each device computes; "
+            "outside of it a program may use one operation for each element of its arguments and results"
         )
 
 

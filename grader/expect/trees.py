@@ -38,7 +38,7 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
     try:
         return list(zip(flat(got), fitted(want, names, prefix=prefix), strict=True))
     except Misfit as misfit:
-        raise ValueError(f"what results are compared with is {misfit}") from None
+        raise ValueError(f"the expected value is {misfit}") from None
 
 
 def _declared(got: Any) -> bool:

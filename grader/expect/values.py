@@ -17,10 +17,10 @@ from grader.expect.trees import leaf_by_leaf
 from grader.wire.frames import dtype_of, is_inexact, wide
 
 AS_ARGUMENTS = "as the arguments"
-SHOWN = 4  # values of a wrong result that are shown
+SHOWN = 4  # most wrong values that a message shows
 FACTORS = 4
 TERMS = 1024
-COARSE = 0.5  # a tolerance of this fraction of the largest value lets nearly everything pass
+COARSE = 0.5  # with a tolerance of this fraction of the largest value, nearly everything passes
 
 
 def expect_close(
@@ -75,7 +75,7 @@ def _equal(got: Sharded, want: np.ndarray, dtype: str | None) -> None:
 
 
 def _held(shard: np.ndarray) -> np.ndarray:
-    return shard if shard.dtype.kind in "biu" else wide(shard)  # floats cannot hold integers beyond 2**53
+    return shard if shard.dtype.kind in "biu" else wide(shard)  # float64 cannot hold all integers beyond 2**53
 
 
 def _part(whole: np.ndarray, where: Slices) -> np.ndarray:
@@ -115,11 +115,11 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
     want = wide(np.asarray(want))
     if not np.isfinite(want).all():
         if got.step > 1:  # the reference was computed from earlier results
-            raise Failure("what the step before returned leads to NaN or infinite values")
+            raise Failure("the results of the step before lead to NaN or infinite values")
         raise ValueError("the reference of this check is not finite")
     due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
     if due is None:
-        raise ValueError("the arguments do not settle the dtype of the result: name it, dtype='float32'")
+        raise ValueError("the arguments do not determine the dtype of the result; pass dtype='float32'")
     if got.shape != want.shape:
         raise Failure(_wrong_shape(got, want.shape), expected=want.shape, actual=got.shape)
     if dtype is not None and got.dtype.name != due.name:

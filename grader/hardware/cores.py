@@ -56,7 +56,7 @@ CORES: dict[str, Core] = {
 
 WITHOUT_CLOCK = {
     "v3": "its published 940 MHz make 1.23e14 FLOP/s of 4 units of 128x128, the table has 1.4e14, "
-    "so the compiler's cycles are no known time"
+    "so the compiler's cycles do not give a time"
 }
 
 OTHER_NAMES = {"v4": "v4p", "tpu7x": "7x", "v7x": "7x"}

@@ -40,7 +40,7 @@ class Archive:
 
 
 class OpenArchive:
-    """An archive's members. Raises Refused for bytes that are no archive."""
+    """An archive's members. Raises Refused for bytes that are not an archive."""
 
     def __init__(self, data: bytes) -> None:
         # The zip's own count of members can be wrong, and ZipFile builds an object for each before a check is possible.
@@ -96,7 +96,7 @@ class OpenArchive:
             return None
 
     def member(self, number: int) -> bytes:
-        """Decompress a member up to the limit for its suffix, whatever size the archive states. Raises Refused."""
+        """Decompress a member up to the limit for its suffix, whatever its stated size. Raises Refused."""
         member = self._zip.infolist()[number]
         suffix = Path(member.filename).suffix
         try:

@@ -15,7 +15,7 @@ NAMES = frozenset({
     "dir", "eval", "exec", "compile", "__import__", "importlib", "builtins", "operator", "attrgetter", "methodcaller",
     "pickle", "breakpoint", "input", "process_index", "devices", "live_arrays", "memory_stats",
 })  # fmt: skip
-SEEDED = {"random"}  # jax.random has no state
+SEEDED = {"random"}  # in jax, this is a module without hidden state
 PLAIN = frozenset(
     ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
 )
@@ -36,7 +36,9 @@ def _named(tree: ast.Module) -> set[str]:
         match node:
             case ast.Name(id=name):
                 found.add(name)
-                if name.startswith("__") and name not in PLAIN:  # such as __builtins__["open"]
+                if (
+                    name.startswith("__") and name not in PLAIN
+                ):  # the file may reach names through it, as in __builtins__["open"]
                     return set(NAMES)
             case ast.Attribute(value=value, attr=name):
                 of_jax = isinstance(value, ast.Name) and value.id == "jax"

@@ -105,7 +105,7 @@ def written_code(source: Source, name: str) -> str:
 
 
 def _pseudonym(tree: ast.Module) -> str | None:
-    """Return the text of the last assignment to the variable, "" if it is no text; None without an assignment."""
+    """Return the text of the last assignment to the variable, "" if it is not a text; None without an assignment."""
     name = None
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]

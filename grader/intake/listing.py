@@ -48,7 +48,7 @@ def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
         notes.append(f"{printable(path.name)} is not a .py file, a notebook (.ipynb) or a .zip")
         files = []
     if len(files) > limits.MAX_FILES:
-        notes.append(f"more than {limits.MAX_FILES} .py files and notebooks were handed in; the rest was not looked at")
+        notes.append(f"more than {limits.MAX_FILES} .py files and notebooks were submitted; the rest was not read")
     return files[: limits.MAX_FILES]
 
 
@@ -60,9 +60,7 @@ def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[
         for prefix, entry in ((prefix, entry) for folder, prefix in folders for entry in entries_of(folder, notes)):
             seen += 1
             if seen > limits.MAX_ENTRIES:
-                notes.append(
-                    f"more than {limits.MAX_ENTRIES} files and folders were handed in; the rest was not looked at"
-                )
+                notes.append(f"more than {limits.MAX_ENTRIES} files and folders were submitted; the rest was not read")
                 return
             name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
             if entry.is_symlink():
@@ -75,7 +73,7 @@ def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[
                 yield File(name, lambda place=place, suffix=suffix: bytes_of(place, limit_of(suffix)))
         folders = deeper
         if folders and depth == limits.MAX_FOLDERS_DEEP:
-            notes.append(f"folders deeper than {limits.MAX_FOLDERS_DEEP} levels were not looked at")
+            notes.append(f"folders deeper than {limits.MAX_FOLDERS_DEEP} levels were not read")
     notes += zips.notes()
 
 
@@ -91,13 +89,13 @@ class _Zips:
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):
                 size = os.lstat(path).st_size
-                self._size += size if size <= limits.MAX_READ else 0  # a larger file is refused and does not count
+                self._size += size if size <= limits.MAX_READ else 0  # larger files are refused and do not count
         return self._seen <= limits.MAX_ZIPS and self._size <= limits.MAX_READ
 
     def notes(self) -> Iterator[str]:
         """Yield a note for each limit that was exceeded."""
         if self._seen > limits.MAX_ZIPS:
-            yield f"{self._seen} .zip files were handed in; {limits.MAX_ZIPS} were opened"
+            yield f"{self._seen} .zip files were submitted; {limits.MAX_ZIPS} were opened"
         if self._size > limits.MAX_READ:
             most = limits.MAX_READ // limits.MIB
-            yield f"more than {most} MiB of .zip files were handed in; the rest was not opened; make them smaller"
+            yield f"more than {most} MiB of .zip files were submitted; the rest was not opened; make them smaller"

@@ -14,7 +14,7 @@ _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (
 _DELIMITERS = " _-.,+()"
 # Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
-OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # a module of one of our courses
+OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # the name of a module in a course of this kind
 _OLD = {
     "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
     "deprecated", "trash", "scratch", "wip",
@@ -66,7 +66,7 @@ def _without_copy_mark(stem: str) -> str:
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
-    """Return the match of an id (``name``) that stands between other words of a file name, ignoring case."""
+    """Return the match of an id (``name``) between other words of a file name, ignoring case."""
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
 
 

@@ -94,7 +94,7 @@ def _chosen(
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
     """Move the best rival to the front: changed files go before unchanged ones, then rank counts."""
-    if len(rivals) < 2:  # the usual case, in which no fingerprint is needed
+    if len(rivals) < 2:  # usually there is one candidate, which needs no fingerprint
         return rivals
     best = min(rivals, key=lambda c: (unchanged(c), c.rank))
     return [best, *(c for c in rivals if c is not best)]
@@ -122,7 +122,7 @@ def _candidates(
         code_left -= sum(len(c.text) for c in source.chunks)
         if min(left, code_left) < 0:
             most = (limits.MAX_READ if left < 0 else limits.MAX_TOTAL) // limits.MIB
-            notes.append(f"more than {most} MiB were handed in: {file.shown} and later files were not read")
+            notes.append(f"more than {most} MiB were submitted: {file.shown} and later files were not read")
             break
         _add_to_digest(digest, file.name, data)
         found.append(_Candidate(source, _serves(match, exercises), _rank(file, match, exercises), tuple(remarks)))
@@ -146,7 +146,7 @@ def _work_in(
     if matched:  # nbgrader's courses of one module do not know the names of other modules
         strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
     if strangers:
-        notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
+        notes.append(f"not named after an exercise and not graded: {a_few(strangers)}")
     if not matched:
         notes.append(f"{NOTHING_TO_GRADE}: {looked_for(exercises)}")
     return matched
@@ -154,7 +154,7 @@ def _work_in(
 
 def _taken_for(file: File, match: Match) -> list[str]:
     if match.quality in (Quality.BEGINS, Quality.NEAR):
-        return [f"{file.shown} is taken for {match.targets[0]}{file.suffix}"]
+        return [f"{file.shown} is graded as {match.targets[0]}{file.suffix}"]
     return []
 
 

@@ -59,8 +59,8 @@ def _cpu_seconds() -> float:
 def _has_memory() -> bool:
     """Return whether three quarters of this process's allowed address space are free.
 
-    After a large submission less may be left, and then the next one gets a new process. Peak use is no measure,
-    because Linux includes the parent's.
+    After a large submission less may be left, and then the next one gets a new process. Peak use does not show
+    this, because Linux includes the parent's.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

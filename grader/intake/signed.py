@@ -1,6 +1,6 @@
 """Find the students that a submission's files name: stamps of ``shardlings submit``, and names of files and folders.
 
-Students can set both. So another student's name costs no points and only tells the staff to look.
+Students can set both. So another student's name costs no points; the staff only gets a note.
 """
 
 from __future__ import annotations

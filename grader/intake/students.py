@@ -20,7 +20,7 @@ from grader.wire import limits
 from grader.wire.text import closest
 
 _LONGEST = 100  # characters of a name
-_JOINERS = "\u200c\u200d"  # invisible, but parts of words in several scripts
+_JOINERS = "\u200c\u200d"  # invisible characters that are parts of words in several scripts
 
 
 class FoundSubmissions(NamedTuple):
@@ -123,9 +123,9 @@ def _submitted(paths: list[Path]) -> list[Place]:
 
 
 def _is_there_twice(names: list[str], places: list[Place]) -> str:
-    who = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) is"
+    who = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) are"
     where = " and ".join(printable(str(path)) for place in places for path in paths_of(place))
-    return f"{who} there twice: {where}; put them into one folder or rename one"
+    return f"{who} in several places: {where}; put them into one folder or rename one"
 
 
 def _did_you_mean(path: Path) -> str:
@@ -194,19 +194,19 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
     """Add notes and reasons for entries beside the students' folders that may be submissions."""
     for link in entries.links:
-        _set_aside(aside, link.name, f"{printable(str(link))} {A_LINK}; put the work itself there")
+        _set_aside(aside, link.name, f"{printable(str(link))} {A_LINK}; put the files themselves there")
     passed_over: list[str] = []
     for path in entries.others:
         shown, suffix = printable(str(path)), path.suffix.lower()
         if suffix in SUFFIXES:
-            reason = f"{shown} is named after no exercise; {looked_for(exercises)}, or a folder of its own"
+            reason = f"{shown} is not named after an exercise; {looked_for(exercises)}, or a folder of its own"
             _set_aside(aside, path.name, reason)
         elif suffix in ARCHIVES or not suffix:
-            _set_aside(aside, path.name, f"{shown} is no folder and no .zip; unpack it into a folder of its own")
+            _set_aside(aside, path.name, f"{shown} is neither a folder nor a .zip; unpack it into a folder of its own")
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:
-        notes.append(f"not looked at: {a_few(passed_over)}")
+        notes.append(f"not read: {a_few(passed_over)}")
 
 
 def _is_one_student(
@@ -242,4 +242,4 @@ def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) ->
         names = (file.stem for file in islice(files, limits.MAX_FILES))
         return any(best_match(name, exercises).quality != Quality.NONE for name in names)
     except Unreadable:
-        return True  # ``read`` reports the problem, for this student alone
+        return True  # ``read`` reports the problem for this student

@@ -16,7 +16,7 @@ class CodeFacts:
 
     Attributes:
         repeatable: whether the code names nothing that could change its answer next time.
-        pseudonym: the name for the leaderboard, "" if it is no text; None if the code assigns none.
+        pseudonym: the name for the leaderboard, "" if it is not a text; None if the code assigns none.
         stubs: the number of stubs as handed out; None if anything else is written.
         left: functions and classes at top level that are as handed out.
         places: for names defined at top level, the first and last line of the last definition.

@@ -1,7 +1,7 @@
 """Find the submission time in the submission itself: a stamp, a zip's own times, or a file's date.
 
 Students can set all three, so staff who take points for lateness need a record of their own. These times are for
-courses without one. Nothing is executed, and unreadable data is no error.
+courses without one. Nothing is executed, and unreadable data raises no error.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _manifest_bytes(path: Path, parsers: Parsers) -> bytes:
 
 
 def _stamp(manifest: bytes, parsers: Parsers) -> Stamp:
-    """Return what a manifest states; nothing if it is empty or cannot be parsed."""
+    """Return the entries of a manifest; none if it is empty or cannot be parsed."""
     try:
         return parsers.stamp(manifest) if manifest else Stamp()
     except (Refused, Unreadable):

@@ -66,11 +66,13 @@ class Roster:
             if not any(row.values()):
                 continue
             if any(cell.strip() for cell in line[len(header) :]):
-                raise CourseError(f"{self.path}:{number}: more cells than columns; quote what has a separator in it")
+                raise CourseError(
+                    f"{self.path}:{number}: more cells than columns; put quotes around cells that contain a separator"
+                )
             if not (student := row.get("id", "")):
                 raise CourseError(f"{self.path}:{number}: no id")
             if student.lower() in rows:
-                raise CourseError(f"{self.path}:{number}: {student} is there twice; keep one line")
+                raise CourseError(f"{self.path}:{number}: {student} appears twice; keep one line")
             self._extensions.append((number, student, row.get("extension", "")))
             cells = [row.get(name, "") for name in ("name", "email", "section")]
             rows[student.lower()] = [cells[0] or student, student, student, *cells[1:]]
@@ -138,7 +140,7 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
     except (OSError, UnicodeDecodeError) as error:
         raise CourseError(f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except csv.Error as error:
-        raise CourseError(f"the roster {path} is no CSV: {error}") from None
+        raise CourseError(f"the roster {path} is not a CSV: {error}") from None
     return data, [name.strip() for name in header], lines
 
 

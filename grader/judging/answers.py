@@ -64,7 +64,7 @@ class OfAClass:
             params: drawn parameters by student.
         """
         self.question = question
-        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # by repr of a draw: the draw, its students
+        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # from repr(draw) to the draw and its students
         self._draw_of = {student: repr(drawn) for student, drawn in params.items()}
         for student in sorted(params):
             self._alike.setdefault(self._draw_of[student], (params[student], []))[1].append(student)
@@ -84,7 +84,7 @@ class OfAClass:
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        kind = kind_of(self.question, own)  # in kinds of TELLING, only ``why`` uses the draw
+        kind = kind_of(self.question, own)  # for kinds in TELLING, only ``why`` uses the draw
         try:
             given = kind.read(text)
         except BadAnswer:
@@ -180,10 +180,10 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any
     return KINDS[type(question.answer)].of(question.answer, drawn, question.rtol)
 
 
-BY_A_PERSON = "a person reads this answer and gives its points"
+BY_A_PERSON = "the staff reads this answer and gives its points"
 NOT_ANSWERED = "not answered yet"
-A_NUMBER = "this is the number a known misconception leads to"
-AN_ANSWER = "this is the answer a known misconception leads to"
+A_NUMBER = "this is the number of a known misconception"
+AN_ANSWER = "this is the answer of a known misconception"
 
 
 def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], raw: Any) -> Result:
@@ -207,7 +207,11 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         kind = kind_of(question, params)
         want = wanted(question, question.fn, params, kind)
     except Exception as error:  # an author's mistake must not cost a learner points
-        return result(status="broken", earned=0, reason=f"the question has no answer of ours: {type_and_text(error)}")
+        return result(
+            status="broken",
+            earned=0,
+            reason=f"the grader cannot compute the answer of this question: {type_and_text(error)}",
+        )
     verdict = functools.partial(result, status="failed", earned=0, expected=kind.shown(want))
     if kind.is_empty(raw):
         return verdict(reason=NOT_ANSWERED)

@@ -20,12 +20,12 @@ from grader.judging.seen import Answered, by_compiler, paired, seen_of
 
 # These texts must not depend on the secret inputs or on their results.
 WRONG_IN_SECRET = (
-    "right on all inputs that can be shown, wrong on hidden ones: what it does depends on more than it should"
+    "right on all inputs that can be shown, wrong on hidden ones: its behaviour depends on more than it should"
 )
-BROKEN_IN_SECRET = "the grader failed on hidden inputs; a person must look"
+BROKEN_IN_SECRET = "the grader failed on hidden inputs; it needs review"
 MAX_SPANS = 1000  # most bars in a timeline of a report
 MAX_ROUTES = 2  # most routes that a report shows; ``explain`` shows all
-MAX_HELD = 600  # most devices times rounds of one route
+MAX_HELD = 600  # most entries of one route: devices times rounds
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
@@ -113,7 +113,7 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
     """Judge one check on all meshes and inputs. A failure on inputs that are not secret is reported first."""
     looked_at = together(check, answered)
     if not looked_at:
-        return _result(check, "broken", "the grader asked nothing for this check")
+        return _result(check, "broken", "the grader has no program to run for this check")
     shown, secret = ([t for t in looked_at if t.ask.secret == late] for late in (False, True))
     return (
         _verdict(check, shown, public=public)

@@ -23,7 +23,7 @@ from grader.judging.seen import Answered, Finding, paired
 from grader.wire.frames import wide
 
 NEAR = 0.01  # relative to the largest error: forms of one mistake differ by less
-CLEAR = 4  # times the tolerance: a smaller error does not show its cause
+CLEAR = 4  # multiples of the tolerance; smaller errors do not show their cause
 MOST_NAMED = 2
 """Most misconceptions that are named if they fit equally well; if more fit, none is named."""
 
@@ -137,7 +137,7 @@ def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
                     group.judged(case)
                 except Failure as failure:
                     yield _of_case(case[0], failure) if _outcomes(case) else failure
-                except Exception as error:  # a check that skips this case, or fails itself
+                except Exception as error:  # the check skips this case, or raises an error
                     yield None if _outcomes(case) else Fault("broken", str(error))
                 else:
                     yield None

@@ -24,8 +24,8 @@ from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Quest
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
-OPEN_SEED = "public"  # anyone may draw these inputs
-SECRET_RUNS = 2  # plus the run with the open seed: three on hidden dimensions
+OPEN_SEED = "public"  # seed of inputs that anyone may draw
+SECRET_RUNS = 2  # runs on hidden inputs; with the public seed that makes three on hidden dimensions
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,10 @@ from grader.wire.operations import Body, Communication, Operation, Operations
 NUMBER = re.compile(r"(?<![a-z\d])\d+")  # not the 64 of i64
 # Their results' shapes follow from operands and attributes, which are compared. This holds for collectives, too.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
-ROUNDS = 2  # a loop over N devices has N - 2 to N + 2 rounds
-WINDOW = 3  # a window of 4 has T - 3 places
+ROUNDS = 2  # largest difference of rounds: a loop over N devices has N - 2 to N + 2 rounds
+WINDOW = 3  # largest difference by a window: a window of 4 has T - 3 places
 MAX_SUMMED = 12  # most arguments for which all subsets are tried: a flat array may pack any subset
-MOST_LOST = Fraction(
-    1, 2
-)  # largest loss of the array's fraction that fixed-size parts cover, from the small to the large program
+MOST_LOST = Fraction(1, 2)  # parts of fixed size may cover a smaller fraction of the large array, by at most this much
 TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # a negative pad cuts
 
 
@@ -120,7 +118,7 @@ class _Matching:
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
             return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
-        around = tuple(self.small.mesh.values())  # with two devices, one place on equals one place back
+        around = tuple(self.small.mesh.values())  # on two devices, the next device is also the previous one
         ways = [
             {tuple(step % n for step, n in zip(way, around, strict=True)) for way in _ways(each.groups, program.mesh)}
             for each, program in ((judged, self.small), (timed, self.large))
@@ -129,7 +127,7 @@ class _Matching:
         idle = [math.prod(p.mesh.values()) - n for p, n in zip((self.small, self.large), pairs, strict=True)]
         return ways[0] == ways[1] and (self.fits(*pairs) or self.fits(*idle))
 
-    # must hold for all parts together
+    # conditions on all parts together
 
     def shrinking_parts(self) -> Difference | None:
         """Return a difference if parts of fixed size are most of an array in the small program, but not in the large.
@@ -151,7 +149,7 @@ class _Matching:
             if lost > MOST_LOST:
                 arrays = [program.values[op.operands[0]] for op, program in self.both(one, two)]
                 judged, timed = (f"{array.dtype}{list(array.shape)}" for array in arrays)
-                what = f"parts of fixed size, such as of this {one.name}, make up {judged} and little of {timed}"
+                what = f"parts of fixed size, such as those of this {one.name}, make up {judged} and little of {timed}"
                 return self.differ(one, two, what)
         return None
 
@@ -178,7 +176,7 @@ class _Matching:
             for whole, part in zip(wholes, parts, strict=True)
         )
 
-    # decided by the substitution
+    # the substitution of sizes decides these
 
     def numbers(self, one: Operation, two: Operation) -> str:
         """Compare the attributes of both operations, and the rounds of a loop."""

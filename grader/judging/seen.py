@@ -198,7 +198,7 @@ def expected_outcomes(cases: Cases) -> list[Outcome]:
 
 
 OTHER = "the program that is timed is not the one whose values are judged"
-MEND = "Write one program for all sizes: decide nothing by a shape"
+MEND = "Write one program for all sizes: it must not decide by a shape"
 TOO_LARGE = (
     "the program has too many operations to be compared with the one that is timed; use lax.fori_loop or lax.scan"
 )
@@ -237,7 +237,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     for other in answered:
         if other.ask.of is call.timed and due == _key(other.ask):
             return other
-    raise LookupError(f"{ask.task} is timed, and no values of it are judged")
+    raise LookupError(f"{ask.task} is timed, but no check judges its values")
 
 
 def _key(ask: Ask) -> tuple:

@@ -68,7 +68,7 @@ def _raised(
     if name in CONCRETE:
         return "untraceable", name, NEEDS_VALUES
     if isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some callbacks
-        return "untraceable", name, "uses a host callback, which cannot leave this process; remove it"
+        return "untraceable", name, "uses a host callback, which the grader cannot run; remove it"
     if (axis := unbound_axis(error)) is not None:
         return "raised", "NameError", unbound_text(axis, mesh and mesh.shape)
     if isinstance(error, NotInstalled):

@@ -87,7 +87,7 @@ def load(source: dict[str, Any], seconds: float) -> LoadedSource:
             try:
                 with time_limit(seconds):
                     _execute(text, name, program, seconds)
-            except BaseException as error:  # also SystemExit and KeyboardInterrupt
+            except BaseException as error:  # BaseException, to catch SystemExit and KeyboardInterrupt as well
                 program.faults.append(fault_of(error, program.files, seconds) | {"chunk": name})
             last = name == source["chunks"][-1][0]
             program.states[name] = dict(program.space) if last else as_they_are(program.space), mesh_is_set()
@@ -110,7 +110,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
         if id(value) not in copies:
             left -= len(value)
             if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
-                return value  # comparing other keys may run learner code
+                return value  # only text keys, because comparing other keys may run learner code
             copies[id(value)] = new = value.copy()
             for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
                 new[key] = copied(value[key], depth + 1)

@@ -161,7 +161,7 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
             return so_far.evaluated(made, arrays)
         except Exception:
             return jax.jit(until_the_look)(*arrays)
-    except Exception:  # the trace of the whole program reports the fault
+    except Exception:  # the trace of the whole program reports this fault
         return None
 
 
@@ -169,7 +169,7 @@ class SoFar:
     """The results of a program's steps, computed one by one: the next inspection needs only the steps after them."""
 
     def __init__(self) -> None:
-        self.values: list[Any] = []  # of all variables that the computed steps bind
+        self.values: list[Any] = []  # values of all variables that the computed steps bind
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
@@ -204,7 +204,7 @@ def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
 
 # -- where JAX is asked ------------------------------------------------------------------------
 
-_now: list[Looks] = []  # the active inspections; the innermost last
+_now: list[Looks] = []  # active inspections, innermost last
 
 
 @contextlib.contextmanager

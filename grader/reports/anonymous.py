@@ -98,7 +98,7 @@ class Anonymous:
         return Result.model_validate(_listed(result, _OF_RESULT) | covered)
 
     def _covered(self, value: Any) -> Any:
-        """Return plain data (text, lists, mappings) with names covered."""
+        """Return plain data (text, lists, mappings) with names replaced."""
         if isinstance(value, str):
             return self._pattern.sub(COVERED, value)
         if isinstance(value, list):

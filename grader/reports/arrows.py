@@ -17,7 +17,7 @@ from grader.reports.svg import PALETTE
 from grader.reports.untrusted import clean
 
 CHAR, HEIGHT, GAP_X, GAP_Y = 6.7, 26.0, 40.0, 30.0
-MOST, ARROWS = 64, 256  # the most devices and arrows that a picture can show legibly
+MOST, ARROWS = 64, 256  # most devices and arrows that a picture can show legibly
 
 
 @dataclass(frozen=True)

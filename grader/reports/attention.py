@@ -127,8 +127,8 @@ def _not_found(report: Report, extensions: Collection[str]) -> str:
     missing = [e.exercise for e in required if not e.handed_in]
     notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
     if report.exercises and not any(e.handed_in for e in report.exercises):
-        return "; ".join(["nothing was found that can be graded", *_first(notes)])
-    lacking = [f"nothing was found for {a_few(missing)}"] if missing else []
+        return "; ".join(["no file can be graded", *_first(notes)])
+    lacking = [f"no file was found for {a_few(missing)}"] if missing else []
     return "; ".join([*lacking, *_first(notes)]) if notes else ""
 
 

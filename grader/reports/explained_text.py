@@ -39,7 +39,7 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
             for line in roofline_text(roofline):
                 paper.line(paper.text(line), indent=2)
     elif explained.untimed:
-        paper.line(paper.text(f"not laid out in time: {explained.untimed}", "yellow"), indent=2)
+        paper.line(paper.text(f"not on the clock: {explained.untimed}", "yellow"), indent=2)
 
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
@@ -58,7 +58,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
     yield from [("takes", "", array_text(placed)) for placed in explained.arguments]
     yield from [("gives", "", array_text(placed)) for placed in explained.results]
     if not explained.ran:
-        yield "gives", "", "not run at these sizes, so how its results are sharded is not known"
+        yield "gives", "", "not run at these sizes, so the sharding of its results is unknown"
     for collective, count in explained.alike:
         yield "collective", "cyan", collective_text(collective, count)
     if not explained.collectives:

@@ -13,7 +13,7 @@ from grader.reports.untrusted import clean
 from grader.wire.frames import dtype_of
 
 CHAR, LINE, PAD, GAP = 6.7, 15.0, 12.0, 6.0
-MOST = 64  # devices that a picture can show legibly
+MOST = 64  # most devices that a picture can show legibly
 
 
 @dataclass(frozen=True)

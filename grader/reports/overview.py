@@ -29,7 +29,7 @@ def print_overview(report: Report, titles: Mapping[str, str], console: Console) 
         exercises = [e for e in shown.exercises if e.module == module]
         if exercises:
             _print_module(paper, f"{module} {title}", exercises)
-    for note in shown.notes[:NOTES]:  # notes tell unreadable files from exercises that were not begun
+    for note in shown.notes[:NOTES]:  # notes explain why an exercise looks as if it was not begun
         paper.line(paper.text(f"note: {note}", "italic"))
     begun = [e for e in shown.exercises if is_begun(e)]
     done = sum(first_failure(e) is None for e in begun)
@@ -44,9 +44,7 @@ def _print_module(paper: Paper, heading: str, exercises: list[ExerciseReport]) -
     rows.add_column()
     names = min(max(len(e.exercise) for e in exercises), paper.console.width - 8)
     rows.add_column(min_width=names, overflow="fold")
-    rows.add_column(
-        max_width=paper.console.width - names - 5, overflow="fold"
-    )  # otherwise the table would be too wide and cut off
+    rows.add_column(max_width=paper.console.width - names - 5, overflow="fold")  # a wider table would be cut off
     for exercise in exercises if begun else ():
         rows.add_row(*_row(paper, exercise))
     if begun:

@@ -47,7 +47,7 @@ class Picture(BaseModel):
         for part in self.slices:
             for (start, stop), size in zip(part, self.shape, strict=True):
                 if not 0 <= start < stop <= size:
-                    raise ValueError(f"{start}:{stop} is no part of a dimension of {size}")
+                    raise ValueError(f"{start}:{stop} is not a part of a dimension of {size}")
         return self
 
     @property

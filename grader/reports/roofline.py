@@ -13,7 +13,7 @@ from grader.reports.timelines import place
 from grader.reports.untrusted import clean
 
 LEFT, TOP, WIDTH, HEIGHT = 84.0, 20.0, 430.0, 230.0
-MOST = 12  # matmuls that are shown
+MOST = 12  # most matmuls that the picture shows
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from grader.reports.svg import PALETTE
 from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
-MOST_ROUTES = 4  # routes of a program that are shown
-DEVICES, FIRST = 16, 16  # most columns; rounds shown before the last one
+MOST_ROUTES = 4  # most routes of a program that the report shows
+DEVICES, FIRST = 16, 16  # at most this many columns, and this many rounds before the last one
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _name(name: str, line: int | None) -> str:
 
 @dataclass(frozen=True)
 class RoundCell:
-    """The data that one device holds. An empty colour stands for zeros."""
+    """The data that one device holds. An empty colour means zeros."""
 
     x: float
     y: float

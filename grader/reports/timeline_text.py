@@ -31,7 +31,7 @@ STYLES = {
     "product": "bold green", "kernel": "green", "permute": "cyan", "all_gather": "magenta", "reduce_scatter": "yellow",
     "all_reduce": "red", "all_to_all": "blue", "ragged_all_to_all": "blue", "broadcast": "bright_black",
 }  # fmt: skip
-LEAST, MOST = 12, 160  # columns of the lanes
+LEAST, MOST = 12, 160  # narrowest and widest lanes, in terminal columns
 GAP = 3
 
 Cells = list[tuple[str, str]]  # characters, each with the kind that sets its style

@@ -50,7 +50,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from picoseconds to places from 0 to ``width``. A cut takes ``gap`` of the width, however long it is."""
+    """A map from picoseconds to places from 0 to ``width``. Every cut takes ``gap`` of the width, also a long one."""
 
     step: int
     cuts: tuple[Cut, ...]

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from grader.wire.frames import dtype_of
 from grader.wire.limits import MAX_ARRAY, MAX_NESTED, MAX_OPS
 
-CALLBACK = "uses a host callback, which cannot leave this process; remove it"
+CALLBACK = "uses a host callback, which the grader cannot run; remove it"
 
 # Collectives, and their names in facts (``Collective.kind``).
 KINDS = {
@@ -136,7 +136,7 @@ def check_functions(module: Any) -> None:
         if op.name == "sdy.mesh":
             continue
         if op.name != "func.func" or not len(op.regions[0].blocks):
-            raise ProgramRefused(f"the program has a {op.name} where a function with a body should be")
+            raise ProgramRefused(f"the program has a {op.name} in place of a function with a body")
         name = op.attributes["sym_name"].value
         public = "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
         mains += public

@@ -116,7 +116,7 @@ def compiled_for(
     on_phase("compiling")
     try:
         return compile_(lowered)
-    except Exception as error:  # each pass of XLA raises its own kind of error
+    except Exception as error:  # each pass of XLA raises its own type of error
         raise CannotRun(reason("XLA cannot compile it", error)) from error
 
 

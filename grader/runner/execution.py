@@ -90,7 +90,7 @@ class Read:
 _answered: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
-_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # a program is often executed again with other inputs
+_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # programs are often executed again with other inputs
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
@@ -119,7 +119,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
     Only values are judged there, not facts, so the compiler may add collectives or use memory freely.
 
     Args:
-        exact: compute every matmul in float32, whatever precision the program asks for.
+        exact: compute every matmul in float32, even if the program requests another precision.
 
     Returns:
         As ``execute``, without facts. ``devices``: mesh positions of the devices of this process. ``products``: whether
@@ -133,7 +133,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         key = key_of(ask | {"steps": steps}, [], program.text.encode())
         mesh = mesh_on(jax.devices(), ask["mesh"])
         here = [n for n, device in enumerate(mesh.devices.flat) if device.process_index == jax.process_index()]
-        if not here:  # the mesh needs none of this process's devices
+        if not here:  # this process has no device of the mesh
             return {"outputs": [], "devices": [], "products": False}, []
         compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
         header, blobs = outputs_of(compiled, inputs, steps)
@@ -303,7 +303,7 @@ def look() -> dict[str, Any]:
         found = jax.devices()
     except Exception as error:  # the error depends on what is missing
         platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
-        return {"problem": one_line(error) or f"{platforms} is nothing that this JAX knows"}
+        return {"problem": one_line(error) or f"{platforms} is unknown to this JAX"}
     return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}
 
 
@@ -328,9 +328,7 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
         try:
             index = shard.index
         except (NotImplementedError, ValueError) as error:  # JAX does not know the slices of unreduced arrays
-            raise ProgramRefused(
-                "the devices do not hold slices of the result; is a sum over them still to be made?"
-            ) from error
+            raise ProgramRefused("the devices do not hold slices of the result; is a sum over them missing?") from error
         places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])
         blobs.append(pack_array(np.asarray(shard.data))[1])
     return about | {"slices": places}

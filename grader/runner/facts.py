@@ -62,7 +62,7 @@ def mark(module: Any) -> None:
     """Number the collectives of a module by their locations, which the compiler carries into its own text.
 
     Collectives without a number in the compiled program were added by the compiler, see ``hlo.added_by_compiler``.
-    Operations that are no collectives lose their locations, because names in the source must not matter.
+    Operations that are not collectives lose their locations, because names in the source must not matter.
     """
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
@@ -252,7 +252,7 @@ class _FactsReader:
         self.numbered += 1
         groups = self.who(op, kind)
         axes = crossed_axes(groups, self.mesh)
-        if not axes:  # nothing moves along an axis of size 1
+        if not axes:  # along an axis of size 1 nothing moves
             return
         members = max(map(len, groups))
         operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))

@@ -45,7 +45,8 @@ LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
-# These count if data decide which values are chosen. Otherwise they only move values. Of a slice, some operands decide.
+# These count if data decide which values are chosen; otherwise they only move values. A slice selects the operands
+# that decide.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),
@@ -100,7 +101,7 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
     """Return an interval from 0 to one operation for each result element, if logic computes the elements from data.
 
-    A budget on FLOPs counts the upper bound. A required number of FLOPs counts the lower, as logic is no arithmetic.
+    A budget on FLOPs counts the upper bound. A required number counts the lower bound, because logic is not arithmetic.
 
     Args:
         data: for each operand, whether it is data.

@@ -190,7 +190,7 @@ def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
 
 
 def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
-    """Return an instruction as a collective, or None if it is no collective or moves nothing."""
+    """Return an instruction as a collective, or None if it is not a collective or moves nothing."""
     one = visit.of
     kind = KINDS.get(one.opcode.removesuffix("-start"))
     if kind is None:
@@ -321,7 +321,7 @@ def cost_of(visit: Visit) -> FlopCount:
 
 
 def _operand_dims(visit: Visit, position: int) -> list[int] | None:
-    """Return the dimensions of the operand at this position, or None if it is no array."""
+    """Return the dimensions of the operand at this position, or None if it is not an array."""
     operands = visit.of.operands[position : position + 1]
     return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
 

@@ -108,7 +108,7 @@ def _number(elements: Any) -> int | None:
         return None
     try:
         return int(elements[0])
-    except TypeError:  # int2 and int4, which Python cannot read
+    except TypeError:  # Python cannot read int2 and int4
         return None
 
 

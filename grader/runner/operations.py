@@ -162,7 +162,7 @@ class _OperationsReader:
         same = [n for n in operands if self.values[n].shape == shape]
         parts = max((self.values[n].parts for n in same), default=1)
         given = name == "broadcast_in_dim" and self.layouts[operands[0]] == ()
-        if given or not operands:  # every device can make it without communication
+        if given or not operands:  # every device can compute it without communication
             return self.new(value, 1, ((),) * len(shape))
         layouts = {self.layouts[n] for n in same}
         cut = [layout for layout in layouts if layout is None or any(layout)] or list(layouts)
@@ -363,5 +363,5 @@ def _number(op: Any) -> int | None:
         return None
     try:
         return int(elements[0])
-    except TypeError:  # int2 and int4, which Python cannot read
+    except TypeError:  # Python cannot read int2 and int4
         return None

@@ -94,7 +94,7 @@ def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
     nothing, one = lax.full_like(span, 0), lax.full_like(span, 1)
     upper, lower = (lax.convert_element_type(each, np.uint64) for each in drawn)
     mixed = lax.convert_element_type(upper * np.uint64(SPREAD) + lower, unsigned)
-    step = one + lax.rem(mixed, lax.max(span, one))  # from 1 to the span
+    step = one + lax.rem(mixed, lax.max(span, one))  # a step from 1 to the span
     place = plain(array) - lax.broadcast(plain(low), array.shape)
     moved = lax.select(lax.gt(place, span - step), place - (span - step) - one, place + step)
     moved = lax.select(lax.eq(span, nothing), one, moved)

@@ -139,7 +139,7 @@ def compiled(
         module = program.module()
         try:
             PoisonedModule(module, mesh, what)
-        except Exception as error:  # MLIR's Python raises many kinds for programs that JAX did not write
+        except Exception as error:  # MLIR raises many types of errors for programs that JAX did not write
             raise compiling.CannotRun(compiling.reason("it cannot be changed", error)) from error
         ragged.spell_out(module)
         call = compiling.compiled_for(program, module, more, shardings, compiling.quickly)
@@ -293,7 +293,7 @@ class PoisonedModule:
         if shape not in salt.noise:
             kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
             name = self.function_of(others.lowered_noise(shape))
-            maker: Any = salt.value.owner  # a block if the salt is an argument
+            maker: Any = salt.value.owner  # the owner is a block if the salt is an argument
             is_block = isinstance(maker, ir.Block)
             with ir.InsertionPoint.at_block_begin(maker) if is_block else ir.InsertionPoint.after(maker):
                 salt.noise[shape] = self.call(name, [salt.value], [kind] * others.STREAMS).results

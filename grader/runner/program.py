@@ -84,7 +84,7 @@ def canonical(
         return _canonical(code, mesh, arguments, files, most)
     except ProgramRefused:
         raise
-    except Exception as error:  # MLIR's Python raises many kinds for bytes that JAX did not write
+    except Exception as error:  # MLIR raises many types of errors for bytes that JAX did not write
         raise ProgramRefused("the program cannot be read") from error
 
 
@@ -241,7 +241,7 @@ def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence
     """Replace names of functions, meshes and channels by numbers, because names must not matter."""
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
-    for aside in ("_", ""):  # in two rounds, so that no new name collides with an old one
+    for aside in ("_", ""):  # rename twice, so that no new name collides with an old one
         for op, name in named:
             old, new = op.attributes["sym_name"].value, aside + name
             if old != name:

@@ -50,7 +50,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 
 
 def _misfit(op: Any, members: int) -> str | None:
-    """Return what is wrong with the call's types, or None if they are as in the module's docstring."""
+    """Return the fault of the call's types, or None if they are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
         return "has not six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
@@ -87,7 +87,7 @@ def moved_by(op: Any) -> list[Any]:
 
 
 def most_sent(op: Any, members: int) -> int:
-    """Return the most bytes that a device sends: all slices go to other members, as operand and results allow."""
+    """Return the most bytes that a device can send: all slices go to other members and fit into the result."""
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))

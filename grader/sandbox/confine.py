@@ -88,7 +88,7 @@ def landlock(readable: Sequence[str]) -> None:
 def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
     """Move the pipes to descriptors 10 and 11, point 0, 1 and 2 at /dev/null, and close all others."""
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):  # first, because any of these numbers may be 10 or 11
+    for fd in (0, 1, 2):  # close these first, because their numbers may be 10 or 11
         os.dup2(null, fd)
     inlet, outlet = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (inlet, outlet))
     os.dup2(inlet, 10)

@@ -246,7 +246,7 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
         except TimeoutError:
             return "timeout"
         except EOFError:
-            if stages.begun and is_over_quota(scratch):  # a fast child may end before the next check
+            if stages.begun and is_over_quota(scratch):  # check now, because a fast child may end before the next check
                 return "disk"
             return "done" if stages.done else _how_it_ended(idle)
         except frames.BadFrame as error:

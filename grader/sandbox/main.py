@@ -51,7 +51,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     importlib.metadata.distributions = lambda **about: iter(())
     if memory_mib:
         cap(resource.RLIMIT_AS, memory_mib << 20)
-    if role == "trace":  # import before the fork, for the confined children
+    if role == "trace":  # import before forking, so that the confined children share the modules
         with few_looks():
             room = importlib.import_module(serves)
             room.prepare()
@@ -75,7 +75,9 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     while os.read(asks, 1):
         if role != "trace":
             room.answer(*frames.read_frame(frames.reader(asks)), send)
-        elif not _kept(asks, send, room.answer, asleep):  # something may be left, so this worker and its sandbox end
+        elif not _kept(
+            asks, send, room.answer, asleep
+        ):  # the task may have left something behind, so this worker and its sandbox end
             return  # the next request gets a new worker
 
 

@@ -149,9 +149,9 @@ class Worker:
         while True:
             header, blobs = self.receive(deadline)
             if header.get("from") == "child":
-                self._phase = "traced"  # its first frame is sent before learner code runs
+                self._phase = "traced"  # the child sends its first frame before learner code runs
                 header["body"], blobs = frames.read_frame(io.BytesIO(blobs[0]).read)
-            if "end" in header and not header.pop("clean"):  # before the yield, after which the caller may stop
+            if "end" in header and not header.pop("clean"):  # before the yield: the caller may stop after it
                 self.kill()
             yield header, blobs
             if "end" in header:
@@ -266,7 +266,7 @@ class Worker:
         if self._stderr is None:
             return ""
         size = os.fstat(self._stderr.fileno()).st_size
-        start = max(self._heard, size - MAX_STDERR)  # without output about an earlier submission
+        start = max(self._heard, size - MAX_STDERR)  # skip output about earlier submissions
         return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
 
     def kill(self) -> int:
@@ -280,7 +280,7 @@ class Worker:
         assert self._begun is not None
         code = processes.end(self._begun)
         self._stderr = None
-        return -code if code < 0 else max(0, code - 128)  # launchers report signals as 128 + signal
+        return -code if code < 0 else max(0, code - 128)  # launchers return 128 + the signal's number
 
     def retire(self) -> None:
         """End the process from another thread. Its user then gets WorkerDied, and no process starts again."""

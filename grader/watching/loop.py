@@ -85,7 +85,7 @@ class WatchLoop:
 
     def _done(self, done: Done) -> None:
         if self.checker.busy:
-            return  # a newer request is running or waiting
+            return  # a newer request replaces this one
         if done.name != "learn":
             self._waiting = ""
             self._show(done)

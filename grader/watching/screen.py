@@ -38,7 +38,7 @@ class Screen:
         self._took = ""
 
     def again(self, *, hints: bool = False) -> None:
-        """Draw again, after the terminal changed size or the user asked for a hint."""
+        """Draw again, for example after the terminal changed size."""
         if hints or (self.elsewhere and self.session.report is not None):
             self._drawn = self._exercise
         self._draw()
@@ -63,7 +63,7 @@ class Screen:
         self._show(lambda: print_overview(report, titles, self.console))
 
     def explained(self, programs: Sequence[Explained]) -> None:
-        """Show what the learner's function does, on each mesh."""
+        """Show the facts about the learner's function, on each mesh."""
 
         def draw() -> None:
             self._line(f"what your functions in {self.session.exercise.id} do:")
@@ -156,6 +156,6 @@ class Screen:
         if not session.course.solved and (hidden := session.exercise.hidden_points):
             worth = hidden * session.course.weight(session.exercise.id)
             self._line(
-                f"hidden checks decide on {counted(worth, 'point')} more when your work is graded", "bright_black"
+                f"hidden checks decide on {counted(worth, 'point')} more when your submission is graded", "bright_black"
             )
         self.paper.line(Text(f"checked at {self._took}", style="bright_black"))

@@ -1,4 +1,4 @@
-"""Single key presses from a terminal. The terminal's modes are restored however the program ends."""
+"""Single key presses from a terminal. The terminal's modes are always restored when the program ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ except ImportError:  # Windows: files are watched, keys do not work
     termios = tty = None
 
 LOOK_SECONDS = 0.2
-ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # arrows and similar, which mean nothing
+ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # arrow keys and similar, which do nothing
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ MAX_DIGITS = 4000
 
 
 class BadFrame(Exception):
-    """Bytes that are no frame: the other side is broken or hostile."""
+    """Bytes that are not a frame: the other side is broken or hostile."""
 
 
 def pack(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
@@ -214,7 +214,7 @@ def _encode_spec(value: Any, depth: int) -> Any:
     """Return a PartitionSpec as its entries, and as its unreduced axes if it has any, which its entries do not show."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
-        raise NotPlain("is a PartitionSpec with reduced axes, or axes that are no names")
+        raise NotPlain("is a PartitionSpec with reduced axes, or axes that are not names")
     entries = {"spec": [encode(e, depth + 1) for e in (value.partitions if axes else value)]}
     return {"unreduced": [entries, *sorted(axes)]} if axes else entries
 

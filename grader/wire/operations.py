@@ -41,7 +41,7 @@ def as_text(data: Any, *, most: int = 300) -> str:
 def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
     """Return the data if it is an integer in the range, by default up to 100 bits. Raises ValueError."""
     if type(data) is not int or not least <= data <= most:
-        raise ValueError(f"{str(data)[:40]} is no size from {least} to {most}")
+        raise ValueError(f"{str(data)[:40]} is not a size from {least} to {most}")
     return data
 
 

@@ -16,7 +16,7 @@ class Misfit(Exception):
 
 
 def is_tree(value: Any) -> bool:
-    """Return whether a value has branches. A PartitionSpec has none, whatever its class is."""
+    """Return whether a value has branches. No PartitionSpec has one, in any class."""
     return isinstance(value, Mapping | list | tuple) and not is_spec(value)
 
 

@@ -108,7 +108,7 @@ def ring_gather_traffic(seen):
     """ring_all_gather: each hop takes one shard to a neighbour"""
     for hop in seen.collectives:
         if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
+            raise Failure(f"line {hop.line}: this is not a ppermute to a neighbour", where=f"line {hop.line}")
     expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * 4 * seen.a.size / seen.mesh["x"])
 
 

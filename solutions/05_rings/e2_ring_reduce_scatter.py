@@ -114,7 +114,7 @@ def ring_scatter_traffic(seen):
     """ring_reduce_scatter: each hop takes one chunk to a neighbour"""
     for hop in seen.collectives:
         if hop.shift not in (1, -1):
-            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
+            raise Failure(f"line {hop.line}: this is not a ppermute to a neighbour", where=f"line {hop.line}")
     chunk = 4 * seen.a.size / seen.mesh["x"] ** 2
     expect_traffic(seen, at_most=sum(hop.count.most for hop in seen.collectives) * chunk)
 

@@ -125,7 +125,7 @@ def ring_reduce_traffic(seen):
     expect_traffic(seen, at_most=2 * (n - 1) * block / n)
     for hop in seen.collectives:
         if hop.shift not in (1, -1):  # all devices send, so the total is n times what one of them sends
-            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
+            raise Failure(f"line {hop.line}: this is not a ppermute to a neighbour", where=f"line {hop.line}")
     total = n * sum(hop.bytes * hop.count for hop in seen.collectives)
     if total != 2 * (n - 1) * block:
         raise Failure(

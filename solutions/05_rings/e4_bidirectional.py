@@ -124,7 +124,7 @@ def bidi_gather_rounds(seen):
     ways = {1: 0, -1: 0}
     for hop in seen.collectives:
         if hop.shift not in ways:
-            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
+            raise Failure(f"line {hop.line}: this is not a ppermute to a neighbour", where=f"line {hop.line}")
         if not hop.count.known:
             raise Failure(f"line {hop.line}: a loop whose number of rounds cannot be read", where=f"line {hop.line}")
         ways[hop.shift] += hop.count.most

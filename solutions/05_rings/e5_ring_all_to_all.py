@@ -117,7 +117,7 @@ def ring_trade_chunk_hops(seen):
     n, hops = seen.mesh["x"], 0
     for move in seen.collectives:
         if move.shift is None or not move.count.known:
-            told = "no rotation of the ring" if move.shift is None else "in a loop whose rounds cannot be counted"
+            told = "not a rotation of the ring" if move.shift is None else "in a loop whose rounds cannot be counted"
             raise Failure(f"line {move.line}: this ppermute is {told}", where=f"line {move.line}")
         hops += abs(move.shift) * move.bytes * move.count.most
     chunk_hops, most = hops / (4 * seen.a.size / n**2), n * (n - 1) / 2

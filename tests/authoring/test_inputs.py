@@ -27,15 +27,13 @@ def called(**what: Any) -> Exercise:
     return exercise
 
 
-def test_values_that_do_not_come_from_the_generator_are_told() -> None:
+def test_values_that_do_not_come_from_the_generator_are_reported() -> None:
     exercise = called(a=normal(3), b=array(3, draw=lambda rng, shape: UNSEEDED.random(shape)))
-    assert list(undecided_draws(exercise)) == [
-        "f: argument b is drawn differently each time: draw with the rng that is given"
-    ]
+    assert list(undecided_draws(exercise)) == ["f: argument b is drawn differently each time: draw with the given rng"]
     assert list(undecided_draws(called(a=array(3, draw=lambda rng, shape: rng.random(shape))))) == []
 
 
-def test_values_that_cannot_be_drawn_are_told() -> None:
+def test_values_that_cannot_be_drawn_are_reported() -> None:
     with pytest.raises(AuthorError, match=r"^f: argument a: what is drawn has shape \(4,\), expected \(3,\)$"):
         list(undecided_draws(called(a=array(3, draw=lambda rng, shape: rng.random(4)))))
 

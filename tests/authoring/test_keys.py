@@ -33,16 +33,16 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
         ("How many GiB?", "GiB", 5 * 2**30, []),
         ("How many GiB?", "GiB", 5, ["fn: with I=1 the key is 4.65661e-09 GiB. Return seconds, bytes or FLOP and not GiB, or choose another prefix"]),
         ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us. Return seconds, bytes or FLOP and not us, or choose another prefix"]),
-        ("How many bytes?", "B", 1e12, []),  # SI itself cannot be mistaken for SI
+        ("How many bytes?", "B", 1e12, []),  # a base unit has no other prefix to confuse it with
         ("How many chips?", "", 1e9, []),
-        ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB', an amount of data, and its unit, 'ms', is of a time"]),
-        ("How long does it\ntake?", "MB", 1e6, ["fn: the text asks 'how long', a time, and its unit, 'MB', is of an amount of data"]),
+        ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB', an amount of data, and its unit, 'ms', is the unit of a time"]),
+        ("How long does it\ntake?", "MB", 1e6, ["fn: the text asks 'how long', a time, and its unit, 'MB', is the unit of an amount of data"]),
         ("How many GB per second?", "GB/s", 1e9, []),
-        ("How many tokens does it take, and how long?", "ms", 1, []),  # one of the two is asked
+        ("How many tokens does it take, and how long?", "ms", 1, []),  # the unit belongs to one of the two questions
         ("How many apples?", "ms", 1, []),
     ],
 )  # fmt: skip
-def test_a_key_in_a_wrong_unit_is_told(text: str, unit: str, value: float, told: list[str]) -> None:
+def test_a_key_in_a_wrong_unit_is_reported(text: str, unit: str, value: float, told: list[str]) -> None:
     assert list(key_problems(question(text, unit, value))) == told
 
 
@@ -70,7 +70,7 @@ def test_a_label_is_the_title_or_a_sentence_and_no_fragment() -> None:
         return list(key_problems(exercise.spec(points=1, axes=["x"], title=title)(fn)))
 
     assert asked("The cache is cut by heads. Its PartitionSpec?") == [
-        "q0: its label in reports would be 'Its PartitionSpec?', which tells little: give title=..."
+        "q0: its label in reports would be 'Its PartitionSpec?', which says little; give title=..."
     ]
     assert asked("The cache is cut by heads. Its PartitionSpec?", "The layout of the cache") == []
     assert asked("How is the cache cut?") == []

@@ -198,7 +198,7 @@ def test_sizes_at_which_right_and_wrong_are_alike_are_named(problems: Problems) 
     assert "choose sizes where they differ more" in found[0]
 
 
-def test_a_budget_of_bytes_lies_between_as_one_of_memory_does(declared: Problems) -> None:
+def test_a_budget_of_bytes_is_between_like_one_of_memory(declared: Problems) -> None:
     assert declared(SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.1 * needed)") == []
 
 
@@ -266,7 +266,7 @@ def test_a_plain_number_that_no_right_program_needs_is_named(declared: Problems)
 def test_an_exact_number_of_collectives_needs_a_misconception_with_another(declared: Problems) -> None:
     exact = TIMES.replace("expect_at_most", "expect_collectives")
     assert declared(exact, SEVERAL, BUDGET="1") == []
-    assert declared(exact, BUDGET="1") == []  # zeroed, which fails the check before, gathers nothing
+    assert declared(exact, BUDGET="1") == []  # zeroed gathers nothing, and fails the check before
     assert declared(exact.replace("after=value", "after=[]"), BUDGET="1")[-1] == (
         "gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, and no misconception has "
         f"another number: the reference takes 1; {MEND}"
@@ -275,7 +275,7 @@ def test_an_exact_number_of_collectives_needs_a_misconception_with_another(decla
 
 def test_a_plain_number_of_bytes_needs_a_right_program_near_it_and_a_wrong_one_beyond(declared: Problems) -> None:
     assert declared(SENT, SENT_TWICE, BUDGET="needed") == []
-    assert declared(SENT, BUDGET="needed") == []  # gathered_twice, which fails the check before, sends more
+    assert declared(SENT, BUDGET="needed") == []  # gathered_twice sends more, and fails the check before
     assert declared(ALONE, BUDGET="needed")[-1] == (
         "sent on (x=4) with I=8, J=3: expect_traffic allows 72 B, and no misconception needs a tenth more: "
         f"zeroed takes 0 B; {MEND}"

@@ -49,9 +49,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_mistake_is_told(told: Mapping[str, list[str]], path: Path) -> None:
+def test_a_mistake_is_reported(told: Mapping[str, list[str]], path: Path) -> None:
     problems = [*told[path.stem], *(one for one in told["course"] if path.stem in one)]
-    for message in noted(path, "Told"):
+    for message in noted(path, "Message"):
         assert any(message in problem for problem in problems), problems
         assert all("\n" not in problem for problem in problems)
         assert sum(message in problem for problem in problems) == 1, "told once"
@@ -63,4 +63,4 @@ def test_the_mistakes_are_48_and_one_passes() -> None:
     mistakes = [path for path in FILES if path.stem != RIGHT]
     assert len(mistakes) == 48
     assert [path.stem for path in mistakes if noted(path, "Passes")] == ["formula_in_words"]
-    assert all(len(noted(path, "Told")) + len(noted(path, "Passes")) == 1 for path in FILES)
+    assert all(len(noted(path, "Message")) + len(noted(path, "Passes")) == 1 for path in FILES)

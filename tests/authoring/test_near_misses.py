@@ -18,7 +18,7 @@ def hops(X, Y):
 @exercise.number('''
 
 
-def test_a_near_miss_that_shows_in_some_draws_only_is_told(tmp_path: Path) -> None:
+def test_a_near_miss_that_shows_in_some_draws_only_is_reported(tmp_path: Path) -> None:
     course = made_up(tmp_path, "\n@exercise.number(", QUESTION)
     found = list(near_miss_problems(course.exercise("x1_gather")))
     assert [line.split(" in ")[0] for line in found if line.startswith("hops")] == [

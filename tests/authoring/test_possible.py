@@ -43,7 +43,7 @@ def question(
         (Scenario(chip="H100", mesh={"x": 7}), []),
     ],
 )  # fmt: skip
-def test_what_cannot_exist_is_told(about: Scenario, lines: list[str]) -> None:
+def test_what_cannot_exist_is_reported(about: Scenario, lines: list[str]) -> None:
     assert list(impossible(about)) == lines
 
 
@@ -57,7 +57,7 @@ def test_a_question_says_what_it_is_about() -> None:
     assert list(question_problems(number)) == ["asked: it has no scenario; add exercise.scenario(asked, ...)"]
 
 
-def test_an_impossible_draw_is_told_with_the_draw() -> None:
+def test_an_impossible_draw_is_reported_with_the_draw() -> None:
     number = question(lambda n: Scenario(heads=(38, n)))
     found = list(question_problems(number))
     assert found[0] == "asked: 38 query heads cannot share 3 KV heads evenly, with n=3" and len(found) == 6
@@ -65,10 +65,10 @@ def test_an_impossible_draw_is_told_with_the_draw() -> None:
 
 def test_an_answer_stays_within_what_hardware_allows() -> None:
     assert list(question_problems(question(lambda n: Scenario(least=2.5e-6)))) == [
-        "asked: the answer, 2 us, is below 2.5 us, the least there can be, with n=2"
+        "asked: the answer, 2 us, is below 2.5 us, the least possible, with n=2"
     ]
     assert list(question_problems(question(lambda n: Scenario(most=18e-6)))) == [
-        "asked: the answer, 19 us, is above 18 us, the most there can be, with n=19"
+        "asked: the answer, 19 us, is above 18 us, the most possible, with n=19"
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_published_answer_is_no_draw() -> None:
 
 def test_a_question_has_eight_answers_at_least() -> None:
     assert list(question_problems(question(params={"n": [2, 3, 5, 7, 11, 13, 17]}))) == [
-        "asked: its draws have 7 different answers, at least 8 are asked for"
+        "asked: its draws have 7 different answers, and at least 8 are needed"
     ]
     assert distinct([1.0, 1.01, 1.019, 1.05, 2.0], 0.02) == 3
 
@@ -102,6 +102,6 @@ def test_a_maximum_takes_both_branches(how: str) -> None:
     assert list(question_problems(number)) == ([] if how == "declared" else undeclared)
 
 
-def test_facts_that_cannot_be_told_are_a_problem() -> None:
+def test_unknown_facts_are_a_problem() -> None:
     found = list(question_problems(question(lambda n: Scenario(arrays=[((n,), P("x"))]))))
     assert found[0] == "asked: its scenario raises KeyError: 'x', with n=2"

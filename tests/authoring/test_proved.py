@@ -52,7 +52,7 @@ def test_what_is_as_it_was_is_not_proved_again(proof: Proof, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_defect_is_told_each_time(proof: Proof, tmp_path: Path) -> None:
+def test_a_defect_is_reported_each_time(proof: Proof, tmp_path: Path) -> None:
     place = tmp_path / "course"
     place.mkdir()
     course = built(made_up(place, *WRONG))

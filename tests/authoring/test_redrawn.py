@@ -10,7 +10,7 @@ from grader.authoring.redrawn import Redrawn
 from tests.made_up import made_up
 
 CALL = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})'
-TOLD = ["gather: each process draws other inputs: draw with the rng that is given, and with nothing else"]
+TOLD = ["gather: each process draws other inputs: draw only with the given rng"]
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ TOLD = ["gather: each process draws other inputs: draw with the rng that is give
         ("SIZE = hash('text') % 1000", TOLD),
     ],
 )
-def test_what_differs_between_processes_is_told(tmp_path: Path, before: str, told: list[str]) -> None:
+def test_what_differs_between_processes_is_reported(tmp_path: Path, before: str, told: list[str]) -> None:
     size = "5 + 2 * SIZE" if "SIZE" in before else "5"
     course = made_up(tmp_path, CALL, f"{before}\n{CALL.replace('5}', size + '}')}")
     assert list(Redrawn(course, ["x1_gather"]).problems(course.exercise("x1_gather"))) == told

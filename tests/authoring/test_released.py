@@ -48,7 +48,7 @@ def problems(course: Course, workers: Workers) -> list[str]:
     ],
     ids=["plain", "annotated", "star", "annotated value", "annotated call"],
 )
-def test_it_passes_however_it_is_written(workers: Workers, tmp_path: Path, was: str, becomes: str) -> None:
+def test_it_passes_in_every_form(workers: Workers, tmp_path: Path, was: str, becomes: str) -> None:
     course = made_up(tmp_path, was, becomes)
     assert problems(course, workers) == []
     assert "expect_close(seen.out, seen.a)" in public_source(course.exercise(NAME))
@@ -57,7 +57,7 @@ def test_it_passes_however_it_is_written(workers: Workers, tmp_path: Path, was: 
 def test_a_check_that_is_not_at_the_top_level_is_named(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path, CHECKED, IN_A_LOOP)
     (lacks,) = problems(course, workers)
-    assert lacks == "what learners get lacks value: declare it at the top level of the file, not in a loop or an if"
+    assert lacks == "the learners' file lacks value: declare it at the top level of the file, not in a loop or an if"
 
 
 DRAWN = 'A = normal("I", "J", spec=P("x", None))'
@@ -86,16 +86,16 @@ def test_a_helper_of_public_checks_is_beside_them_and_not_in_the_file(workers: W
         (DRAWN, "if True:\n    PUT = P('x', None)\n" + DRAWN.replace('P("x", None)', "PUT"), "PUT"),
     ],
 )
-def test_what_learners_need_and_do_not_get_is_told(
+def test_what_learners_need_and_do_not_get_is_reported(
     workers: Workers, tmp_path: Path, was: str, becomes: str, name: str
 ) -> None:
     course = made_up(tmp_path, was, becomes)
-    told = rf"x1_gather.py:\d+: what learners get uses {name}; assign it alone, on a line of its own: {name} = \.\.\.$"
+    told = rf"x1_gather.py:\d+: learners' code uses {name}; assign it on a line of its own: {name} = \.\.\.$"
     with pytest.raises(CourseError, match=told):
         problems(course, workers)
 
 
-def test_a_release_that_cannot_be_used_is_told(workers: Workers, tmp_path: Path) -> None:
+def test_a_release_that_cannot_be_used_is_reported(workers: Workers, tmp_path: Path) -> None:
     """A file beside the author's file is not beside the learners' one."""
     course = made_up(
         tmp_path, DRAWN, f'from pathlib import Path\nROWS_READ = len(Path(__file__ + ".txt").read_text())\n{DRAWN}'
@@ -105,6 +105,6 @@ def test_a_release_that_cannot_be_used_is_told(workers: Workers, tmp_path: Path)
     path.write_text(path.read_text().replace('dims={"I": 8,', 'dims={"I": ROWS_READ,'))
     with pytest.raises(
         CourseError,
-        match=r"^what learners get cannot be used: exercises/\S+_public/x1_gather.py:\d+: FileNotFoundError",
+        match=r"^the learners' file cannot be used: exercises/\S+_public/x1_gather.py:\d+: FileNotFoundError",
     ):
         problems(course, workers)

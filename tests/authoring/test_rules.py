@@ -85,7 +85,7 @@ def test_a_rule_that_nothing_breaks_is_told() -> None:
 def test_a_quote_that_the_statement_lacks_is_told() -> None:
     quotes = ["no other collective", "must be in the body", "f is equal"]
     assert list(rule_problems(exercise(summed="f equals", gathered=quotes))) == [
-        "the misconception gathered breaks 'f is equal', which the statement does not say"
+        "the misconception gathered breaks 'f is equal', which is not in the statement"
     ]
 
 

@@ -183,7 +183,7 @@ def test_a_new_course_replaces_nothing(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "notes.txt"):
         with pytest.raises(scaffold.ScaffoldError) as error:
             scaffold.new_course(place)
-        assert str(error.value) == f"{place} is there and is not an empty folder; name a new one"
+        assert str(error.value) == f"{place} exists and is not an empty folder; name a new one"
     assert files_in(tmp_path) == {"notes.txt"}
 
 
@@ -192,9 +192,7 @@ def test_a_new_course_does_not_start_inside_another(tmp_path: Path) -> None:
     (tmp_path / "course.yaml").write_text(CONFIG)
     with pytest.raises(scaffold.ScaffoldError) as error:
         scaffold.new_course(tmp_path / "own")
-    assert str(error.value) == (
-        f"{tmp_path / 'own'} lies inside another course, {tmp_path}; name a folder outside of it"
-    )
+    assert str(error.value) == (f"{tmp_path / 'own'} is inside another course, {tmp_path}; name a folder outside of it")
     assert files_in(tmp_path) == {"course.yaml"}
 
 

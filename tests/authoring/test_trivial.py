@@ -142,7 +142,7 @@ def test_checks_that_only_a_working_function_passes_are_no_problem(workers: Work
     ],
     ids=["refusal", "hidden-refusal", "zero", "two-values", "one-value", "first-argument"],
 )  # fmt: skip
-def test_a_function_that_solves_nothing_and_earns_points_is_told(
+def test_a_function_that_solves_nothing_and_earns_points_is_reported(
     workers: Workers, tmp_path: Path, was: str, becomes: str, does: str, check: str
 ) -> None:
     found = [line for line in problems(functions(tmp_path, was, becomes), workers) if "a function that only" in line]
@@ -160,7 +160,7 @@ def silent(seen):
 @exercise.misconception(fails=value)'''
 
 
-def test_a_program_of_zeros_that_earns_points_is_told(workers: Workers, tmp_path: Path) -> None:
+def test_a_program_of_zeros_that_earns_points_is_reported(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path, "\n@exercise.misconception(fails=value)", UNCHECKED)
     assert [line for line in problems(course, workers) if "a function that only" in line] == [
         "gather: a function that only returns zeros earns 1 points in silent: "
@@ -168,14 +168,14 @@ def test_a_program_of_zeros_that_earns_points_is_told(workers: Workers, tmp_path
     ]
 
 
-def test_a_program_that_returns_its_argument_and_earns_points_is_told(workers: Workers, tmp_path: Path) -> None:
+def test_a_program_that_returns_its_argument_and_earns_points_is_reported(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path, "    expect_spec(seen.out, P())\n")
     assert "gather: a function that only returns its first argument earns 1 points in value: " in str(
         problems(course, workers)
     )
 
 
-def test_a_function_returns_or_raises_whatever_the_solution_does_for_some_arguments(tmp_path: Path) -> None:
+def test_a_trivial_function_has_an_outcome_of_the_solution(tmp_path: Path) -> None:
     exercise = functions(tmp_path).exercise("x1_gather")
     does = trivial_functions(exercise.tasks["half"], in_process(exercise, "a seed"))
     assert {"raises ValueError", "raises KeyError", "returns 1", "returns 5", "returns 7", "returns 0"} <= does.keys()

@@ -85,7 +85,7 @@ def test_a_defect_is_found(problems: Problems, tmp_path: Path, was: str, becomes
     assert all("\n" not in p for p in found)
 
 
-def test_two_misconceptions_that_look_alike_are_told(problems: Problems, tmp_path: Path) -> None:
+def test_two_misconceptions_that_look_alike_are_reported(problems: Problems, tmp_path: Path) -> None:
     twin = '''@exercise.misconception(fails=value)
 def also_zeroed(a, *, mesh):
     """Another text for the same."""
@@ -95,7 +95,7 @@ def also_zeroed(a, *, mesh):
 @exercise.misconception(fails=traffic)'''
     found = problems(tmp_path, "@exercise.misconception(fails=traffic)", twin)
     assert (
-        "the misconception also_zeroed fails value as it should, but the learner sees the hint of zeroed or also_zeroed"
+        "the misconception also_zeroed fails value as expected, but the learner sees the hint of zeroed or also_zeroed"
         in found
     )
 
@@ -139,13 +139,13 @@ def test_what_a_misconception_leaves_behind_decides_about_no_other(problems: Pro
     assert "the misconception harmless fails nothing, it names value" in found
 
 
-def test_a_question_about_nothing_is_told(problems: Problems, tmp_path: Path) -> None:
+def test_a_question_about_nothing_is_reported(problems: Problems, tmp_path: Path) -> None:
     assert "gather_time: v5p has no slice with rings of 6, with I=1048576" in problems(
         tmp_path, "rings=(4,)", "rings=(6,)"
     )
 
 
-def test_a_misconception_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Path) -> None:
+def test_a_misconception_that_passes_graded_what_it_fails_in_public_is_reported(tmp_path: Path) -> None:
     """Graders ask all that learners can try, so it cannot be; should it ever, it is said."""
     misconception = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
     about: dict[str, Any] = {
@@ -164,7 +164,7 @@ def test_a_misconception_that_passes_graded_what_it_fails_in_public_is_told(tmp_
     ]
 
 
-def test_a_misconception_that_only_some_seeds_see_is_told(workers: Workers, tmp_path: Path) -> None:
+def test_a_misconception_that_only_some_seeds_see_is_reported(workers: Workers, tmp_path: Path) -> None:
     """Values that a program sees decide whether the result is wrong."""
     course = made_up(
         tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, gather(a, mesh=mesh))"
@@ -176,10 +176,13 @@ def test_a_misconception_that_only_some_seeds_see_is_told(workers: Workers, tmp_
     lucky = seeds.luck(by_seed, {"value"})
     assert 0 < len(lucky["value"]) < 20
     found = list(verify.exercise_problems(course, grader, "x1_gather", seeds=20))
-    assert f"the misconception zeroed fails value by luck: not with {len(lucky['value'])} of 20 seeds" in found
+    assert (
+        f"the misconception zeroed fails value by luck: it does not fail with {len(lucky['value'])} of 20 seeds"
+        in found
+    )
 
 
-def test_a_reference_that_some_seeds_refuse_is_told(workers: Workers, tmp_path: Path) -> None:
+def test_a_reference_that_some_seeds_refuse_is_reported(workers: Workers, tmp_path: Path) -> None:
     """Honest work would meet it in another term."""
     helper = "return jax.lax.all_gather(a, "
     course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
@@ -233,7 +236,7 @@ def test_what_never_reaches_a_misconception_is_as_the_reference_left_it(tmp_path
         ('{"I": 20, "J": 20}', ["gather: two hidden dimensions are equal"]),
     ],
 )
-def test_hidden_dimensions_that_are_tame_are_told(tmp_path: Path, hidden: str, problems: list[str]) -> None:
+def test_hidden_dimensions_that_are_tame_are_reported(tmp_path: Path, hidden: str, problems: list[str]) -> None:
     call = made_up(tmp_path, '{"I": 1012, "J": 5}', hidden).exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call) and list(inputs.tame_dims(call)) == problems
 
@@ -264,24 +267,24 @@ def test_a_sound_course_has_no_problem(built: Path) -> None:
     assert course_problems(built) == []
 
 
-def test_what_is_not_current_is_told(built: Path) -> None:
+def test_what_is_not_current_is_reported(built: Path) -> None:
     (built / "exercises" / "01_gather" / "x1_gather.py").write_text("edited")
     assert course_problems(built) == ["exercises/01_gather/x1_gather.py is not current; run `shardlings build`"]
 
 
-def test_a_file_that_is_not_listed_is_told(built: Path) -> None:
+def test_a_file_that_is_not_listed_is_reported(built: Path) -> None:
     (built / "solutions" / "01_gather" / "x2.py").write_text("")
     assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml"]
 
 
-def test_the_grading_of_no_exercise_is_told(built: Path) -> None:
+def test_the_grading_of_no_exercise_is_reported(built: Path) -> None:
     folder = built / "solutions" / "01_gather" / "grading"
     folder.mkdir()
     (folder / "x2.py").write_text("")
     assert course_problems(built) == ["solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml"]
 
 
-def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) -> None:
+def test_a_line_of_a_misconception_in_what_learners_get_is_reported(tmp_path: Path) -> None:
     course = in_two_files(tmp_path)
     line = 'local = lambda a: jax.lax.pmax(secret_helper(a), "x")'
     leak = [f"exercises/leaked.md holds a line of x1_gather/gathered_twice: {line}"]
@@ -290,19 +293,19 @@ def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) 
     assert list(leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == leak
 
 
-def test_a_line_of_a_solution_in_the_statement_is_told(built: Path) -> None:
+def test_a_line_of_a_solution_in_the_statement_is_reported(built: Path) -> None:
     line = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
     course = made_up(built)
     made = products(course) | {"leaked.md": f"Here it is:\n    {line}\n"}
     assert list(leaks(course, made)) == [f"exercises/leaked.md holds a line of x1_gather/secret_helper: {line}"]
 
 
-def test_the_seed_in_what_learners_get_is_told(built: Path) -> None:
+def test_the_seed_in_what_learners_get_is_reported(built: Path) -> None:
     course = made_up(built)
     assert list(leaks(course, {"a.py": "x = 'a-secret-seed'"})) == ["exercises/a.py holds the course's seed"]
 
 
-def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
+def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
     folder = built / "solutions" / "01_gather"
     (folder / "x2_again.py").write_text((folder / "x1_gather.py").read_text())
     text = (built / "course.yaml").read_text().replace("[x1_gather]", "[x1_gather, x2_again]")
@@ -318,13 +321,13 @@ def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
     ("was", "becomes", "problem"),
     [
         ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint"),
-        ("points=1, public=True)", "points=1)", "has no public check: learners could check nothing"),
-        ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic is worth nothing"),
-        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second is checked by nothing"),
+        ("points=1, public=True)", "points=1)", "has no public check, so learners could check nothing"),
+        ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic has no points"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check"),
         ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks"),
     ],
 )  # fmt: skip
-def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
+def test_what_is_not_declared_is_reported(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     course = made_up(tmp_path, was, becomes)
     if "second" in problem:
         path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
@@ -350,7 +353,7 @@ def test_pictures_fit_a_terminal() -> None:
     assert declarations.wide_lines(f"```\n{wide}\n{narrow}\n```\n\n    {wide}") == [wide, f"    {wide}"]
 
 
-def test_an_exercise_without_task_or_question_is_told(tmp_path: Path) -> None:
+def test_an_exercise_without_task_or_question_is_reported(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     path.write_text('"""# T"""\nfrom grader.exercise import Exercise\n\nexercise = Exercise()\n')
@@ -399,7 +402,7 @@ def test_what_learners_are_meant_to_get_is_no_leak(built: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["course.yaml", "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py", "01_gather/01_gather.ipynb"]
 )
-def test_any_file_that_was_edited_or_removed_is_told(built: Path, path: str) -> None:
+def test_any_file_that_was_edited_or_removed_is_reported(built: Path, path: str) -> None:
     outdated = [f"exercises/{path} is not current; run `shardlings build`"]
     file = built / "exercises" / path
     text = file.read_text()
@@ -419,7 +422,7 @@ def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
     }  # fmt: skip
 
 
-def test_what_cannot_be_built_is_told_in_one_line(built: Path) -> None:
+def test_what_cannot_be_built_is_reported_in_one_line(built: Path) -> None:
     found = course_problems(built, '    """Gather A[I_X, J] into A[I, J]."""\n', "")
     cannot = "x1_gather cannot be used, so its files for learners were not proved; see: shardlings verify x1_gather"
     assert cannot in found
@@ -427,7 +430,7 @@ def test_what_cannot_be_built_is_told_in_one_line(built: Path) -> None:
     assert made.unusable == {"x1_gather": "the task gather has no docstring; learners read it as its specification"}
 
 
-def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path) -> None:
+def test_a_task_and_a_question_of_one_name_in_two_exercises_are_reported(built: Path) -> None:
     folder = built / "solutions" / "01_gather"
     text = (folder / "x1_gather.py").read_text()
     (folder / "x2_again.py").write_text(
@@ -442,7 +445,7 @@ def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path
     ]
 
 
-def test_problems_are_told_by_exercise_and_counted(workers: Workers, built: Path) -> None:
+def test_problems_are_reported_by_exercise_and_counted(workers: Workers, built: Path) -> None:
     problems_of: dict[str, list[str]] = {}
     course = made_up(built, '@exercise.task(hints=["a nudge"])', "@exercise.task")
     grader = Grader(course, "none", here=cast(Any, workers))
@@ -460,15 +463,15 @@ STATEMENT = "Say what to do.\n"
 @pytest.mark.parametrize(
     ("was", "becomes", "told"),
     [
-        (STATEMENT, f"```\n{SOLUTION}\n```\n", "the statement tells a line of secret_helper: return jax.lax.all_gather("),
-        (STATEMENT, f"Write `{SOLUTION}`.\n".replace('"', "'"), "the statement tells a line of secret_helper: "),
+        (STATEMENT, f"```\n{SOLUTION}\n```\n", "the statement shows a line of secret_helper: return jax.lax.all_gather("),
+        (STATEMENT, f"Write `{SOLUTION}`.\n".replace('"', "'"), "the statement shows a line of secret_helper: "),
         ('hints=["a nudge"]', f"hints=[{SOLUTION!r}, 'a nudge']", "hint 1 of gather tells a line of secret_helper: "),
         ('hints=["a nudge"]', f"hints=['a nudge', {SOLUTION!r}]", ""),
         ('"""Gather A[I_X, J] into A[I, J]."""', f'"""Gather: {SOLUTION}"""'.replace('"x"', "'x'"), "the docstring of gather tells a line of "),
         (STATEMENT, "`jax.lax.all_gather` sends.\n", ""),
     ],
 )  # fmt: skip
-def test_a_solution_in_a_text_is_told(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+def test_a_solution_in_a_text_is_reported(tmp_path: Path, was: str, becomes: str, told: str) -> None:
     found = list(told_solutions(made_up(tmp_path, was, becomes)))
     assert len(found) == bool(told) and all(one.startswith(f"x1_gather: {told}") for one in found)
 
@@ -483,7 +486,7 @@ def test_a_solution_in_a_text_is_told(tmp_path: Path, was: str, becomes: str, to
         ("2·I·J / X·Y", False),
     ],
 )
-def test_a_formula_is_told_only_if_it_is_whole(tmp_path: Path, text: str, tells: bool) -> None:
+def test_a_formula_is_reported_only_if_it_is_whole(tmp_path: Path, text: str, tells: bool) -> None:
     course = made_up(tmp_path, STATEMENT, f"It is {text}.\n")
     path = course.path_of("x1_gather")
     path.write_text(
@@ -491,4 +494,4 @@ def test_a_formula_is_told_only_if_it_is_whole(tmp_path: Path, text: str, tells:
         + '\n\n@exercise.number(points=1, unit="", params={"I": [1], "J": [2], "X": [4]})\ndef f(I, J, X):\n    """How many?"""\n    return 2 * I * J / X\n'
     )
     found = list(told_solutions(load_course(tmp_path / "course.yaml")))
-    assert found == (["x1_gather: the statement tells the answer of f: 2 * I * J / X"] if tells else [])
+    assert found == (["x1_gather: the statement shows the answer of f: 2 * I * J / X"] if tells else [])

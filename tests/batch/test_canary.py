@@ -169,7 +169,9 @@ def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Gr
     with pytest.raises(CanaryFailed) as failed:
         canary.prove(broken, [NAME])
     message = str(failed.value)
-    assert message.startswith("the canary failed: the reference of x1_gather gets 2 of 3 points here (traffic: ")
+    assert message.startswith(
+        "the canary failed: the reference of x1_gather gets 2 of 3 points on this machine (traffic: "
+    )
     assert f"this environment (Python {platform.python_version()}, jax " in message and "isolation none" in message
     assert message.endswith("so nothing is graded; see: shardlings doctor, then shardlings verify x1_gather")
     assert "\n" not in message
@@ -189,7 +191,9 @@ def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch
         return Replies((Reply(Fault("broken", "replica groups cannot be read")),) * len(asks))
 
     monkeypatch.setattr(Workers, "replies", unreadable)
-    with pytest.raises(CanaryFailed, match=r"gets \d of 3 points here \(value: .*replica groups cannot be read"):
+    with pytest.raises(
+        CanaryFailed, match=r"gets \d of 3 points on this machine \(value: .*replica groups cannot be read"
+    ):
         canary.prove(grader, [NAME])
 
 
@@ -198,7 +202,7 @@ def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.Mo
         raise KeyError("sdy.mesh")
 
     monkeypatch.setattr(Workers, "replies", fails)
-    with pytest.raises(CanaryFailed, match=r"x1_gather cannot be graded here \(KeyError: 'sdy.mesh'\)"):
+    with pytest.raises(CanaryFailed, match=r"x1_gather cannot be graded on this machine \(KeyError: 'sdy.mesh'\)"):
         canary.prove(grader, [NAME])
 
 
@@ -233,7 +237,7 @@ def test_a_batch_of_kept_reports_needs_none(grader: Grader, graded: list[str], m
     assert batch(grader, tmp_path / "out") == ["ada"] and graded == []
 
 
-def test_nobody_is_graded_where_it_fails(broken: Grader, graded: list[str], tmp_path: Path) -> None:
+def test_no_student_is_graded_where_it_fails(broken: Grader, graded: list[str], tmp_path: Path) -> None:
     with pytest.raises(CanaryFailed):
         batch(broken, tmp_path / "out")
     assert graded == ["canary"] and not list((tmp_path / "out" / "reports").iterdir())
@@ -246,7 +250,9 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
     (work / f"{NAME}.py").write_text(RIGHT)
     words = ["grade", str(work.parent), "--out", str(tmp_path / "out"), "--only", "01_gather", "--isolation", "none"]
     line = one_line(shardlings(*words, cwd=tmp_path / "course"))
-    assert line.startswith("shardlings: the canary failed: the reference of x1_gather gets 2 of 3 points here")
+    assert line.startswith(
+        "shardlings: the canary failed: the reference of x1_gather gets 2 of 3 points on this machine"
+    )
     assert not (tmp_path / "out" / "grades.csv").exists()
 
 

@@ -105,7 +105,7 @@ def test_what_becomes_a_bonus_is_reported() -> None:
         "alice: bonus 0 -> 2 of 2: now counts as a bonus",
         "alice: score 2 -> 0 of 0: now counts as a bonus",
     ]
-    assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # a version without this field
+    assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # reports of versions without this field
 
 
 def test_a_score_and_a_bonus_are_reported_as_the_pages_and_grades_csv_have_them() -> None:
@@ -181,7 +181,9 @@ def test_reports_are_the_same_bytes_where_nothing_changed(checks, time, points) 
             p: d for p, d in first.items() if p.name != DATABASE
         }
         later = {"ada": {"03_matmuls": Handed(time + timedelta(days=30), "the file's date")}} if time else {}
-        with Folder(out, adjust=Adjustments(LATE, hand, times=later)) as folder:  # copied submissions, with new dates
+        with Folder(
+            out, adjust=Adjustments(LATE, hand, times=later)
+        ) as folder:  # the submissions were copied and have new dates
             folder.settle()
             assert folder.changes == []
 

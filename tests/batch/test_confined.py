@@ -190,9 +190,7 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
         assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # by a new process
 
 
-def test_the_process_is_kept_while_it_has_memory_whatever_its_parent_uses(
-    process: ParsingProcess, parsers: Confined
-) -> None:
+def test_the_process_is_kept_while_it_has_memory_for_any_parent(process: ParsingProcess, parsers: Confined) -> None:
     """Linux counts a parent's peak memory into its child's, so readers of a large grader were ended after each file."""
     process._worker.kill()
     large = b"a" * (700 << 20)
@@ -229,7 +227,7 @@ def test_whose_fault_it_is_when_the_process_ends_twice(works: bool, error: type[
 
 
 @pytest.mark.parametrize(("size", "error"), [(1, Unreadable), (confined.SMALL, Refused)])
-def test_a_machine_without_memory_costs_nobody_a_small_file(size: int, error: type[Exception]) -> None:
+def test_a_machine_without_memory_costs_no_student_a_small_file(size: int, error: type[Exception]) -> None:
     """The kernel ends the process. Whose fault it is depends on the file, not on the load."""
     process = ParsingProcess("none")
     parse = process._worker.parse

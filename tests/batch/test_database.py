@@ -243,7 +243,7 @@ def test_another_program_that_holds_the_database_is_named(tmp_path: Path, monkey
     monkeypatch.setattr("grader.batch.database.PATIENCE", 0.1)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(CourseError, match=r"another program holds .*; wait for it"):
+        with pytest.raises(CourseError, match=r"another program uses .*; wait for it"):
             grade(tmp_path)
     grade(tmp_path)
 
@@ -305,10 +305,10 @@ def test_a_folder_of_an_older_version_is_taken_over_once(older: Path, wanted: Pa
         assert database.students() == ["a", "ann", "b", "c", "d", "e"]
     assert tree(older) == before and not (older / FILE).exists(), "a reader changes nothing"
     with Folder(older, dry=True) as folder:
-        assert "is of an older version: 6 reports and " in folder.taken.text(older)
+        assert "is from an older version; 6 reports and " in folder.taken.text(older)
     assert tree(older) == before and not (older / FILE).exists()
     with Folder(older) as folder:
-        assert "is of an older version: 6 reports and " in folder.taken.text(older)
+        assert "is from an older version; 6 reports and " in folder.taken.text(older)
         assert folder.database.roster() == b"id,extension\nb,2d\n"
         assert not (older / "staged").exists()
     grade(older)

@@ -42,7 +42,7 @@ def test_a_time_that_students_can_set_is_shown_and_costs_nothing(source: str) ->
     times = {"00_m": Handed(DUE + 26 * HOUR, source), "01_m": Handed(DUE + timedelta(days=9), STATED)}
     first, second = penalised(policy(free_days=1), MODULES, {"00_m": 8.5, "01_m": 10}, times)
     assert (first.penalty, first.text) == (0, f"26 h late by {source}, which costs no points")
-    assert second.penalty == 1 and "1 late day used" in second.text  # the free day was not spent on the untrusted time
+    assert second.penalty == 1 and "1 late day used" in second.text  # the untrusted time did not use the free day
 
 
 def test_file_dates_cost_points_only_if_the_policy_says_so() -> None:
@@ -145,7 +145,7 @@ def test_an_extension_of_a_module_goes_before_one_for_all() -> None:
         ("2", r"^r\.csv:7: no extension '2'; write 2d, 36h or 03_m=2d; \.\.\.$"),
         ("-2d", "no extension '-2d'"),
         ("99999d", "no extension"),
-        ("04_n=2d", r"^r\.csv:7: extension for '04_n', which is no module of the course$"),
+        ("04_n=2d", r"^r\.csv:7: extension for '04_n', which is not a module of the course$"),
         ("2d;3d", r"^r\.csv:7: two extensions for everything; write one$"),
     ],
 )
@@ -165,7 +165,10 @@ def test_of_two_times_of_the_same_work_the_earlier_holds_and_the_staffs_record_a
         found = later_of({"m": Handed(*now)}, on_file(*then), {"m": same})["m"]
         return found.time, found.source
 
-    assert time((late, weak), (DUE, weak), True) == (DUE, weak)  # copied to another machine
+    assert time((late, weak), (DUE, weak), True) == (
+        DUE,
+        weak,
+    )  # another machine copied the files and changed their dates
     assert time((late, weak), (DUE, weak), False) == (late, weak)  # handed in again
     assert time((DUE, weak), (late, weak), True) == (DUE, weak)
     assert time((DUE, weak), (late, STATED), True) == (late, STATED)

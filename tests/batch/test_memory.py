@@ -92,14 +92,14 @@ def test_the_second_time_nothing_is_traced_and_reports_are_the_same(
 
 
 @isolated
-def test_students_with_equal_programs_are_judged_once_whatever_they_answer(
+def test_equal_programs_are_judged_once_with_any_answers(
     course: Course, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = "\ngather_time = {}\n"
     texts = {
         f"{who} {n}": CLASS[who] + answer.format(n) for who in ("ada", "bo", "cy") for n in (1.5, "'3 us'", "'4 hours'")
     }
-    texts["dot"] = CLASS["bo"].replace("zeros", "ones") + answer.format(1.5)  # another program, the same answer
+    texts["dot"] = CLASS["bo"].replace("zeros", "ones") + answer.format(1.5)  # a different program with the same answer
     judged, judge = [], verdicts.judge_checks
 
     def counted(*about: Any, **public: Any) -> list[Result]:
@@ -267,7 +267,7 @@ def test_replies_come_back_as_they_were(cache: Cache) -> None:
     assert found.each[0].program == b"bytecode"
 
 
-def test_replies_of_which_a_program_is_gone_are_made_again(cache: Cache) -> None:
+def test_replies_with_a_lost_program_are_made_again(cache: Cache) -> None:
     made = store(cache)
     kept(made, TRUE)
     cache.drop(made.keys.part(hashlib.sha256(b"bytecode").digest()))

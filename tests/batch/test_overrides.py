@@ -118,7 +118,7 @@ def test_a_result_that_changed_since_is_reported_until_a_person_looked() -> None
     second, problems = laid_over(graded(2), override(), old=first)
     wanted = (
         f"alice {EXERCISE}/check0: the grader gave 0 when 1 was set by hand, and gives 2 now; "
-        "look again, then delete the line or write graded: 2 into it"
+        "check the points, then delete the line or write graded: 2 into it"
     )
     assert problems == [wanted] and second.earned == 1  # it still holds
     assert laid_over(graded(2), override(), old=second)[1] == [wanted]
@@ -163,10 +163,10 @@ def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> Non
         ("overrides:\n" + LINE.replace("points: 1", "points: .nan"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),
-        ("overrides:\n" + LINE + LINE, r"overrides\.yaml:1: overrides: a c3/v is there twice; keep one"),
-        ("overrides:\n" + LINE + LINE.replace("c3/v", "c3"), r"a c3 is set as a whole and c3/v too; keep one"),
-        ("overrides:\n" + LINE + "overrides:\n" + LINE, r"overrides\.yaml:3: overrides is there twice; keep one"),
-        ("overrides:\n" + LINE.replace("points: 1", "points: 1, points: 2"), r"overrides\.yaml:2: points is there twice"),
+        ("overrides:\n" + LINE + LINE, r"overrides\.yaml:1: overrides: a c3/v appears twice; keep one"),
+        ("overrides:\n" + LINE + LINE.replace("c3/v", "c3"), r"a c3 is set as a whole, and so is its check c3/v; keep one"),
+        ("overrides:\n" + LINE + "overrides:\n" + LINE, r"overrides\.yaml:3: overrides appears twice; keep one"),
+        ("overrides:\n" + LINE.replace("points: 1", "points: 1, points: 2"), r"overrides\.yaml:2: points appears twice"),
         ("overrides: &a\n  - *a\n", r"overrides\.yaml:"),
         ("- a\n", r"overrides\.yaml:1: the file: it should begin with a field, as in overrides: \.\.\."),
         ("a: [", r"overrides\.yaml:\d: not YAML"),

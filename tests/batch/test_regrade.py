@@ -125,7 +125,7 @@ def test_a_file_that_is_gone_or_damaged_is_written_again(
     wanted, content = files(tmp_path), rows(tmp_path)
     for name in wanted:
         if name.endswith(".html") and damage is not Path.unlink:
-            (tmp_path / name).write_text("")  # an empty page is recognised as damaged; other damage is not
+            (tmp_path / name).write_text("")  # the grader notices an empty page; it does not notice other damage
         else:
             damage(tmp_path / name)
         grade(grader, tmp_path, REGRADED)

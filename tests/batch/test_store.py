@@ -122,7 +122,7 @@ def test_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
         whole = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01"))
         assert [e.exercise for e in whole.exercises] == ["x1_gather", "y1_more"]
         assert (whole.points, whole.earned) == (4, 2)
-        assert counted(folder) == [whole, of_02[1]]  # bob was not in these folders, and stays
+        assert counted(folder) == [whole, of_02[1]]  # bob is not in these folders, so his report stays
     with Folder(tmp_path / "out", two) as folder:
         assert folder.kept("ada", "of 01", ["x1_gather"]) == whole  # resumed, it is not graded again
         assert folder.kept("ada", "of 02", ["x1_gather"]) is None

@@ -91,7 +91,7 @@ def test_the_work_of_other_modules_stays_behind_without_a_word(grader: Grader, w
 
 
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
-    looked = rf"no file for 03_matmuls in .*: looked for {C1}\.py, 03_matmuls\.ipynb and the like; go to your work"
+    looked = rf"no file for 03_matmuls in .*: looked for {C1}\.py, 03_matmuls\.ipynb and similar names; go to your work"
     with pytest.raises(CourseError, match=looked):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
 
@@ -130,7 +130,8 @@ def test_a_zip_from_a_shared_account_needs_a_student(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("JUPYTERHUB_USER", "")
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     with pytest.raises(
-        CourseError, match=r"the account 'jovyan' belongs to no one student, so say who submits: pass --student LOGIN"
+        CourseError,
+        match=r"the account 'jovyan' is not a student's, so the submission has no name; pass --student LOGIN",
     ):
         submit.login()
 
@@ -140,7 +141,7 @@ def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
     assert done.exit_code == 0, done.output
     assert re.search(rf"{D1} +not begun", done.output) and "upload it as it is" in done.output
-    assert "missing in" not in done.output and "not written yet" not in done.output  # one line is enough
+    assert "missing in" not in done.output and "not written yet" not in done.output  # the unwritten file gets one line
     whole = CliRunner().invoke(app, [*args, "--full", "--course", str(course.root)])
     assert "matmul_all_reduce: not written yet" in " ".join(whole.output.split())
 
@@ -163,4 +164,4 @@ def test_the_student_is_asked_for_before_the_checks(course: Course, work: Path, 
     monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
     monkeypatch.setattr(submit, "prepare", None)
     done = CliRunner().invoke(app, ["submit", MODULE, "--work", str(work), "--course", str(course.root)])
-    assert isinstance(done.exception, CourseError) and "say who submits: pass" in str(done.exception)
+    assert isinstance(done.exception, CourseError) and "has no name; pass" in str(done.exception)

@@ -27,13 +27,15 @@ def course(tmp_path: Path) -> Course:
 @pytest.mark.slow
 def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     with Grader(course, TIER) as grader:
-        kept = Report.loads(grader.grade(submitted(ZEROS), [NAME]).dumps())  # as it is read from its file
+        kept = Report.loads(grader.grade(submitted(ZEROS), [NAME]).dumps())  # the report as read back from its file
     found = why(course, TIER, submitted(ZEROS), f"{NAME}/value", kept)
     assert (found.result.status, found.differs, found.kept) == ("failed", [], found.result)
     text = "\n".join(found.lines)
     assert "gather: mesh {'x': 4}, dims {'I': 8, 'J': 3}, open inputs" in text
     assert "gather: mesh {'x': 2}, dims {'I': 1012, 'J': 5}, secret inputs" in text
-    assert "  run 2: on device (x=0), all values are wrong" in text  # also of secret inputs, since it is for the staff
+    assert (
+        "  run 2: on device (x=0), all values are wrong" in text
+    )  # hidden inputs are shown too, because the page is for the staff
     hand = Override(student=submitted(ZEROS).student, check=f"{NAME}/traffic", points=0.5, by="Tom", reason="oral exam")
     others = [hand.model_copy(update={"student": "somebody"}), hand.model_copy(update={"check": f"{NAME}/value"})]
     right = why(course, TIER, submitted(RIGHT), "traffic", None, overrides=[hand, *others])
@@ -82,7 +84,9 @@ def test_the_page_of_an_appeal_has_code_inputs_facts_and_every_run(course: Cours
     assert [fact.title for fact in page.facts] == [
         f"gather on x={x} with {sizes}" for sizes in ("I=8, J=3", "I=1012, J=5") for x in (4, 2)
     ]
-    assert [(run.secret, run.number) for run in page.runs].count((True, 2)) == 2  # two secret runs on each mesh
+    assert [(run.secret, run.number) for run in page.runs].count(
+        (True, 2)
+    ) == 2  # each mesh has two runs on hidden inputs
     text = render_appeal(page)
     assert "For staff only" in text and "secret" in text and "http" not in text.replace("http-equiv", "")
     question = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).page

@@ -129,7 +129,7 @@ def test_several_asks_that_end_the_process_are_reported_each(workers: Workers) -
 
 def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course, tmp_path: Path) -> None:
     """The death of a process is not blamed on the ask that was next by chance."""
-    mark = tmp_path / "it crashed"  # outside of the scratch folder, which is emptied
+    mark = tmp_path / "it crashed"  # outside the scratch folder, which the worker empties
     crash = (
         f"    if not os.path.exists({str(mark)!r}):\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
     )
@@ -155,7 +155,7 @@ def test_too_many_endings_are_given_up_on(workers: Workers) -> None:
     found = findings(workers, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
     assert found[0] == Fault("crashed", "it ended the process: exited with 1")
     assert isinstance(found[-1], Fault) and found[-1].kind == "crashed"
-    assert found[-1].message.startswith("not asked: ")
+    assert found[-1].message.startswith("not run: ")
 
 
 def test_a_file_that_ends_the_process_while_loading_is_reported_once_for_all(workers: Workers) -> None:
@@ -176,7 +176,7 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\n    while True: pass\ndef b(): return 1\n"
     hung, other = findings(impatient, text, cases("a"), cases("b"))
     assert hung == Fault("timeout", "it did not finish within 1 s")
-    assert other == Fault("timeout", "not asked: a of this exercise did not finish within 1 s")
+    assert other == Fault("timeout", "not run: a of this exercise did not finish within 1 s")
 
 
 IDLE = "2 s of idle time, which is the limit after 2 exercises that did not finish"
@@ -189,8 +189,8 @@ def test_after_a_function_that_sleeps_nothing_more_of_its_file_is_tried(impatien
     done, one, again, other = findings(impatient, SLEEPER, cases("h"), cases("f"), cases("f"), cases("g"))
     assert values(done) == [1]
     assert one == again == Fault("timeout", "it did not finish within 1 s")
-    assert other == Fault("timeout", "not asked: f of this exercise did not finish within 1 s")
-    assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # which ended it before
+    assert other == Fault("timeout", "not run: f of this exercise did not finish within 1 s")
+    assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # the CPU limit ends the task before the backstop
 
 
 @pytest.mark.slow
@@ -253,7 +253,7 @@ def test_at_most_five_notes_are_kept(workers: Workers) -> None:
     assert len(notes) == 5 and notes[4].startswith("cell 5 ")
 
 
-def test_a_flood_is_told(workers: Workers) -> None:
+def test_a_flood_is_reported(workers: Workers) -> None:
     text = "import os\ndef a():\n    while True: os.write(11, bytes(1 << 20))\ndef b(): return 1\n"
     flooded, good = findings(workers, text, cases("a"), cases("b"))
     assert isinstance(flooded, Fault) and flooded.kind == "crashed"
@@ -330,7 +330,7 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
     ],
 )
 def test_an_answer_of_another_kind_is_refused(ask: Ask, body: dict) -> None:
-    assert replies.plain_values(ask, body) == Fault("refused", "the answer is not of the kind that was asked for")
+    assert replies.plain_values(ask, body) == Fault("refused", "the answer has the wrong kind")
 
 
 def test_a_fault_keeps_what_is_plain_and_never_says_that_we_broke() -> None:
@@ -407,7 +407,7 @@ def test_gradients_that_are_not_there_are_refused(given: int) -> None:
     ran = run_reply()
     outputs = [ran.header["outputs"][0] * given]
     found = replies.observed(ask, Ran({**ran.header, "outputs": outputs}, [*ran.shards] * given))
-    assert found == Fault("refused", "the program does not give the results and gradients that were asked for")
+    assert found == Fault("refused", "the program does not return the results and gradients of the call")
 
 
 @pytest.mark.parametrize("body", [{"program": True}, {"values": [{"value": 1}]}])
@@ -434,21 +434,19 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
     ("died", "kind", "message"),
     [
         (WorkerDied("timeout"), "timeout", "the program did not finish within 30 s, twice"),
-        (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other for ever: "),
+        (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other without end, "),
         (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
         (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
         (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; the grader's own program fails too"),
     ],
 )  # fmt: skip
-def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, message: str) -> None:
+def test_why_a_program_could_not_be_run_is_reported(died: WorkerDied, kind: str, message: str) -> None:
     fault = replies.run_fault(died, 30)
     assert fault.kind == kind and fault.message.startswith(message)
 
 
 def test_a_tracer_that_dies_is_ours() -> None:
-    assert replies.ended_fault("worker", "it", 2) == Fault(
-        "broken", "the tracing process died twice; a person must look"
-    )
+    assert replies.ended_fault("worker", "it", 2) == Fault("broken", "the tracing process died twice; it needs review")
 
 
 # -- in one's own notebook ---------------------------------------------------------------------

@@ -38,15 +38,15 @@ def test_new_course_says_what_comes_next(tmp_path: Path) -> None:
     done = shardlings("new", "course", ".", cwd=tmp_path / "empty")
     assert done.stdout == "wrote a course to .; next: shardlings build && shardlings verify\n"
     line = one_line(shardlings("new", "course", "own", cwd=tmp_path))
-    assert line == "shardlings: own is there and is not an empty folder; name a new one"
+    assert line == "shardlings: own exists and is not an empty folder; name a new one"
     line = one_line(shardlings("new", "course", cwd=tmp_path))
-    assert line == "shardlings: say where the course goes: shardlings new course FOLDER"
+    assert line == "shardlings: name a folder for the course: shardlings new course FOLDER"
     line = one_line(shardlings("new", "01_a/b", "own", cwd=tmp_path))
     assert line == "shardlings: a new exercise goes into its course; for a new course: shardlings new course own"
 
 
 def test_new_refuses_what_is_there(small: Path) -> None:
-    assert "is there already" in one_line(shardlings("new", "03_matmuls/c1_no_communication", cwd=small))
+    assert "already exists" in one_line(shardlings("new", "03_matmuls/c1_no_communication", cwd=small))
     assert "is not MODULE/EXERCISE" in one_line(shardlings("new", "C9", cwd=small))
 
 
@@ -58,7 +58,7 @@ def test_verify_names_an_exercise_that_cannot_be_used_and_proves_the_rest(with_b
     )
     assert asked
     good, bad = f"✓ x1_gather\n{asked[0]}", f"✗ x2_bad\n    {bad_line(with_bad)}\n"
-    assert done.stdout.startswith((good + bad, bad + good))  # each is printed when it is done
+    assert done.stdout.startswith((good + bad, bad + good))  # the command prints each exercise when it is done
     rest = done.stdout.removeprefix(good + bad).removeprefix(bad + good).splitlines()
     outdated = [line for line in rest if line.endswith("is not current; run `shardlings build`")]
     assert [line for line in rest if line not in outdated] == [
@@ -146,16 +146,16 @@ def test_a_module_of_questions_one_of_functions_and_an_empty_one(tmp_path: Path)
     listed = shardlings("list", cwd=tmp_path)
     assert listed.returncode == 0 and "03_empty  Empty" in listed.stdout
     for words in (("show", "03"), ("check", "03")):
-        assert one_line(shardlings(*words, cwd=tmp_path)) == "shardlings: there is no exercise in 03 yet"
+        assert one_line(shardlings(*words, cwd=tmp_path)) == "shardlings: no exercise in 03 yet"
     handed = shardlings("submit", "03_empty", "--student", "ada", cwd=tmp_path)
-    assert one_line(handed) == "shardlings: there is no exercise in 03_empty yet"
+    assert one_line(handed) == "shardlings: no exercise in 03_empty yet"
     (tmp_path / "class" / "alice").mkdir(parents=True)
     shutil.copy(tmp_path / "exercises" / "02_write" / "f1_write.py", tmp_path / "class" / "alice")
     words = ("grade", "class", "--out", "graded", "--isolation", "none")
     graded = shardlings(*words, cwd=tmp_path)
-    assert graded.returncode == 0 and "graded here: everything" in graded.stderr, graded.stderr
+    assert graded.returncode == 0 and "graded modules: all" in graded.stderr, graded.stderr
     empty = shardlings(*words, "--only", "03", cwd=tmp_path)
-    assert one_line(empty) == "shardlings: there is no exercise in 03 yet: nothing to grade"
+    assert one_line(empty) == "shardlings: no exercise in 03 yet: nothing to grade"
 
 
 def test_what_an_authors_function_raises_is_one_line(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_page_of_a_folder_is_found_by_its_last_word(capsys: pytest.CaptureFixt
     assert printed(capsys, "contributing") == printed(capsys, "CONTRIBUTING.md")
 
 
-def test_an_unknown_page_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_page_is_reported_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CourseError, match="no page 'own-cuorse'; did you mean 'own-course'"):
         printed(capsys, "own-cuorse")
 

@@ -56,18 +56,18 @@ BAD = {
     "explain c3 --mesh x": "--mesh x: x is not a name and a size; write x=4,y=2",
     "explain c3 --mesh x=4,": "--mesh x=4,: nothing is not a name and a size",
     "explain c3 --mesh x=-4": "x=-4 is not a name and a size",
-    "explain c3 --mesh x=2,x=4": "--mesh x=2,x=4: x is there twice",
+    "explain c3 --mesh x=2,x=4": "--mesh x=2,x=4: x appears twice",
     "explain c3 --dims Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
     "explain c3 --dims J=33": "dimension J = 33 in dims is not cut into 4 equal parts",
     "explain c3 --dims I=100000,J=80000": "29.8 GiB of arguments are too much to run, 64 MiB are the limit; with --on",
     "explain c3 --on v5x:2x4": "unknown chip 'v5x'; did you mean 'v5p'?",
-    "explain c3 --on v5e": "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\"",
+    "explain c3 --on v5e": "'v5e' is not a slice; write a chip and the sizes of its axes, such as \"v5e:2x4\"",
     "explain c3 --on v5e:3x3": "v5e has no slice of 3x3",
     "explain c3 --on H100:2x4": "H100 is a GPU: it has a switch, not a torus",
     "explain c3 --on v5e:4x4": "matmul_all_reduce on x=4, y=2: the mesh (x=4, y=2) has 8 devices, v5e:4x4 has 16",
     "explain c3 --on v5e:2x4 --profile v5x": "no profile 'v5x'; did you mean",
-    "explain c3 --trace t.json": "--trace writes a timeline: say on which slice, such as --on v5e:2x4",
-    "explain c3 --on v5e:2x4 --trace README.md": "README.md is there already; name a new file",
+    "explain c3 --trace t.json": "--trace writes a timeline and needs a slice, such as --on v5e:2x4",
+    "explain c3 --on v5e:2x4 --trace README.md": "README.md already exists; name a new file",
     "explain c3 --on v5e:2x4 --trace no/t.json": "there is no folder no to write t.json into",
     "explain c3 --work nowhere": "no such file or folder: nowhere",
     "explain c3 --isolation strong": "unknown isolation 'strong'; choose one of",
@@ -132,7 +132,7 @@ def test_ones_own_work_is_explained_and_a_fault_in_it_reported_once(tmp_path: Pa
     (tmp_path / "c3_contracting.py").write_text(RIGHT)
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--on", "v5e:2x4")
     assert done.returncode == 1
-    assert "is run as it is, without a sandbox" in done.stderr
+    assert "runs without a sandbox" in done.stderr
     assert "c3_contracting.py:8" in "".join(done.stdout.split()), "the line is the learner's"
     assert done.stdout.count("not this one") == 1 and "lines that checks may contain" not in done.stdout
 

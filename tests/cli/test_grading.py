@@ -83,7 +83,7 @@ def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Pat
     assert "shardlings: the verdict differs from the report on file: " in other.stderr
 
 
-def test_one_odd_name_stops_nobody(small: Path) -> None:
+def test_one_odd_name_stops_no_other_student(small: Path) -> None:
     work = small / "class"
     for name in ("alice", "bob"):
         (work / name).mkdir(parents=True)
@@ -93,11 +93,11 @@ def test_one_odd_name_stops_nobody(small: Path) -> None:
     done = shardlings("grade", "class", "--out", "out", "--isolation", "none", "--json", cwd=small)
     assert done.returncode == 3
     assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["bob"]
-    assert "shardlings: alice was not graded: alice is there twice: class/alice and " in done.stderr
+    assert "shardlings: alice was not graded: alice is in several places: class/alice and " in done.stderr
     assert "shardlings: carol was not graded: class/carol is a link and was not followed" in done.stderr
     assert [a["student"] for a in json.loads(done.stdout)["attention"]] == ["alice", "carol"]
     page = (small / "out" / "index.html").read_text()
-    assert page.index("alice is there twice") < page.index("<h2>Students")
+    assert page.index("alice is in several places") < page.index("<h2>Students")
 
 
 @pytest.mark.skipif(
@@ -122,13 +122,13 @@ def test_what_the_grader_may_not_read_is_not_graded(what: str, small: Path) -> N
 
 
 @pytest.mark.slow
-def test_the_published_seed_is_told(small: Path) -> None:
+def test_the_published_seed_is_reported(small: Path) -> None:
     (small / "course.yaml").write_text(
         (small / "course.yaml").read_text().replace("a-secret-seed", "change-me-before-term")
     )
     (small / "ada").mkdir()
     shutil.copy(ROOT / GOOD, small / "ada")
-    warning = "is the published one, change-me-before-term. Set your own: the grader draws hidden inputs from it"
+    warning = "is the published seed, change-me-before-term. Set your own: the grader draws hidden inputs from it"
     done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
     assert f"warning: the seed in course.yaml {warning}" in done.stderr
     assert warning in json.loads(done.stdout)["warnings"][0] and warning in (small / "out" / "index.html").read_text()
@@ -182,7 +182,7 @@ def test_grades_on_file_of_an_exercise_that_cannot_be_used_are_not_added_to(with
     assert refused.returncode == 2 and refused.stdout == ""
     assert refused.stderr.splitlines() == [
         f"note: {bad_line(with_bad)}",
-        "shardlings: graded holds grades of x2_bad, which cannot be used; mend it or choose another --out",
+        "shardlings: graded holds grades of x2_bad, which cannot be loaded; mend it or choose another --out",
     ]
     assert before == {p: p.read_bytes() for p in (with_bad / "graded").rglob("*") if p.is_file()}
 

@@ -93,7 +93,9 @@ def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pyte
     )
     assert grade_batch(course, options) == 0
     assert set(when_graded) == set(course.module("03_matmuls").exercises)
-    assert set(loaded) == set(course.module_of)  # the others are loaded at the end, to see whether they can be used
+    assert set(loaded) == set(
+        course.module_of
+    )  # the command then loads the other exercises, to report those that cannot be used
 
 
 def test_help_groups_every_command_by_its_reader_and_cuts_no_summary(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,15 +83,13 @@ def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> Non
     assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}
     assert any("judged after you submit" in r["reason"] for r in results if r["kind"] == "number")
     shown = shardlings("check", "c1", cwd=tmp_path / "exercises").stdout
-    assert shown.endswith("Hidden checks decide on 1 point more when your work is graded.\n")
+    assert shown.endswith("Hidden checks decide on 1 point more when your submission is graded.\n")
 
 
 def test_check_says_that_it_runs_a_file_as_it_is_and_offers_isolation(tmp_path: Path) -> None:
     shutil.copy(ROOT / GOOD, tmp_path)
     done = shardlings("check", "--work", str(tmp_path))
-    assert done.stderr.startswith(
-        f"note: {tmp_path} is run as it is, without a sandbox; for work that is not yours pass"
-    )
+    assert done.stderr.startswith(f"note: {tmp_path} runs without a sandbox; for code that is not yours pass")
     (tmp_path / "c1_no_communication.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
     tier = available_tier()
     done = shardlings("check", "--work", str(tmp_path), "--isolation", tier, "--json")
@@ -154,7 +152,7 @@ def test_where_the_solutions_are_hidden_checks_and_answers_are_judged_too(small:
     assert "a number of FLOPs was asked, you gave an amount of data" in given
 
 
-def test_show_cuts_no_name_however_narrow_the_terminal() -> None:
+def test_show_cuts_no_name_on_a_narrow_terminal() -> None:
     shown = shardlings("show", "a6", COLUMNS="40").stdout
     assert all(word in shown for word in ("with_sharding_constraint", "float32[24@x,40]", "matmul_explicit"))
     assert max(map(len, shown.splitlines())) <= 40

@@ -129,5 +129,5 @@ def test_a_course_among_handed_in_files_is_executed_by_no_command(words: tuple[s
     line = one_line(shardlings(*words, cwd=folder))
     assert re.search(r"course\.yaml (is beside the work|lies in) ", line) and line.endswith("trust, --course FOLDER")
     assert not mark.exists()
-    done = shardlings("check", "--work", str(folder), "--json")  # in one's own checkout, that course is used
+    done = shardlings("check", "--work", str(folder), "--json")  # in the student's own checkout, that course is used
     assert json.loads(done.stdout)["course"] == "shardlings" and not mark.exists()

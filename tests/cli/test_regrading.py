@@ -53,7 +53,7 @@ def test_students_without_a_report_handed_in_nothing_or_were_set_aside(tmp_path:
 def test_a_term(term: Path) -> None:
     done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)
     assert done.returncode == 0, done.stderr
-    assert "on the roster, but handed in nothing (0 in grades.csv): zoe" in done.stderr
+    assert "on the roster without a submission (0 in grades.csv): zoe" in done.stderr
     first = grades(term)
     full, of = float(first["Ada"]["earned"]), first["Ada"]["points"]
     assert [float(first[who]["earned"]) for who in ("Ada", "bob", "eve", "zoe")] == [
@@ -99,7 +99,7 @@ def test_what_cannot_be_carried_out_is_one_line(term: Path) -> None:
     exclude = "shardlings: --quiet and --verbose exclude each other; pass one"
     assert one_line(shardlings(*GRADE, "--quiet", "--verbose", cwd=term)) == exclude
     nowhere = shardlings("appeal", "ada", "local_value", *GRADE[1:], "--html", "no/x.html", cwd=term)
-    assert "there is no folder no to write x.html into; make it first" in one_line(nowhere)
+    assert "there is no folder no for x.html; make it first" in one_line(nowhere)
     (term / "out").mkdir()
     (term / "out" / "overrides.yaml").write_text("overrides:\n  - {student: bob}\n")
     assert "overrides.yaml:2: overrides.0.check: Field required" in shardlings(*GRADE, cwd=term).stderr

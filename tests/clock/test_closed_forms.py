@@ -24,9 +24,9 @@ V = 67_108_864
 US = 1_000_000  # picoseconds
 N = 8
 H = 41.94304  # us: 2 MiB over one link
-ROWS, INNER = 1024, 1024  # of one part of A, in bfloat16: 2 MiB
+ROWS, INNER = 1024, 1024  # one part of A, 2 MiB in bfloat16
 COLUMNS = {"A": 256, "B": 4096}
-D = {"A": 5.36870912, "B": 85.89934592}  # us: 2 * ROWS * INNER * COLUMNS / C
+D = {"A": 5.36870912, "B": 85.89934592}  # microseconds: 2 * ROWS * INNER * COLUMNS / C
 ROUND = [(i, (i + 1) % N) for i in range(N)]
 BACK = [(i, (i - 1) % N) for i in range(N)]
 
@@ -237,7 +237,7 @@ def one_f_one_b(stages: int, micro: int, forward: int, backward: int) -> int:
             steps += [("f", ahead + m), ("b", m)]
         lists.append(steps + [("b", m) for m in range(micro - ahead, micro)])
     pieces: list[Piece] = []
-    while any(lists):  # in an order in which each comes after what it needs
+    while any(lists):  # keep an order in which each operation follows its operands
         for s, steps in enumerate(lists):
             while steps:
                 kind, m = steps[0]

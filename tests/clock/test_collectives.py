@@ -79,7 +79,7 @@ def test_which_links_a_permute_holds() -> None:
     there = [(i, (i + 1) % 8) for i in range(8)]
     assert lanes(there, ring_of(8)) == ("x+",)
     assert lanes([(b, a) for a, b in there], ring_of(8)) == ("x-",)
-    assert lanes(there, line_of(8)) == ("x+", "x-")  # what wraps goes back all the way
+    assert lanes(there, line_of(8)) == ("x+", "x-")  # the ring closes over the links back to the start
     assert lanes([(i, i + 1) for i in range(7)], line_of(8)) == ("x+",)
 
 
@@ -161,7 +161,7 @@ def test_a_broadcast_leaves_on_every_link() -> None:
 
 
 def test_groups_of_some_devices_along_an_axis_have_no_time() -> None:
-    with pytest.raises(Untimed, match="the groups of this all_gather are only some of the devices along x"):
+    with pytest.raises(Untimed, match="the groups of this all_gather have only some of the devices along x"):
         duration(Communication("all_gather", ((0, 3), (1, 2)), ("x",), 8), ring_of(4))
 
 
@@ -195,16 +195,16 @@ def test_which_axes_wrap_is_the_hardwares() -> None:
 @pytest.mark.parametrize(
     ("on", "mesh", "axes", "told"),
     [
-        ("v5e", {"x": 8}, None, "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\""),
+        ("v5e", {"x": 8}, None, "'v5e' is not a slice; write a chip and the sizes of its axes, such as \"v5e:2x4\""),
         ("v5e:3x4", {"x": 12}, None, "v5e has no slice of 3x4"),
         ("v9:2x4", {"x": 8}, None, "unknown chip 'v9'"),
         ("H100:2x4", {"x": 8}, None, "H100 is a GPU: it has a switch, not a torus"),
         ("v5e:2x4", {"x": 4}, None, "the mesh (x=4) has 4 devices, v5e:2x4 has 8"),
-        ("v5e:2x4", {"x": 2, "y": 2, "z": 2}, None, "does not lie on v5e:2x4: each of its axes needs whole axes of the slice"),
-        ("v5e:2x4", {"x": 2, "y": 4}, {"x": [1], "y": [0]}, "does not lie on v5e:2x4 as axes={'x': [1], 'y': [0]} says"),
+        ("v5e:2x4", {"x": 2, "y": 2, "z": 2}, None, "does not fit on v5e:2x4: each of its axes needs whole axes of the slice"),
+        ("v5e:2x4", {"x": 2, "y": 4}, {"x": [1], "y": [0]}, "does not fit on v5e:2x4 with axes={'x': [1], 'y': [0]}"),
     ],
 )  # fmt: skip
-def test_what_cannot_lie_so_is_told_in_a_line(on: str, mesh: dict, axes: dict | None, told: str) -> None:
+def test_what_cannot_lie_so_is_reported_in_a_line(on: str, mesh: dict, axes: dict | None, told: str) -> None:
     with pytest.raises(ValueError) as error:
         placed(on, mesh, axes)
     assert told in str(error.value) and "\n" not in str(error.value)

@@ -126,7 +126,7 @@ def test_slices_by_other_names(given: str, name: str) -> None:
     assert slice_name(given) == name
 
 
-def test_a_chip_whose_clock_nobody_knows_is_refused_in_one_line() -> None:
+def test_a_chip_with_an_unknown_clock_is_refused_in_one_line() -> None:
     with pytest.raises(ValueError, match=r"nothing is compiled for v3: its published 940 MHz make 1\.23e14"):
         core_of("v3")
 

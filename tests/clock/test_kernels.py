@@ -107,7 +107,7 @@ def test_a_slice_reads_what_it_takes() -> None:
     assert kernels(laid(lambda a: lax.slice_in_dim(a, 0, 64) * 2, SQUARE)) == [("multiply + slice", 2 * 128, 0)]
 
 
-def test_an_array_is_updated_in_place_unless_somebody_needs_it_as_it_was() -> None:
+def test_an_array_is_updated_in_place_unless_its_old_value_is_needed() -> None:
     def dies(a, b):
         return lax.dynamic_update_slice(jnp.tanh(a) @ a, b[:64], (0, 0))
 
@@ -166,7 +166,7 @@ def test_what_no_result_needs_is_not_there() -> None:
 # -- what has no time --------------------------------------------------------------------------
 
 
-def test_a_loop_whose_rounds_nobody_knows_has_no_time() -> None:
+def test_a_loop_with_unknown_rounds_has_no_time() -> None:
     def local(a, b):
         return lax.while_loop(lambda a: a[0, 0] < 9, lambda a: a @ b, a)
 
@@ -182,7 +182,7 @@ def mesh(n: int = 8):
 
 def test_a_product_outside_shard_map_has_no_time() -> None:
     program = read_global(lambda a, b: a @ b, [((512, 512), P("x")), SQUARE], mesh())
-    with pytest.raises(Untimed, match="dot_general stands outside shard_map"):
+    with pytest.raises(Untimed, match="dot_general is outside shard_map"):
         timeline(program, ring_of(8))
 
 
@@ -190,7 +190,7 @@ def test_what_the_compiler_has_to_move_first_has_no_time() -> None:
     def entered(spec: P) -> Callable:
         return jax.shard_map(lambda a: a * 2, mesh=mesh(), in_specs=spec, out_specs=spec)
 
-    with pytest.raises(Untimed, match="an array enters shard_map laid out otherwise than in_specs say"):
+    with pytest.raises(Untimed, match="an array enters shard_map with another layout than in_specs"):
         timeline(read_global(entered(P()), [((512, 512), P("x"))], mesh()), ring_of(8))
     twice = lambda a: entered(P("x"))(entered(P("x"))(a) + 1)  # noqa: E731
     assert timeline(read_global(twice, [((512, 512), P("x"))], mesh()), ring_of(8, hbm=HBM)).step > 0
@@ -225,11 +225,14 @@ def test_memory_is_what_lives_at_the_worst_point() -> None:
 @pytest.mark.parametrize(
     ("local", "due"),
     [
-        (lambda a, b: a @ b + b @ a, (3, 2, 1, 0)),  # the sum is made in the first matmul's place
+        (lambda a, b: a @ b + b @ a, (3, 2, 1, 0)),  # the sum reuses the first matmul's memory
         (lambda a, b: a @ b + b @ a + b @ b, (3, 2, 1, 0)),
         (lambda a, b: lax.psum(a @ b, "x"), (3, 2, 1, 0)),
         (lambda a, b: lax.fori_loop(0, 3, lambda _, c: c + a @ b, a @ b), (3, 2, 1, 0)),
-        (lambda a, b: (lambda c: c + c.T)(a @ b), (4, 2, 1, 1)),  # other elements than those in that place
+        (
+            lambda a, b: (lambda c: c + c.T)(a @ b),
+            (4, 2, 1, 1),
+        ),  # the transpose reads other elements than the matmul wrote
         (lambda a, b: (a @ b) @ b, (4, 2, 1, 1)),  # a matmul reads an element more than once
         (lambda a, b: a + b @ a, (3, 2, 1, 0)),  # arguments stay
     ],
@@ -257,10 +260,10 @@ def test_a_loop_holds_what_it_carries_once_and_what_a_round_needs() -> None:
 
     peak, arguments, _, _ = memory(local, SQUARE, SQUARE)
     assert arguments == 2  # a and b, which the loop only reads
-    assert peak == 4  # what is carried as well, and the first product of a round
+    assert peak == 4  # the carried arrays, and the first matmul of a round
 
 
-def test_what_loops_only_read_is_held_once_however_many_loops_read_it() -> None:
+def test_arrays_that_loops_only_read_are_held_once() -> None:
     def local(a, b):
         for _ in range(3):
             a = lax.fori_loop(0, 4, lambda _, a: (a @ b) @ b, a)

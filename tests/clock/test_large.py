@@ -21,7 +21,7 @@ def chain_and_products(length: int) -> Operations:
     )  # fmt: skip
 
 
-def test_what_joins_a_kernel_is_bounded_however_long_a_chain_is() -> None:
+def test_the_operations_fused_into_a_kernel_are_bounded() -> None:
     """Without a bound each of the products here would join the whole chain: six million visits."""
     program = chain_and_products(HALF)
     fused = Fused(program, program.main, owns_arguments=False)

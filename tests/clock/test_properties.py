@@ -66,7 +66,7 @@ def test_a_shorter_piece_never_makes_the_whole_longer(found: list[Piece], data: 
 
 @MANY
 @given(pieces())
-def test_the_length_lies_between_the_longest_need_and_the_sum(found: list[Piece]) -> None:
+def test_the_length_is_between_the_longest_need_and_the_sum(found: list[Piece]) -> None:
     longest: list[int] = []
     for piece in found:
         longest.append(piece.duration + max((longest[j] for j in piece.after), default=0))
@@ -91,7 +91,7 @@ def test_what_a_collective_needs_need_not_wait_for_what_it_does_not() -> None:
     for i in range(3):
         found.append(Piece(1, (COMPUTE,), frozenset({i})))
         found.append(Piece(10, ("x+", "x-"), frozenset({len(found) - 1}), talks=True))
-    assert lay(found, COMPUTE).length == 3 * 10 + 3 * 1 + 10  # only the last stands bare
+    assert lay(found, COMPUTE).length == 3 * 10 + 3 * 1 + 10  # only the last permute is exposed
 
 
 # -- programs ----------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_twice_as_slow_everywhere_takes_twice_as_long(program: Operations) -> No
     place = ring_with()
     half = dataclasses.replace(ring_with(flops=5e13, hbm=4e11, link=2.5e10), hop=2 * place.hop)
     once, twice = timeline(program, place), timeline(program, half)
-    assert abs(twice.step - 2 * once.step) <= 2 * len(once.spans) + 2  # each is rounded to a picosecond
+    assert abs(twice.step - 2 * once.step) <= 2 * len(once.spans) + 2  # each time is rounded to a picosecond
 
 
 @QUICK

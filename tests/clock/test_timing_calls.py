@@ -133,7 +133,7 @@ def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
         (ON, f'{ON}, profile="v9e"', "no such profile 'v9e'; did you mean 'v6e'?"),
         (ON, f'{ON}, axes=["x"]', "axes is the list ['x'], not a dict such as {\"x\": [0, 1]}"),
         (ON, f'{ON}, axes={{"x": "01"}}', "axes: x has the str '01', not positions of the slice's axes such as [0, 1]"),
-        (ON, f'{ON}, axes={{"x": [0]}}', "on='v5e:16x16': the mesh (x=256) does not lie on v5e:16x16 as axes={'x': (0,)} says"),
+        (ON, f'{ON}, axes={{"x": [0]}}', "on='v5e:16x16': the mesh (x=256) does not fit on v5e:16x16 with axes={'x': (0,)}"),
         (ON, f"{ON}, dim=3", "exercise.timing: no such argument 'dim'; did you mean 'dims'?"),
         ("timing(narrow", "timing(gather", "exercise.timing times the Task gather, not a call: first write call = exercise.call(...)"),
         ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: dims gives sizes of I, hidden_dims of I, J: both must name the same dimensions"),
@@ -142,7 +142,7 @@ def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
         ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J of 5 stands for 32768: give it a prime factor of its own larger than 5, the number of devices, such as 7"),
     ],
 )  # fmt: skip
-def test_what_is_declared_wrongly_is_told_in_a_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+def test_what_is_declared_wrongly_is_reported_in_a_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
     with pytest.raises(CourseError) as error:
         timed(tmp_path, was, becomes).exercise("x1_gather")
     assert re.sub(r".*\.py:\d+: ", "", str(error.value)) == told

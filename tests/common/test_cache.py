@@ -53,7 +53,7 @@ def test_a_value_that_is_not_as_it_was_written_is_not_there(tmp_path: Path) -> N
         (digest, value) = file.execute("SELECT digest, value FROM kept WHERE key = ?", (key(3),)).fetchone()
         file.execute(
             "UPDATE kept SET digest = ?, value = ? WHERE key = ?", (digest, value, key(2))
-        )  # a complete entry, but under another key
+        )  # a complete entry, stored under a wrong key
     with Cache(tmp_path, MOST) as cache:
         assert [cache.get(key(number)) for number in (1, 2, 3)] == [None, None, b"value 3"]
         cache.put(key(1), b"again")

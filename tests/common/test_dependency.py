@@ -189,7 +189,7 @@ def waits(body: Callable[..., Any], outputs: int = 3, **how: Any) -> tuple[bool,
     """Return whether any permute may wait for a matmul, and whether every one must."""
     graph, watch = both(body, outputs)
     compare(graph, watch)
-    products, permutes = graph.named("product"), graph.named("permute")
+    products, permutes = graph.named("matmul"), graph.named("permute")
     assert products and permutes
     values = graph.results(products)
     return bool(permutes & graph.may(values)), permutes <= graph.must(values)
@@ -214,25 +214,25 @@ def test_a_ring_that_passes_on_a_sum_waits_only_for_products_of_rounds_before() 
         return lax.fori_loop(0, 4, hop, c), a, b
 
     graph, _ = both(body)
-    (permute,), (product,) = graph.named("permute"), graph.named("product")
+    (permute,), (product,) = graph.named("permute"), graph.named("matmul")
     loop = graph.places[permute].loops[-1]
     assert product in graph.before(permute) and product not in graph.before(permute, within=loop)
     assert permute not in graph.may(graph.results({product}), within=loop)
-    assert waits(body) == (True, False)  # not in the first round
+    assert waits(body) == (True, False)  # the first round does not wait
 
 
 @pytest.mark.parametrize(
     ("wait", "expected"),
     [
         (lambda a, p: lax.optimization_barrier((a, p))[0], (True, True)),
-        (lambda a, p: lax.optimization_barrier((a, p[:1, :1]))[0], (True, True)),  # a part waits for the whole
-        (lambda a, p: a + 0 * p, (True, True)),  # it may be NaN
+        (lambda a, p: lax.optimization_barrier((a, p[:1, :1]))[0], (True, True)),  # the barrier makes a wait for p
+        (lambda a, p: a + 0 * p, (True, True)),  # 0 * p is NaN if p is
         (lambda a, p: a + (0 * p.astype(jnp.int32)).astype(jnp.float32), (True, True)),
         (lambda a, p: a + (lambda n: n ^ n)(p.astype(jnp.int32)), (True, True)),
         (lambda a, p: a + p.sum(), (True, True)),
         (lambda a, p: a + jnp.zeros_like(p), (False, False)),  # depends only on its shape
         (lambda a, p: lax.cond(a[0, 0] > 0, lambda: a, lambda: a + p), (True, False)),
-        (lambda a, p: lax.cond(p[0, 0] > 0, lambda: a, lambda: a + 1), (True, True)),  # depends on one element of it
+        (lambda a, p: lax.cond(p[0, 0] > 0, lambda: a, lambda: a + 1), (True, True)),  # the branch depends on one element of p
         (lambda a, p: lax.cond(p.sum() > 0, lambda: a, lambda: a + 1), (True, True)),
         (lambda a, p: lax.fori_loop(0, 2, lambda i, a: a + p, a), (True, True)),
         (lambda a, p: lax.fori_loop(0, 0, lambda i, a: a + p, a), (False, False)),  # JAX leaves the loop out
@@ -271,7 +271,7 @@ def test_what_no_result_needs_is_not_there() -> None:
         return lax.ppermute(a, "x", RING), b @ c, c
 
     graph, _ = both(body)
-    assert len(graph.named("permute")) == len(graph.named("product")) == 1
+    assert len(graph.named("permute")) == len(graph.named("matmul")) == 1
     assert waits(body) == (False, False)
 
 
@@ -281,9 +281,9 @@ def test_unused_results_of_a_loop_do_not_count() -> None:
         return a, b @ c, c
 
     graph, _ = both(body)
-    assert len(graph.named("product")) == 1
+    assert len(graph.named("matmul")) == 1
     never, _ = both(lambda a, b, c: (lax.fori_loop(0, 0, lambda i, a: a @ b, a), b, c))
-    assert not never.named("product")
+    assert not never.named("matmul")
 
 
 def test_through_what_a_loop_carries_alone() -> None:
@@ -293,7 +293,7 @@ def test_through_what_a_loop_carries_alone() -> None:
         return lax.fori_loop(0, 4, lambda i, s: (lax.ppermute(s[1], "x", RING), s[2], b @ s[2]), (a, b, c))
 
     graph, _ = both(body)
-    (permute,), (product,) = graph.named("permute"), graph.named("product")
+    (permute,), (product,) = graph.named("permute"), graph.named("matmul")
     assert product in graph.before(permute)
     assert product not in graph.before(permute, within=graph.places[permute].loops[-1])
 
@@ -311,7 +311,7 @@ def test_loops_in_loops() -> None:
 
     graph, watch = both(body)
     compare(graph, watch)
-    (permute,), (product,) = graph.named("permute"), graph.named("product")
+    (permute,), (product,) = graph.named("permute"), graph.named("matmul")
     first, second = graph.places[product].loops
     assert graph.places[permute].loops == (first,)
     assert product in graph.before(permute, within=first)
@@ -326,7 +326,7 @@ def test_entering_a_loop_waits_for_all_that_it_takes() -> None:
         return a, b, c
 
     graph, _ = both(body)
-    (permute,), values = graph.named("permute"), graph.results(graph.named("product"))
+    (permute,), values = graph.named("permute"), graph.results(graph.named("matmul"))
     assert permute not in graph.may(values) and permute not in graph.must(values)
     assert permute in graph.may(values, enter=True) and permute in graph.must(values, enter=True)
 

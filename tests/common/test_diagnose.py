@@ -187,7 +187,7 @@ def test_noise_is_not_explained() -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 1 << 32), st.sampled_from(["scaled", "zero", "nan", "rolled", "transposed", "noise", "replica"]))
-def test_no_expected_value_is_told(seed: int, kind: str) -> None:
+def test_no_expected_value_is_reported(seed: int, kind: str) -> None:
     """Numbers in a guess are sizes, places and ratios."""
     rng = np.random.default_rng(seed)
     want = rng.uniform(1000, 9000, (8, 8))

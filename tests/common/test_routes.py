@@ -143,7 +143,7 @@ def test_a_ring_through_a_buffer_is_followed(ring: Callable) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_is_cut_from_a_buffer_and_put_into_it_holds_come_from_where_a_simulation_says(seed: int) -> None:
+def test_parts_cut_from_and_put_into_a_buffer_match_a_simulation(seed: int) -> None:
     draw = random.Random(seed)
     steps = [(draw.randrange(N), draw.randrange(N), draw.choice([ROUND, BACK])) for _ in range(4)]
 

@@ -34,7 +34,7 @@ def test_building_twice_changes_nothing(tmp_path: Path) -> None:
     assert build(course) == Built([], [], {}, {}) and stale(course) == []
 
 
-def test_a_stub_that_nobody_touched_follows_its_exercise(tmp_path: Path) -> None:
+def test_an_untouched_stub_follows_its_exercise(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     course = made_up(tmp_path, "Say what to do.", "Say it better.")
     assert STUB in stale(course)
@@ -48,7 +48,7 @@ def test_a_stub_that_was_worked_on_is_left_alone_and_named(tmp_path: Path) -> No
     stub = tmp_path / "exercises" / STUB
     stub.write_text("my work")
     course = made_up(tmp_path, "Say what to do.", "Say it better.")
-    for _ in range(2):  # the next build does not take it for its own either
+    for _ in range(2):  # the next build also treats the file as edited
         done = build(course)
         assert done.left == [STUB] and STUB not in done.changed and not done.saved
         assert stub.read_text() == "my work" and stale(course) == [STUB]
@@ -86,7 +86,7 @@ def test_without_a_record_nothing_that_differs_is_replaced(tmp_path: Path) -> No
     (tmp_path / "exercises" / STUB).write_text("my work")
     assert build(course).left == [STUB]
     done = build(made_up(tmp_path, "Say what to do.", "Say it better."))
-    assert done.left == [STUB] and PUBLIC in done.changed  # the others are known again
+    assert done.left == [STUB] and PUBLIC in done.changed  # build recognises the other files again
 
 
 def test_a_record_that_git_merged_knows_both(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_force_replaces_and_keeps_a_copy_of_everything(tmp_path: Path) -> None:
         assert stale(course) == []
 
 
-def test_force_moves_what_stands_where_nothing_is_built_any_more(tmp_path: Path) -> None:
+def test_force_moves_files_that_build_no_longer_makes(tmp_path: Path) -> None:
     build(made_up(tmp_path))
     (tmp_path / "exercises" / STUB).write_text("my work")
     done = build(renamed(tmp_path), force=True)
@@ -204,7 +204,7 @@ def test_an_unusable_exercise_stops_no_other_and_keeps_its_files(tmp_path: Path,
         assert not done.left and {p: (folder / p).read_bytes() for p in kept} == kept
     assert "Say it better." in (folder / STUB).read_text()
     whole = load_course(folder / "course.yaml")
-    assert len(whole.handed_out) >= 3  # both stubs and the notebook of before are still known as untouched
+    assert len(whole.handed_out) >= 3  # build still recognises both stubs and the old notebook as unedited
 
 
 def test_the_first_build_writes_what_it_can(tmp_path: Path) -> None:

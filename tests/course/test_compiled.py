@@ -50,7 +50,7 @@ def test_a_course_that_ships_none_publishes_none(tmp_path: Path) -> None:
     assert compiled_of(tmp_path, PROGRAM, ON) is None
 
 
-def test_what_cannot_be_read_is_told_to_authors_and_is_nothing_to_learners(tmp_path: Path) -> None:
+def test_unreadable_data_is_reported_to_authors_and_ignored_for_learners(tmp_path: Path) -> None:
     ship(tmp_path, f"f1.ring x=8 I=8 on {ON}")
     (tmp_path / SHIPPED).write_bytes(b"rubbish")
     with pytest.raises(ValueError, match=r"cannot be read .* python docs/make_chip_tables\.py makes it"):

@@ -61,7 +61,7 @@ def test_sizes_may_be_bound_together(tmp_path: Path, how: str) -> None:
 def test_what_is_not_copied_is_refused_at_the_authors_line(tmp_path: Path, how: str) -> None:
     course = bound(tmp_path, how)
     binding = next(one for one in how.splitlines() if not one.startswith((" ", "HIDDEN", "def")) and one)
-    told = f"{line_of(course, binding)}: what learners get uses DIMS; assign it alone, on a line of its own: DIMS = ..."
+    told = f"{line_of(course, binding)}: learners' code uses DIMS; assign it on a line of its own: DIMS = ..."
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         public_source(course.exercise("x1_gather"))
 
@@ -69,7 +69,7 @@ def test_what_is_not_copied_is_refused_at_the_authors_line(tmp_path: Path, how: 
 @pytest.mark.parametrize("how", ["DIMS = {'I': 8}\nDIMS = DIMS | {'J': 3}", "DIMS = {'I': 8}\nDIMS |= {'J': 3}"])
 def test_a_value_that_changes_is_refused_at_the_second_line(tmp_path: Path, how: str) -> None:
     course = bound(tmp_path, f"HIDDEN = {{'I': 1012, 'J': 5}}\n{how}")
-    told = f"{line_of(course, how.splitlines()[1])}: DIMS is bound a second time. Files are made of single statements, so bind it once"
+    told = f"{line_of(course, how.splitlines()[1])}: DIMS is assigned twice; assign it once, because learners' files get single statements"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         public_source(course.exercise("x1_gather"))
 
@@ -78,7 +78,7 @@ def test_given_code_may_not_use_what_only_the_author_has(tmp_path: Path) -> None
     course = made_up(tmp_path, "    return math.prod(a.shape)", "    return math.prod(a.shape) * FACTOR")
     path = course.path_of("x1_gather")
     path.write_text(path.read_text().replace("A = normal", "FACTOR = 3\nA = normal"))
-    told = f"{line_of(course, 'FACTOR = 3')}: what learners get uses FACTOR; learners need it in their file, so mark it as given"
+    told = f"{line_of(course, 'FACTOR = 3')}: learners' code uses FACTOR; learners need it in their file, so mark it as given"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         products(course)
 
@@ -88,14 +88,14 @@ def test_a_solution_may_not_use_the_grader(tmp_path: Path) -> None:
         tmp_path, '    return jax.lax.all_gather(a, "x"', '    return all_gather_time and jax.lax.all_gather(a, "x"'
     )
     exercise = course.exercise("x1_gather")
-    told = f"{line_of(course, 'from grader.hardware')}: what learners get uses all_gather_time; learners' code cannot import it"
+    told = f"{line_of(course, 'from grader.hardware')}: learners' code uses all_gather_time; learners' code cannot import it"
     with pytest.raises(CourseError, match=f"^{re.escape(told)}$"):
         reference_source(exercise, answers(course, exercise, "verify"))
 
 
 def test_a_name_that_nothing_defines_is_named(tmp_path: Path) -> None:
     course = made_up(tmp_path, "    return math.prod(a.shape)", "    return math.prod(shape)")
-    with pytest.raises(CourseError, match=r"^x1_gather: what learners get uses shape, which is defined nowhere$"):
+    with pytest.raises(CourseError, match=r"^x1_gather: learners' code uses shape, which is not defined$"):
         products(course)
 
 

@@ -36,23 +36,23 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("title: Layout", "title: Layout\n    weight: 0", "course.yaml:5: modules.0.weight: Input should be greater than 0"),
         ("title: Layout", "title: Layout\n    weight: .inf", "course.yaml:5: modules.0.weight: Input should be less than or equal to 1000000"),
         ("title: Layout", "title: [", "course.yaml:6: not YAML"),
-        ("name: small\n", "name: small\ndevices: 8\nname: large\n", "course.yaml:3: name is there twice; keep one"),
-        ("title: Layout", "title: Layout\n    title: Shards", "course.yaml:5: title is there twice; keep one"),
+        ("name: small\n", "name: small\ndevices: 8\nname: large\n", "course.yaml:3: name appears twice; keep one"),
+        ("title: Layout", "title: Layout\n    title: Shards", "course.yaml:5: title appears twice; keep one"),
         ("title: Layout", "title: Layout\n    deadline: 2026-13-01", "course.yaml: a value cannot be read: month must be in 1..12"),
         ("name: small\n", "name: small\nrepository: https://github.com/who/what\n", "course.yaml:2: repository: write the address of the folder"),
         ("name: small\n", 'name: small\nrepository: "https://github.com/a/b/tree/m)](x"\n', "course.yaml:2: repository: write the address"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_line_and_field(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+def test_a_mistake_is_reported_with_line_and_field(tmp_path: Path, was: str, becomes: str, message: str) -> None:
     assert complaint(tmp_path, GOOD.replace(was, becomes)).startswith(message)
 
 
-def test_an_empty_file_is_told(tmp_path: Path) -> None:
+def test_an_empty_file_is_reported(tmp_path: Path) -> None:
     assert "the file" in complaint(tmp_path, "")
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"name: \xe9"])
-def test_a_file_in_another_encoding_is_told(tmp_path: Path, data: bytes) -> None:
+def test_a_file_in_another_encoding_is_reported(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "course.yaml").write_bytes(data)
     with pytest.raises(CourseError, match=r"course.yaml cannot be read: "):
         load_course(tmp_path / "course.yaml")

@@ -69,7 +69,7 @@ def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> N
         ('(\n    """a\n    b"""\n)', '"""a\n    b"""'),
     ],
 )
-def test_a_given_value_stands_at_the_margin_and_stays_the_same(tmp_path: Path, given: str, copied: str) -> None:
+def test_a_given_value_is_at_the_margin_and_does_not_change(tmp_path: Path, given: str, copied: str) -> None:
     course = made_up(tmp_path, "@exercise.number(", f"GIVEN = exercise.given{given}\n\n\n@exercise.number(")
     assert f"\nGIVEN = {copied}\n" in products(course)["01_gather/x1_gather.py"]
 
@@ -88,5 +88,5 @@ def test_what_follows_a_docstring_on_its_line_is_the_solution(tmp_path: Path) ->
         'def gather(a, *, mesh):\n    """Gather A[I_X, J] into A[I, J]."""\n    return',
         'def gather(a, *, mesh): """Gather."""; return',
     )
-    with pytest.raises(CourseError, match="the docstring of gather must stand on lines of its own"):
+    with pytest.raises(CourseError, match="the docstring of gather must be on lines of its own"):
         products(course)

@@ -42,7 +42,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ("def one_way(I):", "def gather_time(I):", ": the name gather_time is declared twice"),
         ('    """it is whole"""\n', "", ": value has no docstring; learners read it as its label"),
         ('    """You returned zeros."""\n', "", ": zeroed has no docstring; learners read it as its label"),
-        ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no text (its docstring)"),
+        ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring, which is its text"),
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
         ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: a cotangent is for gradients: name their arguments, wrt=[...]"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
@@ -50,7 +50,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_an_exercise_is_told_in_one_line(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
+def test_a_mistake_in_an_exercise_is_reported_in_one_line(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     course = made_up(tmp_path, was, becomes)
     with pytest.raises(CourseError) as error:
         course.exercise("x1_gather")
@@ -75,7 +75,7 @@ def test_a_question_without_a_tolerance_has_the_courses(tmp_path: Path) -> None:
 
 
 def test_misconceptions_may_stand_in_a_second_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "x1_gather", sys)  # somebody else's module of that name
+    monkeypatch.setitem(sys.modules, "x1_gather", sys)  # an unrelated module of that name
     one = made_up(tmp_path / "one").exercise("x1_gather")
     two = in_two_files(tmp_path / "two").exercise("x1_gather")
     assert [(s.name, s.hint, s.of.name, s.fails) for s in two.misconceptions.values()] == [
@@ -110,11 +110,11 @@ def test_two_courses_may_be_loaded_at_a_time(tmp_path: Path) -> None:
         ("from x1_gather import exercise", "from x2_other import exercise", ":7: ModuleNotFoundError: No module named 'x2_other'"),
         ("def one_way(I):", "def gather_time(I):", ":23: the name gather_time is declared twice"),
         ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is neither check nor misconception; declare it in "),
-        ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS is something else in "),
+        ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS has another value in "),
         ("from x1_gather import exercise,", "from grader.exercise import Exercise\nfrom x1_gather import", ":11: NameError: name 'exercise' is not defined"),
     ],
 )  # fmt: skip
-def test_a_mistake_among_the_misconceptions_is_told_with_their_file_and_line(
+def test_a_mistake_among_the_misconceptions_is_reported_with_their_file_and_line(
     tmp_path: Path, was: str, becomes: str, problem: str
 ) -> None:
     with pytest.raises(CourseError) as error:
@@ -123,7 +123,7 @@ def test_a_mistake_among_the_misconceptions_is_told_with_their_file_and_line(
     assert message.startswith(f"{tmp_path}/solutions/01_gather/grading/x1_gather.py{problem}") and "\n" not in message
 
 
-def test_a_file_without_a_misconception_of_its_exercise_is_told(tmp_path: Path) -> None:
+def test_a_file_without_a_misconception_of_its_exercise_is_reported(tmp_path: Path) -> None:
     course = in_two_files(tmp_path)
     (tmp_path / "solutions" / "01_gather" / "grading" / "x1_gather.py").write_text('"""Nothing yet."""\n')
     with pytest.raises(

@@ -14,7 +14,7 @@ from grader.course.finding import find_course
 from tests.made_up import made_up
 
 
-def test_no_course_anywhere_is_told(tmp_path: Path) -> None:
+def test_no_course_anywhere_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match=r"no course.yaml in .*; go to the course's folder or pass --course"):
         find_course(tmp_path / "deep")
 
@@ -43,7 +43,7 @@ def test_a_course_in_what_was_handed_in_is_not_used(tmp_path: Path, monkeypatch:
     for path in (alice, alice.parent, Path(".."), Path()):
         with pytest.raises(
             CourseError,
-            match=r"alice/course\.yaml lies in what was handed in \(.*pass the one to trust, --course FOLDER",
+            match=r"alice/course\.yaml is inside a submission \(.*pass the course that you trust, --course FOLDER",
         ):
             find_course(handed_in=[path])
     assert find_course(alice, handed_in=[alice]).root == alice  # named, so trusted
@@ -57,7 +57,7 @@ def test_a_course_where_nbgrader_keeps_work_is_not_used(
     place = made_up(tmp_path / step / "alice" / "01_gather").root
     (tmp_path / mark).touch()
     monkeypatch.chdir(place)
-    with pytest.raises(CourseError, match="lies where nbgrader keeps what was handed in"):
+    with pytest.raises(CourseError, match="is where nbgrader keeps submissions"):
         find_course()
 
 
@@ -65,7 +65,7 @@ def test_a_course_inside_another_is_not_used(tmp_path: Path, monkeypatch: pytest
     """As when a class is kept inside the checkout; but exercises/ are the course's own."""
     build(made_up(tmp_path))
     monkeypatch.chdir(made_up(tmp_path / "class" / "alice").root)
-    with pytest.raises(CourseError, match=f"lies inside another course, {tmp_path}"):
+    with pytest.raises(CourseError, match=f"is inside another course, {tmp_path}"):
         find_course()
     monkeypatch.chdir(tmp_path)
     assert find_course().root == tmp_path

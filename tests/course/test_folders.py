@@ -33,7 +33,7 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     for name in ("full", "file", "link"):
-        with pytest.raises(CourseError, match=f"{name} is there and is not an empty folder; name a new one"):
+        with pytest.raises(CourseError, match=f"{name} exists and is not an empty folder; name a new one"):
             write_folder(tmp_path / name, FILES)
 
 

@@ -77,7 +77,7 @@ def test_a_module_may_have_no_exercise_yet(tmp_path: Path) -> None:
     assert set(products(load_course(tmp_path / "course.yaml"))) == {"course.yaml"}
     assert course.select(["02_b"]) == course.select([]) == []
     for names, words in ((["02_b", "03"], "02_b, 03"), ([], "the course")):
-        with pytest.raises(CourseError, match=f"^there is no exercise in {words} yet$"):
+        with pytest.raises(CourseError, match=f"^no exercise in {words} yet$"):
             course.asked(names)
 
 
@@ -142,7 +142,7 @@ def test_a_digest_changes_with_the_data_that_a_module_reads(tmp_path: Path) -> N
     assert len({*digests}) == 4
 
 
-def test_an_exercise_that_nobody_listed_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unlisted_exercise_is_named_with_the_remedy(tmp_path: Path) -> None:
     made = made_up(tmp_path)
     module = made.config.modules[0].id
     (made.root / "solutions" / module / "z9_new.py").write_text('"""# Z9 New"""\n')

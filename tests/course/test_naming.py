@@ -14,7 +14,7 @@ NAMES = ["c1_local", "c10_more", "c3_contracting", "d1_ring", "d1_line"]
     ("name", "meant"),
     [
         ("c1_local", ["c1_local"]),
-        ("c1", ["c1_local"]),  # its first word is whole: c10 is another
+        ("c1", ["c1_local"]),  # c1 must match a whole word, so c10 does not match
         ("c10", ["c10_more"]),
         ("c3_c", ["c3_contracting"]),
         ("c3_contractin", ["c3_contracting"]),

@@ -47,7 +47,7 @@ def test_the_cell_for_trying_things_has_a_mesh_of_all_devices(devices: int) -> N
     compile(text, "cell", "exec")
 
 
-def test_cells_that_are_nobodys_work_leave_an_untouched_notebook_untouched(tmp_path: Path) -> None:
+def test_cells_without_work_leave_an_untouched_notebook_untouched(tmp_path: Path) -> None:
     """Of whatever edition: what they do is no definition and no answer."""
     config = made_up(tmp_path).root / "course.yaml"
     config.write_text(config.read_text() + "repository: https://github.com/who/what/tree/main/exercises\n")

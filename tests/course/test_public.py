@@ -50,7 +50,7 @@ def test_the_public_part_holds_public_checks_and_no_answer(tmp_path: Path) -> No
         assert secret not in text, secret
 
 
-def test_learners_are_told_what_hidden_checks_are_worth(tmp_path: Path) -> None:
+def test_learners_see_the_points_of_hidden_checks(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     build(course)
     given = load_course(tmp_path / "exercises" / "course.yaml").exercise("x1_gather")
@@ -209,7 +209,7 @@ def test_learners_get_what_draws_and_sizes_that_follow_the_mesh_and_no_hidden_ke
         assert (samples[0] == samples[1]).all()
 
 
-def test_what_draws_and_is_private_is_told(tmp_path: Path) -> None:
+def test_what_draws_and_is_private_is_reported(tmp_path: Path) -> None:
     course = with_data(tmp_path, kept=KEPT.replace("@exercise.helper\n", ""))
     with pytest.raises(CourseError, match=r"uses the private function chosen; mark it with @exercise\.given"):
         public_source(course.exercise("x1_gather"))

@@ -62,5 +62,5 @@ def test_what_is_not_marked_is_in_nothing_that_learners_get(tmp_path: Path, kind
 
 def test_nothing_is_built_where_there_are_no_solutions(tmp_path: Path) -> None:
     build(made_up(tmp_path))
-    with pytest.raises(CourseError, match="there is no solutions/ here to build from"):
+    with pytest.raises(CourseError, match="there is no solutions/ folder to build from"):
         build(load_course(tmp_path / "exercises" / "course.yaml"))

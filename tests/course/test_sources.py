@@ -49,7 +49,7 @@ def test_the_tables_are_written_between_their_marks(tmp_path: Path) -> None:
         ("somewhere", "names no exercise; write one (C5), or 'nothing to settle' and why"),
     ],
 )
-def test_what_is_promised_and_does_not_exist_is_told(tmp_path: Path, where: str, problem: str) -> None:
+def test_what_is_promised_and_does_not_exist_is_reported(tmp_path: Path, where: str, problem: str) -> None:
     course = course_with(tmp_path, SOURCES.replace("X1: `gathered_twice`", where))
     first = next(source_problems(course))
     assert first == f"{tmp_path}/solutions/sources.yaml: A lecture: 'how a gather is counted': {problem}"
@@ -73,9 +73,9 @@ def test_a_mistake_in_the_file_is_one_line(tmp_path: Path) -> None:
     ]
 
 
-def test_a_page_without_the_marks_is_told_how(tmp_path: Path) -> None:
+def test_a_page_without_the_marks_gets_instructions(tmp_path: Path) -> None:
     course = course_with(tmp_path, readme="# Solutions\n")
-    with pytest.raises(CourseError, match="write two lines where the tables of sources are to stand"):
+    with pytest.raises(CourseError, match="write these two lines where the tables of sources belong"):
         write_sources(course)
     assert (tmp_path / "solutions" / "README.md").read_text() == "# Solutions\n"
 

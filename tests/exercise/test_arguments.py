@@ -79,7 +79,7 @@ def test_the_cotangent_is_drawn_last_and_may_depend_on_all_arguments() -> None:
     assert (ask.inputs[0]["cotangent"] == -ask.inputs[0]["a"]).all()
 
 
-def test_nobody_can_change_what_was_drawn() -> None:
+def test_drawn_values_cannot_be_changed() -> None:
     def overwrite(rng, shape, a):
         a[:] = 0
         return a
@@ -109,22 +109,22 @@ def no_such(rng, shape, capp):
     [
         ({"a": 3}, "f: argument a is the int 3, not an array such as normal(\"I\", \"J\")"),
         ({"a": array(2, draw=later), "b": normal(2)}, "f: a is drawn from b, which comes after it: write b first"),
-        ({"a": array(2, draw=later)}, "f: a is drawn from 'b', which is no argument before it, no static keyword and no dimension; there are mesh"),
-        ({"a": array(2, draw=no_such), "static": {"cap": 2}}, "f: a is drawn from 'capp', which is no argument before it, no static keyword and no dimension; did you mean 'cap'?"),
+        ({"a": array(2, draw=later)}, "f: a is drawn from 'b', which is not an earlier argument, a static keyword or a dimension; there are mesh"),
+        ({"a": array(2, draw=no_such), "static": {"cap": 2}}, "f: a is drawn from 'capp', which is not an earlier argument, a static keyword or a dimension; did you mean 'cap'?"),
         ({"a": array(2, draw=lambda rng, shape, a: a)}, "f: a is drawn from a, which comes after it: write a first"),
         ({"hidden_static": {"cap": 3}}, "f: static gives values of nothing, hidden_static of cap: both must name the same keywords"),
         ({"static": {"cap": 3}, "hidden_static": {"Cap": 3}}, "f: static gives values of cap, hidden_static of Cap: both must name the same keywords"),
         ({"static": {"cap": 3}, "hidden_static": {}}, "f: static gives values of cap, hidden_static of nothing: both must name the same keywords"),
-        ({"static": {"cap": 3}, "hidden_static": {"cap": object}}, "hidden_static cap is the type object, which cannot be passed on: is of type type"),
+        ({"static": {"cap": 3}, "hidden_static": {"cap": object}}, "hidden_static cap is the type object, which cannot be sent to the learner's process: is of type type"),
         ({"static": {"cap": 3}, "hidden_static": [3]}, 'hidden_static is the list [3], not a dict such as {"dim": 0}'),
         ({"hidden_stati": {"cap": 3}}, "f: argument hidden_stati['cap'] is the int 3, not an array such as normal(\"I\", \"J\"); did you mean 'hidden_static'?"),
-        ({"dims": {"I": axis("z")}}, "dims: dimension I has axis('z') for its size, and the mesh {'x': 4, 'y': 2} has no axis 'z'"),
-        ({"dims": {"I": 0 * axis("x")}}, "dims: dimension I has no size, 0 * axis('x'): write 4 * axis(\"x\")"),
+        ({"dims": {"I": axis("z")}}, "dims: dimension I has the size axis('z'), but the mesh {'x': 4, 'y': 2} has no axis 'z'"),
+        ({"dims": {"I": 0 * axis("x")}}, "dims: dimension I has the size 0 * axis('x'); write a positive multiple such as 4 * axis(\"x\")"),
         ({"a": normal("I", spec=("y",)), "dims": {"I": 3 * axis("x")}}, "a: dimension I = 6 in dims is not cut into 4 equal parts on the mesh {'x': 2, 'y': 4}"),
         ({"a": normal("I", spec=("x",)), "dims": {"I": axis("x")}, "hidden_dims": {"I": axis("y")}}, "a: dimension I = 2 in hidden_dims is not cut into 4 equal parts on the mesh {'x': 4, 'y': 2}"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_told_when_it_is_declared(what: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_asked_is_reported_when_it_is_declared(what: dict[str, Any], told: str) -> None:
     with pytest.raises(AuthorError) as error:
         called(**what)
     assert str(error.value) == told
@@ -140,7 +140,7 @@ def test_what_cannot_be_asked_is_told_when_it_is_declared(what: dict[str, Any], 
         (dict, "draw is the type dict, which does not show its parameters: write lambda rng, shape: rng.permutation(shape[0])"),
     ],
 )  # fmt: skip
-def test_what_cannot_draw_is_told_when_it_is_declared(draw: Any, told: str) -> None:
+def test_what_cannot_draw_is_reported_when_it_is_declared(draw: Any, told: str) -> None:
     with pytest.raises(AuthorError) as error:
         array("I", draw=draw)
     assert str(error.value) == told
@@ -156,8 +156,8 @@ def test_what_cannot_draw_is_told_when_it_is_declared(draw: Any, told: str) -> N
     [
         (lambda rng, shape: np.zeros(2), "float32", "what is drawn has shape (2,), expected (3,)"),
         (lambda rng, shape: 0, "float32", "what is drawn has shape (), expected (3,)"),
-        (lambda rng, shape: ["a"] * 3, "float32", "what is drawn has dtype <U1, which is no number"),
-        (lambda rng, shape: [None] * 3, "float32", "what is drawn has dtype object, which is no number"),
+        (lambda rng, shape: ["a"] * 3, "float32", "what is drawn has dtype <U1, which is not a number"),
+        (lambda rng, shape: [None] * 3, "float32", "what is drawn has dtype object, which is not a number"),
         (lambda rng, shape: [0, np.nan, 0], "float32", "what is drawn has NaN or infinite values"),
         (lambda rng, shape: [0, 0, -np.inf], "bfloat16", "what is drawn has NaN or infinite values"),
         (lambda rng, shape: [0, 0, 1e30], "float16", "what is drawn, float64, does not fit into float16: 1e+30"),
@@ -171,13 +171,13 @@ def test_what_cannot_draw_is_told_when_it_is_declared(draw: Any, told: str) -> N
         (lambda rng, shape: [[0], [0, 1], []], "float32", "drawing it raises ValueError: setting an array element with a sequence."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_fed_is_told_with_the_argument(draw: Callable, dtype: str, told: str) -> None:
+def test_what_cannot_be_fed_is_reported_with_the_argument(draw: Callable, dtype: str, told: str) -> None:
     with pytest.raises(AuthorError) as error:
         asks(public=True, a=normal(2), idx=array(3, draw=draw, dtype=dtype))
     assert str(error.value).startswith(f"f: argument idx: {told}") and "\n" not in str(error.value)
 
 
-def test_an_integer_that_its_dtype_does_not_hold_is_told() -> None:
+def test_an_integer_that_its_dtype_does_not_hold_is_reported() -> None:
     with pytest.raises(AuthorError, match=r"^f: argument a: what is drawn, int64, does not fit into int8: [0-9]+$"):
         asks(public=True, a=integers(0, 1000, 64, dtype="int8"))
 

@@ -49,13 +49,13 @@ def test_a_check_of_several_calls_is_of_all_their_tasks() -> None:
         ("h", True, "every_mesh is for calls: h is plain Python and runs on none; leave it out"),
         ("on_one", True, "every_mesh compares meshes, and f is called on one: name two at least"),
         (["f", "f"], False, "a check names the same call of f twice: name each once"),
-        (["f", "on_one"], False, "a check is of f and f: give both the same meshes"),
-        (["f", "g"], False, "a check is of f and g: give both the same check_vma"),
+        (["f", "on_one"], False, "a check of f and f needs the same meshes for both"),
+        (["f", "g"], False, "a check of f and g needs the same check_vma for both"),
         (["f", "h"], False, "a check names the Cases, not what exercise.call returned"),
         ([], False, "a check is of the list [], not of what exercise.call or exercise.cases returned"),
     ],
 )
-def test_what_cannot_be_compared_is_told(of: str | list[str], every_mesh: bool, told: str) -> None:
+def test_what_cannot_be_compared_is_reported(of: str | list[str], every_mesh: bool, told: str) -> None:
     exercise, calls = an_exercise()
     chosen = calls[of] if isinstance(of, str) else [calls[name] for name in of]
     with pytest.raises(AuthorError) as error:

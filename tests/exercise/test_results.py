@@ -51,9 +51,12 @@ def test_only_steps_feed_back() -> None:
         ),
         ({"returns": like("x", "params")}, "returns names params, which is an argument of another structure"),
         ({"steps": 0}, "f: steps is the int 0, not a count"),
-        ({"steps": 3}, "f: steps=3 feeds back what is returned under an argument's name, and nothing is"),
-        ({"steps": 3, "returns": ("loss", like("params", "grads"))}, "f: steps=3 feeds back"),
-        ({"wrt": ["n"]}, "f: wrt names 'n', and n is int32: no gradient is of that"),
+        ({"steps": 3}, "f: steps=3 needs a result with an argument's name, to pass it to the next step"),
+        (
+            {"steps": 3, "returns": ("loss", like("params", "grads"))},
+            "f: steps=3 needs a result with an argument's name",
+        ),
+        ({"wrt": ["n"]}, "f: wrt names 'n', and n is int32, which has no gradient"),
         ({"wrt": ["x"], "cotangent": (normal(2), None)}, "f: cotangent is a tuple of 2, expected one array"),
         (
             {"wrt": ["x"], "returns": ("loss", "aux"), "cotangent": normal(2)},
@@ -65,10 +68,10 @@ def test_only_steps_feed_back() -> None:
         ),
         ({"params": {}}, "f: params is the dict {}, which has no arrays"),
         ({"params": {"a": [normal(2), 3]}}, "f: argument params['a'][1] is the int 3, not an array"),
-        ({"params": {1: normal(2)}}, "f: params has the int 1 for a key: name it by a word"),
+        ({"params": {1: normal(2)}}, "f: a key of params is the int 1, not a name"),
     ],
 )
-def test_what_cannot_be_is_told_in_one_line(asked: dict[str, Any], told: str) -> None:
+def test_impossible_declarations_are_reported_in_one_line(asked: dict[str, Any], told: str) -> None:
     with pytest.raises(AuthorError) as error:
         a_call(**asked)
     assert str(error.value).startswith(told)

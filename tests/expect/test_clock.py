@@ -107,7 +107,7 @@ def test_without_matmuls_there_is_no_work_unless_it_is_named() -> None:
     halo = seen(matmul(exchanged, 2048))
     reason = told(expect_overlap, halo, "permute", at_least=0.05).reason
     assert reason.endswith("; the program has no matmuls that permutes could overlap with")
-    assert "so it gains 0% of the difference" in told(expect_overlap, halo, "permute", work=1e-6).reason
+    assert "so it saves 0% of the difference" in told(expect_overlap, halo, "permute", work=1e-6).reason
 
 
 @pytest.mark.parametrize("local", [permute_waits, late_in_loop])
@@ -115,12 +115,12 @@ def test_a_permute_that_waits_is_bare(local: Callable) -> None:
     failure = told(expect_overlap, seen(matmul(local, 2048)), "permute", at_least=0.5)
     assert (
         "permute over x takes 372.83 us" in failure.reason
-        and "so it gains 0% of the difference, 50% is due" in failure.reason
+        and "so it saves 0% of the difference; the check requires 50%" in failure.reason
     )
     assert failure.where.startswith("line ") and failure.where in failure.reason and "\n" not in failure.reason
 
 
-def test_what_a_bare_permute_waits_for_is_told() -> None:
+def test_a_failure_names_what_an_exposed_permute_waits_for() -> None:
     reason = told(expect_overlap, seen(matmul(permute_waits, 2048)), "permute").reason
     assert ": it waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
     reason = told(expect_overlap, seen(matmul(late_in_loop, 2048)), "permute").reason
@@ -181,7 +181,7 @@ def test_a_bubble_is_work_thrown_away() -> None:
     expect_bubble(of(dot_flops=Interval.of(11 * each)), useful=4 * 8 * each, at_most=3 / 11)
     failure = told(expect_bubble, of(dot_flops=Interval.of(12 * each)), useful=4 * 8 * each, at_most=3 / 11)
     assert failure.reason.startswith(
-        "33.3% of the arithmetic is thrown away, at most 27.3% is due: 4 devices spend 4800 FLOPs"
+        "33.3% of the arithmetic is discarded; the budget is 27.3%: 4 devices spend 4800 FLOPs"
     )
     assert "cannot be read" in told(expect_bubble, of(dot_flops=UNKNOWN), useful=1, at_most=0.5).reason
 
@@ -190,7 +190,7 @@ def test_who_computes_less_than_is_useful_has_no_small_bubble() -> None:
     of = partial(Seen, {"x": 4})
     for each in (0, 799):
         failure = told(expect_bubble, of(dot_flops=Interval.of(each)), useful=4 * 800, at_most=0.5)
-        assert failure.reason.endswith("FLOPs on matrix products, 3200 are needed: is all of it done?")
+        assert failure.reason.endswith("FLOPs on matmuls, 3200 are needed; is part of the work missing?")
     expect_bubble(of(dot_flops=Interval.of(800)), useful=4 * 800, at_most=0)
 
 
@@ -198,7 +198,7 @@ def test_a_product_written_as_other_work_has_the_budget_of_products() -> None:
     of = partial(Seen, {"x": 4}, dot_flops=Interval.of(800))
     expect_bubble(of(flops=Interval.of(800 + 1600)), useful=4 * 800, at_most=0.5)
     failure = told(expect_bubble, of(flops=Interval.of(800 + 1601)), useful=4 * 800, at_most=0.5)
-    assert failure.reason == "each device spends 1,601 FLOPs besides matrix products, the budget is 1,600"
+    assert failure.reason == "each device spends 1,601 FLOPs besides matmuls, the budget is 1,600"
     assert "cannot be read" in told(expect_bubble, of(flops=UNKNOWN), useful=4 * 800, at_most=0.5).reason
 
 
@@ -233,6 +233,6 @@ def test_a_timeline_is_laid_once_for_all_checks_and_each_program_has_its_own(mon
     one, other = matmul(local_ring, 256), matmul(permute_waits, 256)
     assert seen(one).timeline is seen(one).timeline and seen(one).clock(profile="v5p") is not seen(one).timeline
     assert seen(other).timeline.step > seen(one).timeline.step and len(made) == 3
-    for n in range(10):  # those made before are forgotten, and a number used again is not taken for another program's
+    for n in range(10):  # Python reuses the ids of deleted programs, and the cache must not confuse them
         steps = [seen(matmul(local, 128)).timeline.step for local in (local_ring, permute_waits)]
         assert steps[0] < steps[1], n

@@ -54,7 +54,7 @@ def test_a_notebooks_cell_is_named() -> None:
     assert text.startswith("cell 7, line 3: all_gather over x") and text.endswith("no communication is needed")
 
 
-def test_a_collective_too_few_is_told() -> None:
+def test_a_missing_collective_is_reported() -> None:
     text = reason(expect_collectives, seen(), all_reduce={"x": 1})
     assert text == "the budget is all_reduce over x; the program has none"
 
@@ -68,9 +68,9 @@ def test_rounds_that_cannot_be_read_fail() -> None:
     assert "line 4: permute over x runs in a loop whose number of rounds cannot be read" in text
 
 
-def test_what_the_compiler_added_is_told_as_such() -> None:
+def test_what_the_compiler_added_is_reported_as_such() -> None:
     text = reason(expect_no_collectives, seen(collective("all_gather", "x", by_compiler=True)))
-    assert text.startswith("put in by the compiler, because shardings do not match: all_gather over x")
+    assert text.startswith("added by the compiler, because shardings do not match: all_gather over x")
 
 
 def test_only_names_what_is_not_allowed() -> None:

@@ -49,7 +49,7 @@ def test_two_amounts_have_as_many_digits_as_tell_them_apart(one: float, other: f
     assert told_apart(show_bytes, one, other) == shown
 
 
-def test_a_budget_that_is_missed_by_little_is_told_as_missed() -> None:
+def test_a_narrowly_missed_budget_is_reported_as_missed() -> None:
     told = reason(expect_memory, seen(memory=12_700), at_most=12_699)
     assert "needs 12.402 KiB of temporary memory per device, the budget is 12.401 KiB" in told
     assert told_apart(show_time, 298_970_001, 298_970_000, 5) == ("298.970001 us", "298.97 us")
@@ -57,7 +57,7 @@ def test_a_budget_that_is_missed_by_little_is_told_as_missed() -> None:
 
 def test_other_arithmetic_has_a_budget_of_its_own() -> None:
     expect_flops(seen(flops=20, dot_flops=10), at_most=10)
-    assert "each device spends 11 FLOPs besides matrix products, the budget is 10" in reason(
+    assert "each device spends 11 FLOPs besides matmuls, the budget is 10" in reason(
         expect_flops, seen(flops=21, dot_flops=10), at_most=10
     )
     assert "FLOPs are unknown" in reason(expect_flops, seen(flops=UNKNOWN), at_most=math.inf)
@@ -65,9 +65,7 @@ def test_other_arithmetic_has_a_budget_of_its_own() -> None:
 
 def test_work_that_must_be_done_is_sure_to_run() -> None:
     expect_flops(seen(dot_flops=10), at_least=10)
-    told = (
-        "each device spends 0 FLOPs on matrix products that are sure to run, 10 are needed: does it do all of the work?"
-    )
+    told = "each device spends 0 FLOPs on matmuls that are sure to run, 10 are needed; is part of the work missing?"
     for spent in (0, UNKNOWN, Interval(0, 10)):
         assert told in reason(expect_flops, seen(dot_flops=spent), at_least=10)
     with pytest.raises(ValueError, match=r"say at_most=.* or at_least="):
@@ -76,7 +74,7 @@ def test_work_that_must_be_done_is_sure_to_run() -> None:
         expect_flops(seen(dot_flops=10), at_least=math.nan)
 
 
-def test_a_budget_lies_between_a_right_and_a_wrong_program() -> None:
+def test_a_budget_is_between_a_right_and_a_wrong_program() -> None:
     budget = between(100, 400)
     assert (budget, budget.right, budget.wrong) == (200, 100, 400)
     expect_memory(seen(memory=200), at_most=budget)
@@ -110,7 +108,7 @@ def test_a_statement_may_name_the_budget() -> None:
     assert (budget, budget.right, budget.wrong) == (115, 100, 200)
     assert between(6, 12, at=6) == 6
     for outside in (99, 200, math.nan):
-        with pytest.raises(ValueError, match=r"between\(100, 200\): at=.* does not lie between them"):
+        with pytest.raises(ValueError, match=r"between\(100, 200\): at=.* is not between them"):
             between(100, 200, at=outside)
 
 

@@ -1,4 +1,4 @@
-"""Required work counts where it matters: where a result changes when what an operation returns is changed."""
+"""Required work counts where it matters: an operation matters if changing its result changes a result of the task."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ again = ring(a * 2)
 return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
     expect_collectives(replace(program, poison=Says([True, True])), permute={"x": 2})
     assert reason(expect_collectives, program, permute={"x": 2}) == (
-        "line 10: permute over x is not counted: no result changes when what it returns is changed; "
+        "line 10: permute over x is not counted: no result of the task depends on its values; "
         "2 are required, 1 of them matters"
     )
     assert "the budget is permute over x" in reason(expect_collectives, program, permute={"x": 1})  # but it runs
@@ -65,14 +65,14 @@ return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
     expect_traffic(replace(program, poison=Says([True, True])), at_least=sent, at_most=sent)
     assert reason(expect_traffic, program, at_least=sent, axis="x") == (
         f"each device sends {sent / 2:g} B over x, {sent:g} B are needed; line 10: permute over x is not counted: no "
-        "result changes when what it returns is changed"
+        "result of the task depends on its values"
     )
     assert (
         reason(expect_traffic, program, at_least=sent + 1) == f"each device sends {sent:g} B, {sent + 1:g} B are needed"
     )
 
 
-def test_nobody_is_asked_where_nothing_is_required() -> None:
+def test_no_operation_is_tried_where_nothing_is_required() -> None:
     poison = Says([])
     expect_collectives(made_up(poison=poison))
     reason(expect_collectives, made_up(collective("permute", "x", number=0), poison=poison))
@@ -118,7 +118,7 @@ def test_flops_are_those_of_matmuls_that_matter(check: Callable[[Seen, float], N
     check(program, WORK)
     text = reason(check, program, 2 * WORK)
     assert needed in text
-    assert text.endswith("; line 13: dot_general is not counted: no result changes when what it returns is changed")
+    assert text.endswith("; line 13: dot_general is not counted: no result of the task depends on its values")
 
 
 def test_a_product_written_as_multiplications_is_no_work_that_is_required() -> None:
@@ -140,12 +140,12 @@ def test_flops_outside_of_shard_map_keep_their_part() -> None:
     assert found.least * 2 == pytest.approx(program.dot_flops.least) and found.most * 2 == program.dot_flops.most
 
 
-def test_a_permute_beside_a_matmul_that_nobody_needs_has_none() -> None:
+def test_an_unneeded_matmul_does_not_count_beside_a_permute() -> None:
     text = "return lax.fori_loop(0, 3, lambda i, c: ring(c) + {} * (c @ b), a)"
     expect_beside(ran(text.format(1)), "permute")
     why = reason(expect_beside, ran(text.format("jnp.sum(a - a)")), "permute")
-    assert "has no product beside it" in why and "dot_general" in why
-    assert why.endswith("is not counted: no result changes when what it returns is changed")
+    assert "has no matmul beside it" in why and "dot_general" in why
+    assert why.endswith("is not counted: no result of the task depends on its values")
 
 
 # -- where it cannot be known ------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_a_program_that_ends_its_process_when_it_is_changed_fails_and_a_grader_t
     one = collective("permute", "x", number=0)
     hung = made_up(one, poison=Says(Fault("timeout", "the program did not finish within 60 s, twice")))
     assert reason(expect_collectives, hung, permute={"x": 1}) == (
-        "the grader runs the program again with other values in the place of what its collectives return: "
+        "the grader runs the program again with other values in place of the results of its collectives: "
         "the program did not finish within 60 s, twice"
     )
     with pytest.raises(CannotSay):

@@ -102,7 +102,7 @@ def test_a_ring_of_what_arrived_waits_for_no_product(seen_of: Callable[..., Seen
     expect_not_waiting(seen_of(UNROLLED.format(sent="a")), "permute")
 
 
-def test_a_learner_is_told_the_line_the_kind_the_dtype_and_the_shape(seen_of: Callable[..., Seen]) -> None:
+def test_a_message_names_the_line_the_kind_the_dtype_and_the_shape(seen_of: Callable[..., Seen]) -> None:
     late = seen_of(GATHERED.format(before="p = a @ w", sent="lax.optimization_barrier((a, p))[0]", used="a"))
     told = reason(expect_not_waiting, late, "permute")
     assert told == (
@@ -135,12 +135,12 @@ def local(a, w):
     return a
 """
     early = seen_of(layers.format('full = lax.all_gather(w * layer, "x", axis=1, tiled=True)'))
-    expect_not_waiting(early, "all_gather", on="product")
+    expect_not_waiting(early, "all_gather", on="matmul")
     late = seen_of(
         layers.format('full = lax.all_gather(lax.optimization_barrier((w * layer, a))[0], "x", axis=1, tiled=True)')
     )
     assert "all_gather of float32[8, 8] over x waits for dot_general" in reason(
-        expect_not_waiting, late, "all_gather", on="product"
+        expect_not_waiting, late, "all_gather", on="matmul"
     )
 
 
@@ -162,10 +162,12 @@ def test_right_rings_have_a_product_beside_every_permute(seen_of: Callable[..., 
 @pytest.mark.parametrize(
     "wrong",
     [
-        GATHERED.format(before="pass", sent="a", used="arrived"),  # in a loop it waits for what arrives in its round
+        GATHERED.format(
+            before="pass", sent="a", used="arrived"
+        ),  # in a loop, a gather waits for values of its own round
         GATHERED.format(before="p = a @ w", sent="lax.optimization_barrier((a, p))[0]", used="a"),
         GATHERED.format(before="p = a @ w", sent="a + 0 * p", used="arrived"),
-        GATHERED.format(before="a @ w", sent="a", used="arrived"),  # nobody needs that product
+        GATHERED.format(before="a @ w", sent="a", used="arrived"),  # no result needs that matmul
         GATHERED.format(before="pass", sent="a", used="lax.cond(a[0, 0] > 0, lambda: a @ w, lambda: a)").replace(
             "lambda: a) @ w", "lambda: a)"
         ),
@@ -176,7 +178,7 @@ def test_right_rings_have_a_product_beside_every_permute(seen_of: Callable[..., 
 )
 def test_wrong_rings_have_not(seen_of: Callable[..., Seen], wrong: str) -> None:
     told = reason(expect_beside, seen_of(wrong), "permute")
-    assert "permute of float32[4, 8] over x has no product beside it: each one in " in told
+    assert "permute of float32[4, 8] over x has no matmul beside it: each one in " in told
 
 
 def test_a_product_in_a_branch_is_beside_a_permute_of_the_same_branch_only(seen_of: Callable[..., Seen]) -> None:
@@ -189,7 +191,7 @@ def local(a, w):
     return moved + p
 """
     expect_beside(seen_of(text.format("a @ w", "a")), "permute")
-    assert "has no product beside it" in reason(expect_beside, seen_of(text.format("a", "a @ w")), "permute")
+    assert "has no matmul beside it" in reason(expect_beside, seen_of(text.format("a", "a @ w")), "permute")
 
 
 # -- what cannot be said -----------------------------------------------------------------------
@@ -199,9 +201,9 @@ def test_what_is_not_there_does_not_pass(seen_of: Callable[..., Seen]) -> None:
     sums = seen_of('\ndef local(a, w):\n    return lax.psum(a, "x") + a @ w\n', out="P()")
     assert reason(expect_not_waiting, sums, "permute") == "the program has no permute that its results need"
     none = seen_of('\ndef local(a, w):\n    return lax.ppermute(a, "x", RING)\n')
-    told = reason(expect_not_waiting, none, "permute", on="product")
-    assert told == "the program has no product that its results need: nothing can be said of what waits for one"
-    assert reason(expect_beside, none, "permute").startswith("the program has no product")
+    told = reason(expect_not_waiting, none, "permute", on="matmul")
+    assert told == "the program has no matmul that its results need, so this check has nothing to judge"
+    assert reason(expect_beside, none, "permute").startswith("the program has no matmul")
 
 
 def test_a_program_too_large_to_be_read_does_not_pass(seen_of: Callable[..., Seen]) -> None:
@@ -216,7 +218,7 @@ def test_what_the_compiler_puts_in_does_not_pass(seen_of: Callable[..., Seen]) -
     from dataclasses import replace
 
     added = [*seen.collectives, replace(seen.collectives[0], by_compiler=True, place=None)]
-    assert "put in by the compiler" in reason(expect_not_waiting, replace(seen, collectives=added), "permute")
+    assert "the compiler added a permute" in reason(expect_not_waiting, replace(seen, collectives=added), "permute")
 
 
 # -- forward and backward ----------------------------------------------------------------------

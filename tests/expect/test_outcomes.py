@@ -115,7 +115,7 @@ def test_specs_are_the_same_up_to_trailing_none() -> None:
     assert not same_outcome(value(P(None, "x")), value(P("x")))
 
 
-def test_hidden_cases_are_told_to_staff_only() -> None:
+def test_hidden_cases_are_reported_to_staff_only() -> None:
     cases = [({"n": 3}, value(4), value(5))]
     with pytest.raises(Failure) as public:
         expect_outcomes(seen(outcomes=cases, public=True))
@@ -201,7 +201,7 @@ def test_nan_never_passes_anywhere_in_a_value(want: object) -> None:
         (Outcome(error="KeyError", message="'a'", line=3), value(2)),
     ],
 )
-def test_of_a_hidden_case_everybody_is_told_the_same(got: Outcome, want: Outcome, case: int) -> None:
+def test_all_failures_on_hidden_cases_have_one_message(got: Outcome, want: Outcome, case: int) -> None:
     """No count, kind, line or value: a program could put its arguments into any of them."""
     cases = [({"n": 1}, value(0), value(0)), *[({"n": case}, got, want)] * (1 + case % 2)]
     with pytest.raises(Failure) as failure:

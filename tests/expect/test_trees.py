@@ -38,9 +38,9 @@ def test_the_leaf_that_is_wrong_is_named() -> None:
 @pytest.mark.parametrize(
     ("want", "told"),
     [
-        ({"b": B, "w": W}, "what results are compared with is a dict of 'b', 'w', expected (loss, {'b', 'w'})"),
-        ((B, {"w": W}), "what results are compared with is a dict of 'w' at [1], expected {'b', 'w'}"),
-        (W, "what results are compared with is one array, expected (loss, {'b', 'w'})"),
+        ({"b": B, "w": W}, "the expected value is a dict of 'b', 'w', expected (loss, {'b', 'w'})"),
+        ((B, {"w": W}), "the expected value is a dict of 'w' at [1], expected {'b', 'w'}"),
+        (W, "the expected value is one array, expected (loss, {'b', 'w'})"),
     ],
 )
 def test_another_tree_is_the_checks_mistake(want: object, told: str) -> None:
@@ -49,7 +49,7 @@ def test_another_tree_is_the_checks_mistake(want: object, told: str) -> None:
     assert str(error.value) == told
 
 
-def test_several_results_that_nobody_declared_are_no_tree() -> None:
+def test_several_undeclared_results_are_not_a_tree() -> None:
     """Who returns more than was asked does not pass by it."""
     got = [sharded(W), sharded(W)]
     assert reason(expect_close, got, [W, W]) == "the result should be one array, not a tuple of 2"
@@ -59,7 +59,7 @@ def test_several_results_that_nobody_declared_are_no_tree() -> None:
 def test_a_reference_made_of_results_may_be_infinite() -> None:
     """What a later step begins with comes from the learner, who must not be able to break a check."""
     expected = np.full(4, np.inf)
-    told = "step 2: b: what the step before returned leads to NaN or infinite values"
+    told = "step 2: b: the results of the step before lead to NaN or infinite values"
     assert reason(expect_close, named(B, "step 2: b", step=2), expected) == told
     with pytest.raises(ValueError, match="the reference of this check is not finite"):
         expect_close(named(B, "step 1: b", step=1), expected)

@@ -41,11 +41,11 @@ def test_nan_and_infinity_never_pass(bad: float) -> None:
     assert "NaN or infinite" in reason(expect_close, sharded(value), A)
 
 
-def test_a_wrong_shape_is_told_before_values() -> None:
+def test_a_wrong_shape_is_reported_before_values() -> None:
     assert reason(expect_close, sharded(A[:4]), A) == "the result has shape (4, 12), expected (8, 12)"
 
 
-def test_a_tuple_where_one_array_was_asked_is_told() -> None:
+def test_a_tuple_where_one_array_was_asked_is_reported() -> None:
     assert reason(expect_close, [sharded(A), sharded(A)], A) == "the result should be one array, not a tuple of 2"
 
 
@@ -118,7 +118,7 @@ def test_a_scalar_is_compared_too() -> None:
     assert reason(expect_close, line, np.array([1.0, 2.0])) == "on device (x=0, y=1), the value at [1] is wrong"
 
 
-def test_no_expected_value_is_told() -> None:
+def test_no_expected_value_is_reported() -> None:
     """A learner who is told it could write it down: what is for public data stands apart, and the judge decides."""
     want = np.full((8, 12), 123.456)
     with pytest.raises(Failure) as failure:
@@ -200,7 +200,7 @@ def test_any_dtype_will_do_only_if_it_is_accurate_enough() -> None:
 
 def test_a_dtype_that_nothing_settles_is_the_authors_fault() -> None:
     got = replace(sharded(A), due=None)
-    with pytest.raises(ValueError, match="do not settle the dtype of the result: name it, dtype='float32'"):
+    with pytest.raises(ValueError, match="do not determine the dtype of the result; pass dtype='float32'"):
         expect_close(got, A)
     expect_close(got, A, dtype="float32")
 
@@ -258,7 +258,7 @@ def test_nothing_has_no_wrong_values() -> None:
         (sharded(A[:0], ("x",), per_device=True), (8, 12), "(0, 12); put together that is (0, 12), expected (8, 12)"),
     ],
 )  # fmt: skip
-def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want: tuple, message: str) -> None:
+def test_a_failure_shows_the_shape_that_each_device_returns(got: Sharded, want: tuple, message: str) -> None:
     assert reason(expect_close, got, np.zeros(want)) == f"each device returns shape {message}"
 
 
@@ -271,6 +271,6 @@ def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want
         (None, "the result should be one array, not NoneType"),
     ],
 )
-def test_what_is_not_one_array_is_told_by_every_word(got: object, message: str) -> None:
+def test_what_is_not_one_array_is_reported_by_every_word(got: object, message: str) -> None:
     for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x"))):
         assert reason(word, got, asked) == message

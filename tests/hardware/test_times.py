@@ -106,7 +106,7 @@ def test_all_to_all_over_two_axes(sizes):
 def test_two_axes_at_once(n):
     """Half the array gathers x first and half y first, so all links are busy: V·(N²-1)/(N²·2·W), which is exact."""
     net = network.Network(4.5e10)
-    network.all_gather(net, "ring", n, V / 2 / n)  # along the first axis, the other half along the other
+    network.all_gather(net, "ring", n, V / 2 / n)  # one half goes along the first axis, the other half along the second
     network.all_gather(net, "ring", n, V / 2)
     assert all_gather_time(V, n * n, "v4p", axes=2, model="exact") == pytest.approx(net.clock, rel=1e-9)
     assert all_gather_time(V, n * n, "v4p", axes=2) == pytest.approx(V / (2 * 9e10))

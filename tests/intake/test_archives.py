@@ -69,7 +69,7 @@ def test_unsafe_members_are_refused(tmp_path: Path, info: zipfile.ZipInfo, note:
 
 def test_an_encrypted_member_is_refused(tmp_path: Path):
     data = bytearray(zipped({"c3_contracting.py": "a = 1"}))
-    data[6] |= 1  # the flag in the local header and in the directory
+    data[6] |= 1  # set the "encrypted" flag in the file's header and in the zip's directory
     data[data.index(b"PK\x01\x02") + 8] |= 1
     found = read_(write(tmp_path / "a.zip", bytes(data)))
     assert found.notes[0] == ("c3_contracting.py in a.zip is encrypted and was not read; hand it in without a password")
@@ -96,13 +96,13 @@ def test_a_zip_unpacks_to_no_more_than_the_total(tmp_path: Path):
     many = {f"{i}/c3_contracting.py": "#" * (limits.MAX_FILE) for i in range(6)}
     found = read_(write(tmp_path / "a.zip", zipped(many)))
     assert names(found) == {"c3_contracting": "0/c3_contracting.py"}
-    assert "more than 20 MiB were handed in: 4/c3_contracting.py and later files were not read" in found.notes
+    assert "more than 20 MiB were submitted: 4/c3_contracting.py and later files were not read" in found.notes
 
 
 def test_the_number_of_members_is_limited(tmp_path: Path):
     many = {f"{i}.py": "" for i in range(600)} | {"c3_contracting.py": "a = 1"}
     note = read_(write(tmp_path / "a.zip", zipped(many))).notes[0]
-    assert note == "more than 500 .py files and notebooks were handed in; the rest was not looked at"
+    assert note == "more than 500 .py files and notebooks were submitted; the rest was not read"
     note = read_(write(tmp_path / "b.zip", b"PK\x01\x02" * 10_001)).notes[0]
     assert note == "b.zip holds more than 10000 files and was not read; hand in only your work"
 

@@ -97,7 +97,7 @@ def test_line_numbers_stay(text: str):
 def test_python_is_not_changed(text: str):
     ast.parse(text)
     assert neutralise(text) == (text, [])
-    assert notebooks.without_line_magics(text, []) == text  # nor does the second check change it
+    assert notebooks.without_line_magics(text, []) == text  # the second check does not change it either
     assert neutralise(f"{text}\n%x") == (f"{text}\npass  # %x", ["%x"])
 
 

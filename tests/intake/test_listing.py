@@ -21,7 +21,7 @@ def test_what_is_never_work_is_skipped_and_other_files_are_named(tmp_path: Path)
     found = read_(tmp_path)
     assert names(found) == {"c1_local": "c1_local.py"}
     assert found.notes == (
-        "named after no exercise and not graded: helper0.py, helper1.py, helper2.py, helper3.py, helper4.py and 2 more",
+        "not named after an exercise and not graded: helper0.py, helper1.py, helper2.py, helper3.py, helper4.py and 2 more",
     )
 
 
@@ -58,14 +58,14 @@ def test_the_number_of_files_is_limited(tmp_path: Path, monkeypatch: pytest.Monk
         write(tmp_path / "aaa" / f"h{i}.py")
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "c3_contracting.py"}
-    assert found.notes[0] == "more than 3 .py files and notebooks were handed in; the rest was not looked at"
+    assert found.notes[0] == "more than 3 .py files and notebooks were submitted; the rest was not read"
 
 
 def test_the_number_of_entries_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "MAX_ENTRIES", 3)
     for i in range(5):
         write(tmp_path / f"h{i}.txt")
-    assert read_(tmp_path).notes[0] == "more than 3 files and folders were handed in; the rest was not looked at"
+    assert read_(tmp_path).notes[0] == "more than 3 files and folders were submitted; the rest was not read"
 
 
 def test_the_depth_is_limited(tmp_path: Path):
@@ -74,7 +74,7 @@ def test_the_depth_is_limited(tmp_path: Path):
     write(folder / "9/c3_contracting.py")
     found = read_(tmp_path)
     assert names(found) == {"c1_local": "1/2/3/4/5/6/7/8/c1_local.py"}
-    assert found.notes == ("folders deeper than 8 levels were not looked at",)
+    assert found.notes == ("folders deeper than 8 levels were not read",)
 
 
 def test_few_archives_of_a_folder_are_opened(tmp_path: Path):
@@ -82,7 +82,7 @@ def test_few_archives_of_a_folder_are_opened(tmp_path: Path):
         write(tmp_path / f"{i}.zip", zipped({"c3_contracting.py": "a = 1"}))
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "0.zip/c3_contracting.py"}
-    assert found.notes[0] == "7 .zip files were handed in; 5 were opened"
+    assert found.notes[0] == "7 .zip files were submitted; 5 were opened"
 
 
 def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -90,9 +90,9 @@ def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, 
     monkeypatch.setattr(limits, "MAX_READ", 2 * len(one))
     for name in ("a", "b", "c"):
         write(tmp_path / f"{name}.zip", one)
-    write(tmp_path / "0.zip", b"x" * (2 * len(one) + 1))  # it is refused, and leaves the limit for the others
+    write(tmp_path / "0.zip", b"x" * (2 * len(one) + 1))  # a refused file does not count towards the limit
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "a.zip/c3_contracting.py"}
     assert any("b.zip/c3_contracting.py is not graded" in note for note in found.notes)
     assert not any("c.zip" in note for note in found.notes)
-    assert "more than 0 MiB of .zip files were handed in; the rest was not opened; make them smaller" in found.notes
+    assert "more than 0 MiB of .zip files were submitted; the rest was not opened; make them smaller" in found.notes

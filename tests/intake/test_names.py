@@ -37,8 +37,8 @@ def test_a_typo_is_accepted_with_a_note(tmp_path: Path):
     found = read_(tmp_path)
     assert names(found)["c3_contracting"] == "c3_contracing.py"
     assert found.notes == (
-        "c3_contracing.py is taken for c3_contracting.py",
-        "05_ring.ipynb is taken for 05_rings.ipynb",
+        "c3_contracing.py is graded as c3_contracting.py",
+        "05_ring.ipynb is graded as 05_rings.ipynb",
     )
     assert names(read_(tmp_path / "c3_contracing.py")) == {"c3_contracting": "c3_contracing.py"}
 
@@ -56,7 +56,7 @@ def test_a_name_with_a_wrong_digit_does_not_match(tmp_path: Path):
     found = read_(tmp_path)
     assert not found.sources
     assert found.notes == (
-        "named after no exercise and not graded: c2_contracting.py",
+        "not named after an exercise and not graded: c2_contracting.py",
         f"nothing to grade: {LOOKED_FOR}",
     )
 
@@ -77,9 +77,9 @@ def test_a_name_may_be_the_first_words_of_one_id(tmp_path: Path):
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "c3.py", "e1_ring_gather": "05.ipynb", "e1_ring_gather_both": "05.ipynb"}
     assert found.notes == (
-        "named after no exercise and not graded: c.py, e1.py",
-        "c3.py is taken for c3_contracting.py",
-        "05.ipynb is taken for 05_rings.ipynb",
+        "not named after an exercise and not graded: c.py, e1.py",
+        "c3.py is graded as c3_contracting.py",
+        "05.ipynb is graded as 05_rings.ipynb",
     )
     write(tmp_path / "c3_contracting.py", "a = 3")
     assert names(read_(tmp_path))["c3_contracting"] == "c3_contracting.py"

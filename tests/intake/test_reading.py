@@ -44,7 +44,7 @@ def test_an_unchanged_file_gives_way_to_a_changed_one(tmp_path: Path):
     write(given_out / "03_matmuls/c1_local.py", "TODO = 2\n")
     write(given_out / "03_matmuls/03_matmuls.ipynb", notebook(code("TODO = 1")))
     stubs = fingerprints(given_out)
-    assert len(stubs) == 2  # the notebook's code is c3_contracting.py's, trailing blanks aside
+    assert len(stubs) == 2  # the notebook has the code of c3_contracting.py, except for trailing blanks
 
     work = tmp_path / "work"
     write(work / "c3_contracting.py", "TODO = 1  \r\n\r\n")
@@ -90,7 +90,7 @@ def test_the_total_is_limited_and_exact_names_come_first(tmp_path: Path, monkeyp
     write(tmp_path / "c3_contracting.py")
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "c3_contracting.py"}
-    assert found.notes == ("more than 1 MiB were handed in: a c3_contracting.py and later files were not read",)
+    assert found.notes == ("more than 1 MiB were submitted: a c3_contracting.py and later files were not read",)
 
 
 def test_the_number_of_notes_is_limited(tmp_path: Path):

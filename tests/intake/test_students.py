@@ -31,7 +31,7 @@ def test_every_sub_folder_is_a_student(tmp_path: Path):
     write(tmp_path / "alice/03_matmuls.ipynb", notebook())
     write(tmp_path / "bob.zip", zipped({"c3_contracting.py": ""}))
     write(tmp_path / "dan_c3_contracting.py")
-    (tmp_path / "empty").mkdir()  # graded too: zero with a reason
+    (tmp_path / "empty").mkdir()  # an empty folder is graded: zero with a reason
     write(tmp_path / ".git/c3_contracting.py")
     write(tmp_path / "README.md")
     found, notes = find(tmp_path)
@@ -42,7 +42,7 @@ def test_every_sub_folder_is_a_student(tmp_path: Path):
         ("dan", tmp_path / "dan_c3_contracting.py"),
         ("empty", tmp_path / "empty"),
     ]
-    assert notes == ["not looked at: README.md"]
+    assert notes == ["not read: README.md"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
     write(tmp_path / "hw/bob/c3_contracting.py")
     assert set_aside(tmp_path / "hw") == (
         ["bob"],
-        {"alice": f"alice is there twice: {shown(one)} and {shown(two)}; put them into one folder or rename one"},
+        {"alice": f"alice is in several places: {shown(one)} and {shown(two)}; put them into one folder or rename one"},
     )
 
 
@@ -157,7 +157,7 @@ def test_names_that_are_one_on_other_disks_are_set_aside(tmp_path: Path):
         write(tmp_path / "hw" / name / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
     assert graded == ["bob"] and list(aside) == ["Alice", "alice"]
-    assert "Alice and alice (names that look alike) is there twice" in aside["alice"]
+    assert "Alice and alice (names that look alike) are in several places" in aside["alice"]
 
 
 @pytest.mark.parametrize("other", ["ann  lee", "ann\u200d lee", "Ann Lee"])
@@ -201,7 +201,7 @@ def test_a_name_in_composed_and_decomposed_letters_is_one(tmp_path: Path) -> Non
     write(tmp_path / "hw" / "jos\u00e9" / "c3_contracting.py")
     write(tmp_path / "hw" / "bob" / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
-    assert graded == ["bob"] and "is there twice" in aside["jos\u00e9"]
+    assert graded == ["bob"] and "is in several places" in aside["jos\u00e9"]
 
 
 def test_names_that_no_person_can_read_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -225,7 +225,7 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "hw/round").symlink_to("../hw")
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and list(aside) == ["loop", "mallory", "round"]
-    assert aside["loop"] == "hw/loop is a link and was not followed; put the work itself there"
+    assert aside["loop"] == "hw/loop is a link and was not followed; put the files themselves there"
 
 
 def test_what_may_be_work_beside_the_folders_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -235,8 +235,8 @@ def test_what_may_be_work_beside_the_folders_is_set_aside(tmp_path: Path, monkey
         write(tmp_path / "hw" / name)
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and list(aside) == ["bob", "carol.tar.gz", "dan.RAR", "eve.py"]
-    assert aside["bob"] == "hw/bob is no folder and no .zip; unpack it into a folder of its own"
-    assert aside["eve.py"].startswith("hw/eve.py is named after no exercise; looked for c1_local.py")
+    assert aside["bob"] == "hw/bob is neither a folder nor a .zip; unpack it into a folder of its own"
+    assert aside["eve.py"].startswith("hw/eve.py is not named after an exercise; looked for c1_local.py")
 
 
 def nothing(*paths: Path) -> str:

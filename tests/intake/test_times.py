@@ -48,7 +48,10 @@ def test_a_zip_has_times_of_its_own_and_a_stamp_goes_before_them(tmp_path: Path)
     own = datetime(2026, 11, 1, 11).astimezone()
     assert handed_in_at(plain, ["a/c3.py", "a/c4.py"]) == (own, ZIPPED)
     assert handed_in_at(tmp_path, ["a.zip/a/c4.py"]) == (own, ZIPPED)  # a zip in the student's folder
-    assert handed_in_at(zipped(tmp_path / "b.zip", 1980), ["a/c3.py"]) == (AT, DATED)  # zips of members without times
+    assert handed_in_at(zipped(tmp_path / "b.zip", 1980), ["a/c3.py"]) == (
+        AT,
+        DATED,
+    )  # members of this zip have no times
     stamped = zipped(tmp_path / "c.zip", submitted="2026-11-01T09:00:00+01:00")
     assert handed_in_at(stamped, ["a/c3.py"]) == (datetime(2026, 11, 1, 8, tzinfo=UTC), STAMP)
 
@@ -69,9 +72,7 @@ def test_a_stamp_that_is_none_is_passed_over(manifest: bytes) -> None:
 
 
 @given(st.binary(max_size=200), st.text(max_size=20))
-def test_whatever_is_handed_in_nothing_is_raised(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str
-) -> None:
+def test_no_submission_raises_an_error(tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str) -> None:
     place = tmp_path_factory.mktemp("t")
     (place / "a.zip").write_bytes(b"PK\x03\x04" + data)
     (place / MANIFEST).write_bytes(data)

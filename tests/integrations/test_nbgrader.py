@@ -689,12 +689,16 @@ def test_all_cases_that_need_review_are_named_with_the_reason(course: Course, ro
         "bob": [f"graded again, with a manual score of {C1}: check the score"],
         "dan": [f"{MODULE}.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter"],
         "eve": [f"nothing of this assignment is in {MODULE}.ipynb: is it another assignment's notebook?"],
-        "fay": [f"not graded: no {MODULE}.ipynb was handed in, but my work.ipynb: if that is it, rename it"],
-        "gus": [f"not graded: no {MODULE}.ipynb was handed in, but 01_layout.ipynb: if that is it, rename it"],
+        "fay": [f"not graded: no {MODULE}.ipynb was submitted, only my work.ipynb; if that is the notebook, rename it"],
+        "gus": [
+            f"not graded: no {MODULE}.ipynb was submitted, only 01_layout.ipynb; if that is the notebook, rename it"
+        ],
         "hal": ["not graded: handed in without a notebook"],
-        "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
+        "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb is too deep; move it up"],
     }
-    printed = shardlings(root, "nbgrader", "grade", ".", MODULE, fails=True)  # as before, and told as before
+    printed = shardlings(
+        root, "nbgrader", "grade", ".", MODULE, fails=True
+    )  # the same result and the same output as before
     assert "class page, for the staff: " in printed
     page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
     for who, reasons in found.items():
@@ -762,7 +766,7 @@ def with_links(root: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["autograde", "batch"])
-def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: Path) -> None:
+def test_links_are_named_and_never_followed(way: str, course: Course, root: Path) -> None:
     a_class(course, root)
     with_links(root)
     if way == "batch":

@@ -56,7 +56,7 @@ def give(root: Path, who: str, points: float | None, comment: str | None = None,
     with gradebook_of(root) as gradebook:
         grade = gradebook.find_grade(cell, MODULE, MODULE, who)
         grade.manual_score, grade.needs_manual_grade = points, points is None
-        if cell == CELL:  # a check cell takes none
+        if cell == CELL:  # a check cell does not accept comments
             gradebook.find_comment(cell, MODULE, MODULE, who).manual_comment = comment
 
 
@@ -83,13 +83,13 @@ def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_ar
     assert page.count(f"by hand, in the formgrader: {NAME}/why_it_waits") == 2, (
         "ada and bob; there is nothing to read of cy"
     )
-    assert "a person reads this answer" in own["ada"] and "not answered yet" in own["cy"]
+    assert "the staff reads this answer" in own["ada"] and "not answered yet" in own["cy"]
 
     give(root, "ada", 1.5, "no word of <b>waiting</b>")
     page, own = graded(root)
     assert page.count("by hand, in the formgrader") == 1
     assert "1.5" in own["ada"] and "set by hand by the staff, in nbgrader: no word of <b>waiting</b>" in own["ada"]
-    assert "a person reads this answer" not in own["ada"] and "a person reads this answer" in own["bob"]
+    assert "the staff reads this answer" not in own["ada"] and "the staff reads this answer" in own["bob"]
     assert exported(root) == {"ada": 1.5, "bob": 0, "cy": 0}
 
     give(root, "ada", None)
@@ -99,7 +99,7 @@ def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_ar
     give(root, "ada", 2)
     path = root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb"
     path.write_text(path.read_text().replace("for all rows", "for each row"))
-    page, own = graded(root)  # a student who submits again keeps the points, and needs review
+    page, own = graded(root)  # a student who submits again keeps the points and needs review
     assert f"graded again, with a manual score of {NAME}/why_it_waits: check the score" in page
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
 

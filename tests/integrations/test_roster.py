@@ -62,14 +62,14 @@ def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
     [
         ("", "neither the columns Student and ID"),
         ("name,mail\n", r"nor the column id of a plain roster: id, name, email, section, extension$"),
-        ("id\nada\nADA\n", r"r\.csv:3: ADA is there twice; keep one line"),
+        ("id\nada\nADA\n", r"r\.csv:3: ADA appears twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
         ("id,extensions\nada,2d\n", "has a column extensions; only one called extension is read"),
         (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
-            r"r\.csv:2: more cells than columns; quote what has a separator in it",
+            r"r\.csv:2: more cells than columns; put quotes around cells that contain a separator",
         ),
-        ("id\n" + "x" * 200_000 + "\n", "is no CSV: field larger"),
+        ("id\n" + "x" * 200_000 + "\n", "is not a CSV: field larger"),
     ],
 )
 def test_a_roster_that_cannot_be_read_is_named(text: str, said: str, tmp_path: Path) -> None:
@@ -78,11 +78,11 @@ def test_a_roster_that_cannot_be_read_is_named(text: str, said: str, tmp_path: P
 
 
 def test_an_extension_that_cannot_be_read_is_named_by_its_line(tmp_path: Path) -> None:
-    with pytest.raises(CourseError, match=r"r\.csv:3: extension for '01_m', which is no module"):
+    with pytest.raises(CourseError, match=r"r\.csv:3: extension for '01_m', which is not a module"):
         roster(tmp_path, PLAIN).extensions(["02_n"])
 
 
 def test_names_and_sections_come_from_both_kinds_of_roster(tmp_path: Path) -> None:
     for text in (PLAIN, CANVAS):
         assert roster(tmp_path, text).people(["Alice", "zoe"]) == {"Alice": Person("Alice L", "A")}
-    assert roster(tmp_path, "id,email\nbob,bob@u.edu\n").person("bob") == Person()  # a login is no name
+    assert roster(tmp_path, "id,email\nbob,bob@u.edu\n").person("bob") == Person()  # a login does not count as a name

@@ -50,7 +50,7 @@ def test_right(raw):
         ("559 min", "the digits are right but the unit is not: you gave 559 min"),
         (5.59e-4, "the digits are right but the unit is not: you are off by a power of 1000"),
         ("0.559 us", "the digits are right but the unit is not: you are off by a power of 1000"),
-        (572.4, PLAUSIBLE),  # a time has no kB and no bits to mix up
+        (572.4, PLAUSIBLE),  # for times, kB and bits cannot be confused
         (533.1, PLAUSIBLE),
         (559 * 8, PLAUSIBLE),
         (-559, "the answer is positive, you gave -559 us"),
@@ -71,9 +71,9 @@ def test_wrong(raw, reason):
     [
         ("572.4 uB", KIB),
         ("533.1 uB", KIB),
-        (559 * 8, PLAUSIBLE),  # an axis of 8, or 2·4, as well as bits in a byte
+        (559 * 8, PLAUSIBLE),  # a factor of 8 may be an axis as well as bits per byte
         (559 / 8, PLAUSIBLE),
-        (559 * 1.05, PLAUSIBLE),  # 21/20, of a formula with N + 1 in the place of N
+        (559 * 1.05, PLAUSIBLE),  # 21/20: a formula with N + 1 in place of N
         (559 * 43 / 42, PLAUSIBLE),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_factor_that_comes_of_the_questions_numbers_is_no_mistake_in_the_unit(
 def test_a_known_misconception_gets_its_hint():
     result = verdict("280 us")
     assert (result.status, result.misconception, result.hint) == ("failed", "both_ways", "You used both directions.")
-    assert result.reason == "this is the number a known misconception leads to"
+    assert result.reason == "this is the number of a known misconception"
     assert result.actual == "read as 280 us"
     assert result.expected == "559 us"
 
@@ -143,11 +143,14 @@ def test_a_question_without_an_answer_is_ours(answer):
     result = judge(hopeless, {"n": 1}, [], 5)
     assert (result.status, result.earned) == ("broken", 0)
     assert (
-        result.reason == f"the question has no answer of ours: ValueError: {answer!r} is not a finite positive number"
+        result.reason
+        == f"the grader cannot compute the answer of this question: ValueError: {answer!r} is not a finite positive number"
     )
 
 
 def test_a_question_in_no_known_unit_is_ours():
     result = verdict(559, unit="elephants")
     assert result.status == "broken"
-    assert result.reason.startswith("the question has no answer of ours: BadAnswer: unknown unit 'elephants'")
+    assert result.reason.startswith(
+        "the grader cannot compute the answer of this question: BadAnswer: unknown unit 'elephants'"
+    )

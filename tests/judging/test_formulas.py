@@ -76,17 +76,20 @@ def test_learners_read_the_symbols() -> None:
 @pytest.mark.parametrize(
     ("symbols", "told"),
     [
-        ({}, "symbols is empty: name one at least, with the values to draw from"),
+        ({}, "symbols is empty: give at least one, with the values to draw from"),
         (["X"], 'symbols is the list [\'X\'], not a dict such as {"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}'),
-        ({"2X": [1, 2, 3]}, "symbols: '2X' cannot be a symbol: use a name that is no word of Python or function"),
-        ({"max": [1, 2, 3]}, "symbols: 'max' cannot be a symbol: use a name that is no word of Python or function"),
+        ({"2X": [1, 2, 3]}, "symbols: '2X' cannot be a symbol: use a name that Python does not define"),
+        (
+            {"max": [1, 2, 3]},
+            "symbols: 'max' cannot be a symbol: use a name that Python does not define",
+        ),
         ({"X": "abc"}, "symbols: X has the str 'abc', not a list of numbers such as [2, 4, 8]"),
         ({"X": [1, 2, float("nan")]}, "symbols: X has the list [1, 2, nan], not a list of numbers such as [2, 4, 8]"),
         ({"X": [1, 1, 2]}, "symbols: X has 2 values: give 3 at least"),
         ({"X": [1, 2, 3]}, "symbols: their values give 3 points to compare at: 8 at least are needed"),
     ],
 )
-def test_what_cannot_be_asked_for_is_told(symbols: Any, told: str) -> None:
+def test_what_cannot_be_asked_for_is_reported(symbols: Any, told: str) -> None:
     with pytest.raises(AuthorError) as error:
         Exercise().formula(points=1, symbols=symbols)
     assert str(error.value) == told

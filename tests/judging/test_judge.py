@@ -246,7 +246,7 @@ def test_a_check_that_raises_on_secret_inputs_only_is_broken_and_says_nothing_of
     assert judged(exercise, observed)["value"].reason == BROKEN_IN_SECRET
 
 
-def test_a_fault_is_told_with_its_line() -> None:
+def test_a_fault_is_reported_with_its_line() -> None:
     results = judged(an_exercise(), lambda ask: Fault("raised", "TypeError: no", line=7, file="a.py"))
     assert results["value"].reason == "line 7: double: TypeError: no"
     cell = judged(an_exercise(), lambda ask: Fault("raised", "TypeError: no", line=7, file="cell 3"))
@@ -293,7 +293,7 @@ def test_a_picture_shows_both_layouts() -> None:
     assert result.pictures[0]["mesh"] == [["x", 4], ["y", 2]]
 
 
-def test_values_are_told_on_public_data_alone() -> None:
+def test_values_are_reported_on_public_data_alone() -> None:
     """On hidden sizes, and of hidden checks, a learner would be told what to write down."""
 
     def wrong(ask: Ask) -> Observation:
@@ -386,7 +386,7 @@ def test_a_fault_on_every_mesh_names_no_mesh_and_on_one_it_does() -> None:
     assert one["value"].reason == "on the mesh (x=2, y=4), double: TypeError: no"
 
 
-def test_a_tasks_name_is_told_once() -> None:
+def test_a_tasks_name_is_reported_once() -> None:
     reason = judged(an_exercise(), lambda ask: Fault("missing", "double is not defined"))["value"].reason
     assert reason == "double is not defined"
 

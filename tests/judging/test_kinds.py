@@ -96,7 +96,7 @@ def judged(name: str, value: Any, drawn: dict[str, Any] | None = None) -> Any:
         "P((x, y))", "(x, y), None", "P((x, y), None)",
     ],
 )  # fmt: skip
-def test_a_spec_is_read_however_it_is_written(value: Any) -> None:
+def test_a_spec_is_read_in_every_form(value: Any) -> None:
     result = judged("layout", value)
     assert (result.status, result.earned, result.kind, result.actual) == ("passed", 1, "spec", "read as P(('x', 'y'))")
 
@@ -111,7 +111,7 @@ def test_a_spec_is_read_however_it_is_written(value: Any) -> None:
         ("P()", "not right, and no known misconception leads to it"),
         ("x", "not right, and no known misconception leads to it"),
         (("x", "y"), "not right: these axes cut it, but not these dimensions"),
-        (P(("y", "x")), "this is the answer a known misconception leads to"),
+        (P(("y", "x")), "this is the answer of a known misconception"),
         (P("z"), "there is no axis 'z': the mesh has x, y"),
         ("P(x)", "not right, and no known misconception leads to it"),
         ("P('x', 'x')", "the axis x is named twice: it cuts one dimension"),
@@ -226,15 +226,15 @@ def test_a_choice_is_read_by_letter_or_by_text(value: Any) -> None:
         ("A", "read as A: an all-reduce", "not right, and no known misconception leads to it"),
         (8, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
         (8.0, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
-        ("D", "read as D: Nothing at all.", "this is the answer a known misconception leads to"),
-        ("nothing", "read as D: Nothing at all.", "this is the answer a known misconception leads to"),
-        ("E", None, "'E' is no option: answer A, B, C or D or the text of one"),
+        ("D", "read as D: Nothing at all.", "this is the answer of a known misconception"),
+        ("nothing", "read as D: Nothing at all.", "this is the answer of a known misconception"),
+        ("E", None, "'E' is not an option: answer A, B, C or D or the text of one"),
         ("an all-", None, "'an all-' begins several options: answer A, B, C or D or the text of one"),
-        ("C: an all-reduce", None, "'C: an all-reduce' is no option: answer A, B, C or D or the text of one"),
+        ("C: an all-reduce", None, "'C: an all-reduce' is not an option: answer A, B, C or D or the text of one"),
         (".", None, "'.' begins several options: answer A, B, C or D or the text of one"),
         (True, None, "an answer is A, B, C or D or the text of an option"),
         (["A"], None, "an answer is A, B, C or D or the text of an option"),
-        ("x" * 5000, None, "'" + "x" * 37 + "...' is no option: answer A, B, C or D or the text of one"),
+        ("x" * 5000, None, "'" + "x" * 37 + "...' is not an option: answer A, B, C or D or the text of one"),
         ("", None, "not answered yet"),
     ],
 )  # fmt: skip
@@ -310,7 +310,7 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("value", RIGHT)
-def test_a_table_is_read_however_it_is_written(value: Any) -> None:
+def test_a_table_is_read_in_every_form(value: Any) -> None:
     result = judged("costs", value)
     assert (result.status, result.kind, result.earned, result.reason) == ("passed", "table", 2, "")
     assert judged("costs", result.actual.removeprefix("read as ")).status == "passed"
@@ -339,7 +339,7 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
         ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: an amount of data was asked, you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
         ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and no known misconception leads to it"),
-        ([[1, 3], [0, 0]], "this is the answer a known misconception leads to"),
+        ([[1, 3], [0, 0]], "this is the answer of a known misconception"),
         ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, you gave -3 us"),
         ([[1, None], [0, 5]], "time of all_gather: not answered yet"),
         ([[None, None], [None, ""]], "not answered yet"),
@@ -435,7 +435,7 @@ def test_what_a_learner_gets() -> None:
     )
 
 
-def test_somebody_elses_answer_is_looked_for_where_nobody_guesses() -> None:
+def test_another_students_answer_is_searched_where_no_student_guesses() -> None:
     others = {"bo": {"n": 2}, "cy": {"n": 1}}
     right = judged("costs", [[2, 3], [0, 5]], {"n": 2}).actual.removeprefix("read as ")
 
@@ -458,20 +458,20 @@ def test_somebody_elses_answer_is_looked_for_where_nobody_guesses() -> None:
         ("spec", {"axes": []}, "axes is the list [], not the names of a mesh's axes such as [\"x\", \"y\"]"),
         ("spec", {"axes": ["x", "x"]}, "axes is the list ['x', 'x'], not the names of a mesh's axes such as [\"x\", \"y\"]"),
         ("spec", {}, "exercise.spec: axes=... is missing"),
-        ("choice", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that luck is not half of it"),
+        ("choice", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that guessing earns little"),
         ("choice", {"options": ["one", "one", "two"]}, "options has 'one' twice"),
         ("choice", {"options": "abc"}, "options is the str 'abc', not a list of texts: write options=[...]"),
-        ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which tells the answer: name it by what it says"),
+        ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which shows the answer; name it after its text"),
         ("choice", {"options": ["one", "two", " "]}, "options: ' ' has the str ' ', not a line of 160 characters or fewer"),
         ("choice", {"options": ["one", "two", "three"], "params": {"order": [1]}}, "params has 'order', which is the order of the options: name it otherwise"),
-        ("table", {"columns": {}}, "columns is empty: name one at least, with its unit"),
+        ("table", {"columns": {}}, "columns is empty: give at least one, with its unit"),
         ("table", {"columns": ["bytes"]}, 'columns is the list [\'bytes\'], not a dict such as {"bytes": "MiB", "time": "us"}'),
-        ("table", {"columns": {"bytes": 3}}, "columns: bytes has the int 3 for its unit, not a text such as \"us\""),
-        ("table", {"columns": {"a b": "", "A_b": ""}}, "columns has names that cannot be told apart: a b, A_b"),
-        ("table", {"columns": dict.fromkeys("abcde", ""), "rows": list("abcde")}, "the table has 25 entries: 24 at most can be asked for in one question"),
+        ("table", {"columns": {"bytes": 3}}, "columns: bytes has the unit the int 3, not a text such as \"us\""),
+        ("table", {"columns": {"a b": "", "A_b": ""}}, "columns has names that are too similar: a b, A_b"),
+        ("table", {"columns": dict.fromkeys("abcde", ""), "rows": list("abcde")}, "the table has 25 entries; one question can have at most 24"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_for_is_told(word: str, what: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_asked_for_is_reported(word: str, what: dict[str, Any], told: str) -> None:
     with pytest.raises(AuthorError) as error:
         getattr(Exercise(), word)(points=1, **what)
     assert str(error.value) == told
@@ -503,7 +503,7 @@ THREE = {"options": ["one", "two", "three"]}
 PAIR: dict[str, Any] = {"columns": {"a": "us", "b": ""}, "params": {"n": [1, 2]}}
 
 
-def test_answers_that_are_none_of_their_kind_and_misconceptions_that_are_right_are_told() -> None:
+def test_answers_of_a_wrong_kind_and_right_misconceptions_are_reported() -> None:
     assert problems("spec", lambda: P("x"), lambda: P("x", "y"), axes=["x", "y"]) == []
     assert problems("spec", lambda: P("x"), lambda: P("x", None), axes=["x"]) == [
         "q: the right answer and misconception0 are the same: P('x') and P('x')"
@@ -513,7 +513,7 @@ def test_answers_that_are_none_of_their_kind_and_misconceptions_that_are_right_a
     ]
     assert problems("choice", lambda: "two", lambda: "three", **THREE) == []
     assert problems("choice", lambda: "four", lambda: "three", **THREE) == [
-        "q: the right answer has no option: ValueError: 'four' is none of the options one, two, three"
+        "q: the right answer has no option: ValueError: 'four' is not one of the options one, two, three"
     ]
     assert problems("choice", lambda: "two", lambda: "two", **THREE)[0].startswith(
         "q: the right answer and misconception0 are the same"
@@ -529,11 +529,11 @@ def test_answers_that_are_none_of_their_kind_and_misconceptions_that_are_right_a
     assert problems("table", lambda n: {"a": n, "b": -1}, **PAIR)[0].endswith("-1.0 is not a finite positive number")
 
 
-def test_options_that_cannot_be_told_apart_are_told() -> None:
+def test_options_that_look_alike_are_reported() -> None:
     same = {"options": {"a1": "{{ n }} hops", "a2": "2 hops", "a3": "none"}, "params": {"n": [1, 2]}}
     assert problems("choice", lambda n: "a2", **same) == [
         "q: its options cannot be shown, in 1 of 2 variants, first n=2: "
-        "ValueError: the option '2 hops' cannot be told from another, or from a letter"
+        "ValueError: the option '2 hops' cannot be distinguished from another option, or from a letter"
     ]
     assert problems("choice", lambda: "b", options=["b", "two", "three"])[0].startswith(
         "q: its options cannot be shown"
@@ -547,7 +547,7 @@ def test_the_text_of_an_option_is_read_before_the_key_of_another() -> None:
 
 
 @pytest.mark.parametrize("text", ["[1, 1or 2]", "P(1if 1else 2)", r"{'\d': 1}"])
-def test_what_python_would_warn_of_in_an_answer_is_said_to_nobody(text: str) -> None:
+def test_pythons_warnings_about_answers_are_not_shown(text: str) -> None:
     for kind in (SpecKind(("x",)), TableKind({"n": QuantityKind("", 0.02)}, ("a", "b"))):
         with pytest.raises(BadAnswer), warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
@@ -583,9 +583,9 @@ def with_partial(points: float = 3.0) -> tuple[Question, list[Misconception]]:
         ("a: 1, 1; b: 5, 9", "failed", 2.25, "3 of 4 are right; time of b: "),
         ("a: 1, 2; b: 6, 9", "failed", 0.75, "1 of 4 are right; time of a: "),
         ("a: 2, 2; b: 6, 9", "failed", 0.0, "0 of 4 are right; bytes of a: "),
-        ("a: 1, 1; b: 5, 6", "failed", 2.25, "this is the answer a known misconception leads to"),
+        ("a: 1, 1; b: 5, 6", "failed", 2.25, "this is the answer of a known misconception"),
         ("a: 1, 1; b: 5, 0", "failed", 2.25, "3 of 4 are right; time of b: "),
-        ("a: 1, 1; b: 5", "failed", 0.0, "b: "),  # not all entries are there
+        ("a: 1, 1; b: 5", "failed", 0.0, "b: "),  # some entries are missing
         (None, "failed", 0.0, "not answered yet"),
     ],
 )

@@ -65,24 +65,24 @@ def test_an_order_is_read_however_it_is_written(value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("wraps", "B", "this is the answer a known misconception leads to"),
+        ("wraps", "B", "this is the answer of a known misconception"),
         ("wraps", "A, B, C, D", UNKNOWN),
         ("wraps", "a tree, of two levels", UNKNOWN),
         ("wraps", "B, B", "'B: a ring' is listed twice"),
         ("wraps", "B, a ring", "'B: a ring' is listed twice"),
         ("wraps", ["B"] * 99, "'B: a ring' is listed twice"),
-        ("wraps", "B, Z", "'Z' is no option: answer A, B, C or D or the text of one"),
-        ("wraps", "BD", "'BD' is no option: answer A, B, C or D or the text of one"),
-        ("wraps", "Ｂ", "'Ｂ' is no option: answer A, B, C or D or the text of one"),
+        ("wraps", "B, Z", "'Z' is not an option: answer A, B, C or D or the text of one"),
+        ("wraps", "BD", "'BD' is not an option: answer A, B, C or D or the text of one"),
+        ("wraps", "Ｂ", "'Ｂ' is not an option: answer A, B, C or D or the text of one"),
         ("wraps", ["B", ["D"]], "an answer is A, B, C or D or the text of an option"),
         ("wraps", {"B", "D"}, 'an answer is a list of letters or texts: ["...", "..."]'),
         ("wraps", 3, 'an answer is a list of letters or texts: ["...", "..."]'),
-        ("wraps", "x" * 5_000_000, "'" + "x" * 37 + "...' is no option: answer A, B, C or D or the text of one"),
+        ("wraps", "x" * 5_000_000, "'" + "x" * 37 + "...' is not an option: answer A, B, C or D or the text of one"),
         ("wraps", None, "not answered yet"), ("wraps", [], "not answered yet"), ("wraps", " ", "not answered yet"),
         ("steps", "A, B, C", UNKNOWN),
         ("steps", "A, B", "'C: send the edges' is missing: list all 3 items"),
         ("steps", "A, B, A", "'A: compute the inner part' is listed twice"),
-        ("steps", "A, B, C, D", "'D' is no option: answer A, B or C or the text of one"),
+        ("steps", "A, B, C, D", "'D' is not an option: answer A, B or C or the text of one"),
     ],
 )  # fmt: skip
 def test_what_is_said_of_another_list(name: str, value: Any, reason: str) -> None:
@@ -154,17 +154,17 @@ def test_a_list_of_all_options_is_never_right() -> None:
 @pytest.mark.parametrize(
     ("word", "what", "told"),
     [
-        ("several", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that luck is not half of it"),
+        ("several", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that guessing earns little"),
         ("several", {"options": ["a", "b", "a"]}, "options has 'a' twice"),
         ("several", {"options": list(map(str, range(27)))}, "options has 27: give 26 at most, because each has a letter"),
         ("several", {"options": RINGS, "partial": 1}, "partial is the int 1, not True or False"),
-        ("order", {"items": ["one", "two"]}, "items has 2: give 3 at least, so that luck is not half of it"),
-        ("order", {"items": {**STEPS, "right": "r"}}, "items: learners get the key 'right', which tells the answer: name it by what it says"),
+        ("order", {"items": ["one", "two"]}, "items has 2: give 3 at least, so that guessing earns little"),
+        ("order", {"items": {**STEPS, "right": "r"}}, "items: learners get the key 'right', which shows the answer; name it after its text"),
         ("order", {"items": STEPS, "params": {"order": [1]}}, "params has 'order', which is the order of the options: name it otherwise"),
         ("order", {}, "exercise.order: items=... is missing"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_for_is_told(word: str, what: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_asked_for_is_reported(word: str, what: dict[str, Any], told: str) -> None:
     with pytest.raises(AuthorError) as error:
         getattr(Exercise(), word)(points=1, **what)(lambda: 0)
     assert str(error.value) == told
@@ -173,11 +173,11 @@ def test_what_cannot_be_asked_for_is_told(word: str, what: dict[str, Any], told:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("wraps", ["ring", "loop"], "'loop' is none of the options ring, tree, line, torus"),
+        ("wraps", ["ring", "loop"], "'loop' is not one of the options ring, tree, line, torus"),
         ("wraps", "ring", "'ring' is not a list of options"),
         ("wraps", ["ring", "ring"], "['ring', 'ring'] names an option twice"),
-        ("wraps", [], "no option would be right: add one, such as 'none of these', so that some are"),
-        ("wraps", list(RINGS), "all options would be right: add one, such as 'none of these', so that some are"),
+        ("wraps", [], "no option would be right; add one such as 'none of these', so that some are right and some are not"),
+        ("wraps", list(RINGS), "all options would be right; add one such as 'none of these', so that some are right and some are not"),
         ("steps", ["send"], "['send'] lacks wait, inner"),
         ("steps", {"send"}, "{'send'} has no order: return a list"),
     ],

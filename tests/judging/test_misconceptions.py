@@ -127,7 +127,7 @@ def spoilt(change: Change, fill: float, rows: int = 2) -> Change:
 # -- values ------------------------------------------------------------------------------------
 
 
-def test_the_same_wrong_values_are_the_same_mistake_whatever_is_sent() -> None:
+def test_the_same_wrong_values_are_the_same_mistake_for_all_messages() -> None:
     known = {"tripled": ran(lambda a: 3 * a), "halved": ran(lambda a: a / 2)}
     assert hint(ran(lambda a: 3 * a), **known) == ["tripled"]
     assert hint(ran(lambda a: 3 * a, GATHER, GATHER), **known) == ["tripled"]
@@ -241,7 +241,7 @@ def test_of_several_the_one_whose_other_results_agree() -> None:
     assert hint(ran(lambda a: 3 * a, memory=4000), "memory", **known) == ["sent"]
 
 
-def test_two_that_cannot_be_told_apart_are_both_named_and_of_three_none() -> None:
+def test_two_hints_that_fit_equally_are_both_shown_and_three_are_not() -> None:
     tripled = ran(lambda a: 3 * a)
     assert hint(tripled, one=tripled, other=tripled) == ["one", "other"]
     assert hint(tripled, one=tripled, other=tripled, third=tripled) == []
@@ -289,7 +289,7 @@ def raised(message: str, kind: str = "raised") -> list[Answered]:
     return [a if a.ask.cases else replace(a, finding=fault) for a in ran()]
 
 
-def test_the_same_error_is_the_same_mistake_whatever_the_shapes() -> None:
+def test_the_same_error_is_the_same_mistake_for_all_shapes() -> None:
     mine, theirs = raised("TypeError: got shape (4, 2)"), raised("TypeError: got shape (8, 1)")
     assert hint(mine, mistaken=theirs) == ["mistaken"]
     assert hint(mine, mistaken=raised("TypeError: no such axis")) == []
@@ -318,7 +318,7 @@ def test_the_same_kind_of_error_in_a_case_matches() -> None:
 # -- hints -------------------------------------------------------------------------------------
 
 
-def test_a_hint_changes_nothing_else_and_two_are_told_as_alternatives() -> None:
+def test_a_hint_changes_nothing_else_and_two_are_shown_as_alternatives() -> None:
     result = judge_checks(EXERCISE, ran(lambda a: 3 * a), public=False)[0]
     one, other = (Misconception(n, h, lambda: None, EXERCISE.tasks["double"], ("value",)) for n, h in (("a", "A."), ("b", "B.")))  # fmt: skip
     hinted = with_hint(result, [one])

@@ -79,7 +79,7 @@ def test_an_equal_program_stays_and_another_one_is_a_fault_with_its_line() -> No
     faults = [a.finding for a in timed(paired(answered(exercise(), name="tanh")))]
     told = (
         "the program that is timed is not the one whose values are judged: tanh of float32[1024] is timed, add of float32[11] "
-        "is judged. Write one program for all sizes: decide nothing by a shape"
+        "is judged. Write one program for all sizes: it must not decide by a shape"
     )
     assert faults[0] == Fault("refused", told, 7, "", ran=True) and len(faults) == 4
 
@@ -103,7 +103,7 @@ def test_a_timing_check_comes_after_the_first_check_of_its_values() -> None:
 
 
 @pytest.mark.parametrize("public", [True, False])
-def test_asks_of_calls_that_nobody_times_are_not_compared(public: bool) -> None:
+def test_asks_of_untimed_calls_are_not_compared(public: bool) -> None:
     made = exercise()
     made.checks = {name: check for name, check in made.checks.items() if name != "quick"}
     assert not any(ask.compared or "compared" in ask.for_tracer([]) for ask in plan(made, public=public, seed="s"))

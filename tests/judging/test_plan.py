@@ -73,7 +73,7 @@ def test_a_call_that_learners_do_not_have_is_asked_on_hidden_sizes_only() -> Non
     assert {(a.dims["I"], a.secret) for a in calls(exercise, secret=False) if a.of is hidden} == {(16, False)}
 
 
-def test_what_is_told_of_does_not_depend_on_the_seed_and_what_is_secret_does() -> None:
+def test_reported_inputs_do_not_depend_on_the_seed_and_hidden_ones_do() -> None:
     first, again, other = (plan(an_exercise(), public=False, seed=seed) for seed in "sst")
     shown, secret = (
         [of_values([a for a in asks if a.secret == late]) for asks in (first, again, other)] for late in (False, True)
@@ -111,7 +111,7 @@ def of_values(asks: list[Ask]) -> list[bytes]:
 
 
 @given(st.text(), st.text())
-def test_what_the_tracer_is_told_does_not_depend_on_the_seed(first: str, second: str) -> None:
+def test_requests_to_the_tracer_do_not_depend_on_the_seed(first: str, second: str) -> None:
     """So no input can be in it, not even in disguise."""
     one, two = (plan(an_exercise(), public=False, seed=seed) for seed in (first, second))
     asked = [json.dumps([ask.for_tracer(["a.py"]) for ask in asks]) for asks in (one, two)]
@@ -219,7 +219,7 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
     assert (request["kind"], request["wrt"], request["out_specs"]) == ("body", ["a"], {"tuple": [{"spec": ["x"]}]})
 
 
-def test_a_size_that_nobody_gave_is_the_authors_fault() -> None:
+def test_a_missing_size_is_the_authors_fault() -> None:
     exercise = Exercise()
 
     @exercise.task

@@ -62,7 +62,5 @@ def test_a_question_without_numbers_of_its_own_has_no_first_variant():
         """Why?"""
         return " "
 
-    told = (
-        "same_for_all: the right answer has no text: ValueError: ' ' is no text: return a good answer, for who grades"
-    )
+    told = "same_for_all: the right answer has no text: ValueError: ' ' is not a text; return a good answer, for the graders"
     assert told in list(question_problems(exercise.questions["same_for_all"], []))

@@ -228,7 +228,7 @@ def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -
     assert found.line == 10 and found.file == "a.py"
 
 
-def test_a_decision_by_a_shape_is_told_with_its_line(program: Callable[..., Operations]) -> None:
+def test_a_decision_by_a_shape_is_reported_with_its_line(program: Callable[..., Operations]) -> None:
     text = "def local(a, w):\n    if a.shape[0] > 1000:\n        return a[:, :1] @ w[:1]\n    return a @ w"
     found = compared(program, text)
     assert found == Difference(

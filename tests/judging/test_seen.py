@@ -52,7 +52,7 @@ def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
     assert [(a.name, a.due.name) for a in (params["b"], params["w"])] == [
         ("params['b']", "bfloat16"), ("params['w']", "float32"),
     ]  # fmt: skip
-    assert (loss.name, loss.due) == ("loss", None)  # the arguments do not settle it
+    assert (loss.name, loss.due) == ("loss", None)  # the arguments do not determine the dtype
     grads = seen.grads["params"]
     assert [grads[n].name for n in ("b", "w")] == ["the gradient of params['b']", "the gradient of params['w']"]
     assert grads["b"].due.name == "bfloat16" and seen.params["w"].dtype == np.float64 and seen.steps == []
@@ -85,7 +85,7 @@ def test_what_a_learner_returns_does_not_break_the_next_steps_check() -> None:
     exercise = an_exercise(look, steps=2)
     (result,) = judge_checks(exercise, answered(exercise, 1e5), public=False)
     assert (result.status, result.reason) == (
-        "failed", "step 2: loss: what the step before returned leads to NaN or infinite values",
+        "failed", "step 2: loss: the results of the step before lead to NaN or infinite values",
     )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def test_draws_respect_where():
         params_for(question(where=lambda n, m: False), seed="a", student=None)
 
 
-def test_an_answer_that_fits_somebody_else():
+def test_an_answer_that_fits_another_student():
     others = {"cy": {"n": 4, "m": 20}, "bo": {"n": 4, "m": 20}, "di": {"n": 1, "m": 10}}
     drawn = OfAClass(question(), {"ada": {"n": 1, "m": 20}, **others})
     assert drawn.fits_others("ada", "80 us") == ["bo", "cy"]
@@ -84,7 +84,7 @@ def test_an_answer_that_fits_somebody_else():
     assert drawn.fits_others("ada", "80 B") == []
 
 
-def test_a_right_answer_is_nobody_elses():
+def test_a_right_answer_is_not_suspicious():
     assert OfAClass(question(), {"ada": {"n": 1, "m": 20}, "bo": {"n": 2, "m": 10}}).fits_others("ada", "20 us") == []
 
 
@@ -118,7 +118,7 @@ def test_a_class_is_held_against_draws_as_it_would_be_against_students(params, t
         assert {s: drawn.fits_others(s, text) for s in params} == {s: one_by_one(area, s, text, params) for s in params}
 
 
-def test_each_draw_is_worked_out_once_however_many_had_it():
+def test_each_draw_is_computed_once_for_all_students():
     asked = []
     area = question(params={"n": [1, 2, 3, 4], "m": [10, 20]})
     area.fn = lambda n, m: asked.append((n, m)) or n * m * 1e-6
@@ -175,7 +175,7 @@ def failing(d1, fn, *, public: bool) -> set[str]:
                 check.fn(Seen(mesh={}, outcomes=outcomes, public=public))
             except Failure:
                 failed.add(check.name)
-    return {name for name in failed if not failed & set(d1.checks[name].after)}  # the others are not tried
+    return {name for name in failed if not failed & set(d1.checks[name].after)}  # later checks are blocked
 
 
 @pytest.mark.parametrize("public", [True, False])

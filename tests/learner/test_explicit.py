@@ -49,7 +49,7 @@ def kinds(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], bool]]:
 @pytest.mark.parametrize(
     ("text", "arrays", "sent"),
     [
-        (PRODUCT.format("P('x', None)"), (A, B), ["all_reduce"]),  # as XLA:CPU makes a reduce-scatter
+        (PRODUCT.format("P('x', None)"), (A, B), ["all_reduce"]),  # XLA:CPU turns a reduce-scatter into an all-reduce
         (PRODUCT.format("P(None, None)"), (A, B), ["all_reduce"]),
         (PRODUCT.format("NamedSharding(mesh, P(None, None))"), (A, B), ["all_reduce"]),
         ("def f(a, *, mesh):\n    return reshard(a, P(None, None))", (A,), ["all_gather"]),
@@ -75,7 +75,7 @@ def test_what_types_ask_for_the_compiler_sends(
 
 def test_a_sum_that_is_not_made_is_no_result(explicit: Callable[..., Traced]) -> None:
     header = run(explicit(PRODUCT.format("P(None, None, unreduced={'x'})"), A, B), *drawn(A, B))
-    assert "is a sum over them still to be made?" in header["fault"]["message"]
+    assert "is a sum over them missing?" in header["fault"]["message"]
 
 
 def test_a_learner_sees_the_types(explicit: Callable[..., Traced]) -> None:

@@ -69,14 +69,14 @@ def test_a_state_is_that_after_the_chunk_or_where_the_task_was_last_written(devi
         reply, _ = answer(ask, program, 20)
         return reply["values"][0]["value"] if "values" in reply else reply["fault"]["message"]
 
-    assert value("f", "cell 1") == 30  # written anew in cell 3
+    assert value("f", "cell 1") == 30  # cell 3 replaces the function of cell 1
     assert value("f", "cell 4") == value("f", None) == value("f", "no such cell") == 40
     assert value("g", "cell 2") == 2 and value("g", "cell 3") == 3
     assert value("g", None) == "g is not defined"
     assert value("f", "cell 1") == 30
 
 
-def test_a_state_is_kept_whatever_its_values_hold() -> None:
+def test_a_state_is_kept_with_any_values() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]

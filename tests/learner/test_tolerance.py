@@ -80,6 +80,8 @@ def test_in_place_of_jaxs_own_stand_ins_are_what_is_called(devices: int) -> None
         jax.profiler.stop_trace()
         with jax.profiler.trace("nowhere"):
             pass
-        assert jax.make_jaxpr(lambda x: (jax.set_mesh(None), x)[1])(1.0)  # JAX's own refuses, under a trace
+        assert jax.make_jaxpr(lambda x: (jax.set_mesh(None), x)[1])(
+            1.0
+        )  # JAX's own set_mesh refuses this during a trace
         assert jax.device_get(jax.numpy.ones(2)).tolist() == [1, 1]
     assert jax.config.values["jax_enable_x64"] == before

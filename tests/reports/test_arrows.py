@@ -52,7 +52,7 @@ def test_no_part_of_a_picture_is_outside_of_it(mesh: dict[str, int], pairs: list
         assert device.x >= 0 and device.x + drawn.box <= drawn.width
         assert device.y >= 0 and device.y + HEIGHT <= drawn.height
         assert len(device.label) * CHAR <= drawn.box
-    for path in drawn.paths:  # ends and the middle of a curve are inside the picture
+    for path in drawn.paths:  # both ends and the middle of each curve are inside the picture
         ax, ay, cx, cy, bx, by = map(float, re.findall(r"-?[\d.]+", path))
         for x, y in ((ax, ay), (bx, by), ((ax + 2 * cx + bx) / 4, (ay + 2 * cy + by) / 4)):
             assert -1 <= x <= drawn.width + 1 and -1 <= y <= drawn.height + 1

@@ -28,16 +28,16 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
     fits = [{"student": "eli", "question": "ring_time", "fits": ["ann", "bea"]}]
     summary = summarise(
         reports,
-        not_graded={"zed": "zed is there twice: <a> and b"},
+        not_graded={"zed": "zed is in several places: <a> and b"},
         warnings=["the seed is known"],
         suspicions=fits,
     )
     found = {a.student: a.reason for a in summary.attention}
     assert found == {
-        "zed": "not graded: zed is there twice: <a> and b",
+        "zed": "not graded: zed is in several places: <a> and b",
         "cat": "2 points pending in c3_contracting: XLA ended its process",
-        "ann": "nothing was found that can be graded; c3.rar is no .py file",
-        "bea": "nothing was found for c3_contracting; x.ipynb is not a notebook; cell 3 of",
+        "ann": "no file can be graded; c3.rar is no .py file",
+        "bea": "no file was found for c3_contracting; x.ipynb is not a notebook; cell 3 of",
         "dan": "book.db is a link and was not followed",
         "eli": "the answer to ring_time is wrong, and right for the numbers of ann, bea",
         "gus": "c3 (1).py is not graded for c3: used c3.py",
@@ -45,7 +45,7 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
     kinds = ["not graded", "pending", "suspicious", *["not found"] * 3, "handed in again"]
     assert [a.kind for a in summary.attention] == kinds
     page = class_page_html(summary, reports)
-    assert "zed is there twice: &lt;a&gt; and b" in page and "the seed is known" in page
+    assert "zed is in several places: &lt;a&gt; and b" in page and "the seed is known" in page
     assert page.index("Needs review") < page.index("<h2>Students")
     console = Console(file=io.StringIO(), width=100)
     print_summary(summary, console)
@@ -88,9 +88,7 @@ def test_no_reason_is_cut() -> None:
     report = make_report(nothing, notes=notes)
     summary = summarise([report])
     (one,) = summary.attention
-    assert one.reason == "; ".join(
-        ["nothing was found that can be graded", *notes[:3], "and 2 notes more, in the report"]
-    )
+    assert one.reason == "; ".join(["no file can be graded", *notes[:3], "and 2 notes more, in the report"])
     assert notes[2] in class_page_html(summary, [report])
     console = Console(file=io.StringIO(), width=10_000)
     print_summary(summary, console)

@@ -20,7 +20,9 @@ def test_a_point_on_the_diagonal_was_predicted_right() -> None:
     plot = draw_plot(POINTS, "L2")
     _, right, _ = plot.marks
     assert right.x - plot.left == pytest.approx(plot.side - (right.y - plot.top))
-    assert plot.marks[0].y < plot.top + plot.side - (plot.marks[0].x - plot.left)  # slower than predicted: above
+    assert plot.marks[0].y < plot.top + plot.side - (
+        plot.marks[0].x - plot.left
+    )  # a point slower than predicted lies above the diagonal
     assert all(
         plot.left <= m.x <= plot.left + plot.side and plot.top <= m.y <= plot.top + plot.side for m in plot.marks
     )

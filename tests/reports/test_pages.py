@@ -54,7 +54,9 @@ def test_the_page_shows_every_result_and_where_it_was_made() -> None:
 def test_pages_nest_and_fetch_nothing(make, audience: Audience) -> None:
     for text in pages(make(), audience):
         page = Nesting(text)
-        assert page.tags.count("script") == ("script-src" in text)  # the class page's own, see test_class_page
+        assert page.tags.count("script") == (
+            "script-src" in text
+        )  # only the class page has a script; see test_class_page
         assert not {"link", "img", "iframe", "object", "form", "base"} & set(page.tags)
         for name, value in page.attributes:
             assert name not in {"src", "srcset", "action", "background"}

@@ -75,6 +75,6 @@ def test_every_mark_is_inside_and_under_its_roof(intensity: float) -> None:
 
 def test_the_ring_of_the_other_tests_has_a_picture_with_words() -> None:
     plain = ring(2)
-    assert roofline_of(plain, 5) is None  # its matmuls have no bytes
+    assert roofline_of(plain, 5) is None  # the matmuls have no recorded bytes
     point = RooflinePoint("dot_general, e9.py:14", "HBM byte", 3, 1e12)
     assert show_rate(point.rate) == "1 TFLOP/s" and show_rate(999.9e9) == "1 TFLOP/s" and show_rate(12) == "12 FLOP/s"

@@ -86,14 +86,14 @@ def test_lateness_takes_its_share_of_a_bonus_and_of_the_rest() -> None:
     apart = with_bonus().model_copy(update={"earned": 3.5, "hand_ins": [late]})
     assert (apart.bonus, percent_of(apart), score_of(apart)) == (1.5, 100, "2 / 2 + 1.5 bonus points")
     exercises = [e.model_copy(update={"module": "04_more"}) for e in apart.exercises]
-    both = apart.model_copy(update={"exercises": exercises})  # 2 and a bonus of 3, less 30 %
+    both = apart.model_copy(update={"exercises": exercises})  # 2 points and a bonus of 3, minus 30 %
     assert (both.bonus, percent_of(both), score_of(both)) == (2.1, 70, "1.4 / 2 + 2.1 bonus points")
     alone = apart.model_copy(update={"exercises": exercises[1:], "points": 0.0, "earned": 1.5})
     assert (alone.bonus, percent_of(alone), score_of(alone)) == (1.5, None, "1.5 of 4 bonus points")
 
 
 def test_words_that_a_person_reads_are_neither_passed_nor_left_open() -> None:
-    words = number(status="waiting", reason="a person reads this answer", actual="It waits.", hint="")
+    words = number(status="waiting", reason="the staff reads this answer", actual="It waits.", hint="")
     empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
     assert passing_text([words]) == "1 answer for the staff to read"
     assert passing_text([result("a"), result("b", "failed"), words]) == "1 of 2 pass; 1 answer for the staff to read"

@@ -375,11 +375,11 @@ def f(a, *, mesh):
         ("return a", 0, 0),
         ("return 2 * a", 0, 16),
         ("return a * a", 32, 16),  # the multiplications, and sums that may complete a matmul
-        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; computing it takes two operations
+        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask does not count as data; computing it takes two operations
         ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # data decide
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),
         ("b = a.astype('int32')\nreturn (b ^ b << 1).astype(a.dtype)", 0, Interval(0, 32)),
-        ("return jnp.arange(9.0)[a.astype('int32') & 7]", 0, Interval(16, 80)),  # below 0 an index counts from the end
+        ("return jnp.arange(9.0)[a.astype('int32') & 7]", 0, Interval(16, 80)),  # a negative index counts from the end
         ("return a + (a @ a.T).sum()", 64, 64 + 4 + 16),
         ("return a + jnp.einsum('ij,kj->ik', a, a).sum()", 64, 64 + 4 + 16),
         ("return a + jnp.einsum('ij,ij->i', a, a).sum()", 32, 32 + 2 + 16),
@@ -582,7 +582,7 @@ WHILE = "%w = f32[2,4] while(%p), condition=%again, body=%body, backend_config={
     ("rounds", "config", "added"),
     [
         (3, '{"known_trip_count":{"n":"3"}}', 0),
-        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs more often than the source's
+        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs more often than in the source
         (3, "{}", 0),  # XLA does not know the number of rounds; the source gives it
         (None, "{}", 0),
         (None, '{"known_trip_count":{"n":"5"}}', 0),
@@ -746,7 +746,7 @@ def named_groups(*axes: str, mesh: str = '<["x"=4, "y"=2]>', which: str = "@mesh
         (['name = "x"'], '<["x"=4, "y"=2]>', "@mesh_0", ("x",)),
         (['name = "y"'], '<["x"=4, "y"=2]>', "@mesh_0", ("y",)),
         (['name = "y"', 'name = "x"'], '<["x"=4, "y"=2]>', "@mesh_0", ("x", "y")),
-        (['name = "ring"'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # a mesh that the learner made
+        (['name = "ring"'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # the learner created this mesh
         (['name = "ring", sub_axis_info = (1)4'], '<["ring"=8]>', "@mesh_0", ("x",)),
         (['name = "ring", sub_axis_info = (4)2'], '<["ring"=8]>', "@mesh_0", ("y",)),
         (['name = "ring", sub_axis_info = (2)4'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # halves of x with y
@@ -935,10 +935,10 @@ def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
     ("pairs", "mesh"),
     [
         ([[0, 1], [1, 2], [2, 3]], {"x": 4}),  # a line, not a ring
-        ([[0, 1], [1, 0], [2, 3], [3, 2]], {"x": 4}),  # some forwards, some backwards
-        ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one device is left out
+        ([[0, 1], [1, 0], [2, 3], [3, 2]], {"x": 4}),  # some permutes go forwards, some backwards
+        ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one device sends only to itself
         ([[0, 3], [3, 0], [1, 2], [2, 1]], {"x": 2, "y": 2}),  # along two axes
-        ([[0, 2], [2, 0], [1, 1], [3, 3]], {"x": 2, "y": 2}),  # one fibre of two
+        ([[0, 2], [2, 0], [1, 1], [3, 3]], {"x": 2, "y": 2}),  # only one of two rings along the axis
         ([[0, 0], [1, 1]], {"x": 2}),  # no data moves
     ],
 )

@@ -103,7 +103,7 @@ def test_its_text_is_the_program() -> None:
     assert form(once.text) == once
 
 
-def test_arguments_are_sharded_as_asked_whatever_the_program_says() -> None:
+def test_arguments_have_the_requested_shardings_not_the_programs() -> None:
     text = honest().replace("%a: tensor<8xf32>)", '%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})')
     assert '[{"x"}]' in form(text).text and '[{"y"}]' not in form(text).text
 
@@ -144,7 +144,7 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
         (f"module {{ {MESHES} {MAIN} {MAIN.replace('@main', '@other')} }}", "not have exactly one main function"),
         (f"module {{ {MESHES} {MAIN.replace('public', 'private')} }}", "not have exactly one main function"),
         (f"module {{ {MESHES} {MAIN.replace('@main', '@f')} }}", "not have exactly one main function"),
-        (f"module {{ {MESHES} {MAIN} func.func private @elsewhere(tensor<8xf32>) -> tensor<8xf32> }}", "where a function with a body should be"),
+        (f"module {{ {MESHES} {MAIN} func.func private @elsewhere(tensor<8xf32>) -> tensor<8xf32> }}", "in place of a function with a body"),
         (f"module {{ {MAIN} }}", "does not refer to the mesh"),
         (f"module {{ {MESHES.replace('4', '2').replace('2]', '4]')} {MAIN} }}", r"uses a mesh \(x=2, y=4\) of its own; use the mesh that the task gets, \(x=4, y=2\)"),
         (f'module {{ {MESHES} sdy.mesh @b = <["i"=8]> {MAIN} }}', r"uses a mesh \(i=8\) of its own"),

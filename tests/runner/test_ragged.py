@@ -118,7 +118,7 @@ def test_what_a_device_sends_is_bounded_also_where_it_sends_its_rows_to_everybod
     made = traced({"x": 4}, "x")
     n, sizes = 4, np.full((4, 4), 2, np.int32)
     inputs = arguments(sizes, 1)
-    inputs[2] = np.zeros((n, n), np.int32)  # the same two rows, for all
+    inputs[2] = np.zeros((n, n), np.int32)  # every device sends the same two rows
     module = made.form.parse()
     with module.context:
         results, counts = interpreter.run(module, {"x": 4}, inputs)

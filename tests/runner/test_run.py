@@ -72,7 +72,7 @@ def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
     header, _ = execution.execute(ask, code, [[np.arange(8, dtype=np.float32)]])
     words = {
-        "refused": "is a sum over them still to be made?",
+        "refused": "is a sum over them missing?",
         "compile": "XLA cannot compile it",
     }  # JAX before 0.11, since
     assert words[header["fault"]["kind"]] in header["fault"]["message"]
@@ -95,7 +95,7 @@ def test_every_set_of_inputs_is_run(ran: Callable) -> None:
         np.testing.assert_array_equal(shards[8 * i], np.roll(a, 2, axis=0)[0:2, 0:2])
 
 
-def test_results_are_a_flat_list_however_they_are_wrapped(ran: Callable) -> None:
+def test_results_are_a_flat_list_in_any_wrapping(ran: Callable) -> None:
     assert len(ran("def f(a, *, mesh):\n    return a, (a + 1,)\n", A)[0]["outputs"][0]) == 2
     assert len(ran("def f(a, *, mesh):\n    return (a,)\n", A)[0]["outputs"][0]) == 1
 
@@ -290,7 +290,7 @@ def test_too_many_results_are_refused(traced: Callable) -> None:
 def test_a_host_callback_is_refused(traced: Callable, call: str) -> None:
     made = traced(f"{IMPORTS}from jax.experimental import io_callback\ndef f(a, *, mesh):\n    return {call}\n", A)
     header, _ = execution.execute(made.request, made.program, [[A.sample({}, RNG)]])
-    assert header["fault"]["message"] == "uses a host callback, which cannot leave this process; remove it"
+    assert header["fault"]["message"] == "uses a host callback, which the grader cannot run; remove it"
     assert (header["fault"]["line"], header["fault"]["file"]) == ((7, "a.py") if "ordered" not in call else (None, ""))
 
 

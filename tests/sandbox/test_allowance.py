@@ -45,7 +45,7 @@ def always(now: float) -> bool:
     return True
 
 
-def test_computing_counts_however_little_of_a_core_the_process_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_computing_counts_even_with_little_of_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     assert machine.ended_after(machine.allows(20, never), 1.0) == pytest.approx(20, abs=0.2)
     assert machine.ended_after(machine.allows(20, never), 0.5) == pytest.approx(40, abs=0.4)

@@ -29,7 +29,7 @@ def test_a_process_begun_ahead_is_taken_once_and_only_for_what_it_was_begun_for(
         last = take("trace", "none", 3, limits, NOTHING)
         pids = {one.process.pid for one in (ahead, again, stricter, last)}
         assert len(pids) == 4
-        assert last.process.args != stricter.process.args  # its own limit of memory is on its command line
+        assert last.process.args != stricter.process.args  # the command line contains its memory limit
     finally:
         for one in (ahead, again, stricter, last):
             end(one)

@@ -75,7 +75,7 @@ class Person:
             if select.select([self.master], [], [], left)[0]:
                 try:
                     data = os.read(self.master, 65536)
-                except OSError:  # no process writes any more
+                except OSError:  # no process writes to the terminal any more
                     return self.shown
                 self.raw += data
                 self.stream.feed(data)

@@ -69,7 +69,7 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.sees("hint 1 for matmul_local: Which rows of A")
         person.types("hhh")
         shown = person.sees("hint 3 for matmul_local:", "that was the last hint for matmul_local")
-        assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # hints only for the first failure
+        assert "flops_per_device: how" not in shown.lower().split("hint 1")[1]  # only the first failure shows hints
         person.types("\x1b[Cz")  # an arrow and a letter do nothing
         person.types("n")
         person.sees("(2 of 2)", "c2_one_operand, matmul_gather_first:", "not written yet")

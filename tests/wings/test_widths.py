@@ -149,7 +149,7 @@ def test_a_section_is_shown_alone_with_and_without_a_script(page: Page, tmp_path
         (tmp_path / f"{name}.html").write_text(shown, encoding="utf-8")
         page.open(tmp_path / f"{name}.html", 1280)
         page.value(f"{SECTION}.value = '2'; {SECTION}.dispatchEvent(new Event('change')); 0")
-        assert page.value(f"{VISIBLE}.length") == 167  # of 500, the second of three sections
+        assert page.value(f"{VISIBLE}.length") == 167  # the second of three sections has 167 of the 500 students
         assert page.value(f"[...new Set({VISIBLE}.map((r) => r.cells[1].textContent))]") == ["B"]
         if name == "with":
             assert page.value("document.querySelector('#students output').textContent") == "167 of 500 students"

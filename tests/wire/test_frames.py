@@ -73,7 +73,7 @@ def test_nan_comes_back_and_is_no_json_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("value", [(1 << 53) - 1, 1 << 53, -(1 << 53), 10**100])
-def test_integers_come_back_however_large(value: int) -> None:
+def test_integers_of_any_size_come_back(value: int) -> None:
     """Other JSON readers take numbers above 2**53 for floats."""
     assert decode(json.loads(json.dumps(encode(value)))) == value
 

@@ -32,7 +32,7 @@ entry as a tuple.
 |---|---|
 | matmuls of cases 1 to 3 | `P("x", None)`, `P(None, "y")`: 1 |
 | matmuls of case 4 | `P("x")`, `P(None, "x")`: 4 |
-| specs that are no sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
+| specs that are not a sharding | `P(None, "y", "z")` for a matrix: `"illegal"` |
 | batch letters, other orders of letters, tuples of axes | below |
 
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
@@ -95,7 +95,7 @@ def classify(eq, spec_a, spec_b):
     model="1 MB is 10^6 bytes",
     hints=[
         "Which dimensions does the partial sum have, and which of them are cut?",
-        "J is summed and is no dimension of C any more. The partial sum is C's block: x cuts I, z cuts K.",
+        "J is summed and is not a dimension of C. The partial sum is C's block: x cuts I, z cuts K.",
         "4 · (I / X) · (K / Z)",
     ],
 )

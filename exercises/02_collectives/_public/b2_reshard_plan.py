@@ -142,7 +142,7 @@ def plan_arrives(seen):
         except ValueError as error:
             raise Failure(f"{told} cannot be carried out: {error}", staff=repr((args, got.value))) from None
         except (TypeError, KeyError, IndexError):
-            raise Failure(f"{told} is no list of steps", staff=repr((args, got.value))) from None
+            raise Failure(f"{told} is not a list of steps", staff=repr((args, got.value))) from None
         if layout != args["dst"] or unreduced:
             end = f"{layout}, unreduced over {sorted(unreduced)}" if seen.public else "another layout"
             raise Failure(f"{told} ends in {end}", staff=repr((args, got.value)))

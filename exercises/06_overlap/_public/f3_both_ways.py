@@ -223,7 +223,7 @@ def expect_both_ways(seen):
     ways = {1: 0, -1: 0}
     for hop in seen.collectives:
         if hop.axes != ("y",) or hop.shift not in ways:
-            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour over y", where=f"line {hop.line}")
+            raise Failure(f"line {hop.line}: this is not a ppermute to a neighbour over y", where=f"line {hop.line}")
         ways[hop.shift] += (hop.count * hop.bytes).most
     larger_half = max((rows + 1) // 2 * columns, rows * ((columns + 1) // 2))
     most = 4 * max(n // 2 * rows * columns, (n - 1) * larger_half)
@@ -269,8 +269,8 @@ def both_ag_same(small, large):
 @exercise.check(ag_large, points=0.5, public=True, after=both_ag_same)
 def both_ag_fast(seen):
     """both_ways_ag_matmul in time: matmuls overlap the hops, and the step takes at most 1.4 times as long as its matmuls"""
-    expect_not_waiting(seen, "permute", on="product")
-    expect_beside(seen, "permute", of="product")
+    expect_not_waiting(seen, "permute", on="matmul")
+    expect_beside(seen, "permute", of="matmul")
     products = matmul_time(work(seen), "v5e")
     expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.4 * products))
 
@@ -304,7 +304,7 @@ def both_rs_same(small, large):
 @exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)
 def both_rs_fast(seen):
     """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.55 times as long as its matmuls"""
-    expect_beside(seen, "permute", of="product")
+    expect_beside(seen, "permute", of="matmul")
     products = matmul_time(work(seen), "v5e")
     right, wrong = 1.29 * products, 1.97 * products
     expect_step_time(seen, at_most=between(right, wrong, at=1.55 * products))

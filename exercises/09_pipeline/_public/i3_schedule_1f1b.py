@@ -158,7 +158,7 @@ def each_schedule(seen):
             when = ticks_of(got.value, **args)
         except ValueError as problem:
             raise Failure(
-                f"for {of}: {problem}" if seen.public else f"for {of} it is no schedule", staff=f"{args}: {problem}"
+                f"for {of}: {problem}" if seen.public else f"for {of} it is not a schedule", staff=f"{args}: {problem}"
             ) from None
         yield args["P"], args["M"], when, max(map(len, got.value)), of
 

@@ -28,7 +28,7 @@ COMPUTED: dict[type[ast.operator], list[ast.operator]] = {
     ast.FloorDiv: [ast.Mult(), ast.Div()], ast.Mod: [ast.FloorDiv()], ast.Pow: [ast.Mult()],
 }  # fmt: skip
 EINSUM = re.compile(r"[a-zA-Z,. ]+->[a-zA-Z ]*")
-EPSILON, HUGE = 1e-3, 1e3  # other floats are safety margins or infinities, whose exact value no check notices
+EPSILON, HUGE = 1e-3, 1e3  # floats outside this range are margins or infinities; no check depends on their exact value
 
 
 def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:

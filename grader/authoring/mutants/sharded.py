@@ -16,7 +16,7 @@ COLLECTIVES = {
     "psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute", "pshuffle",
     "pbroadcast", "ragged_all_to_all",
 }  # fmt: skip
-COUNTED = {"axis_index": 0, "axis_size": 1}  # their values on a single device
+COUNTED = {"axis_index": 0, "axis_size": 1}  # values of these functions on a single device
 # The dimension argument that defaults to 0, and its position when passed without a name.
 DIMENSION = {"all_gather": ("axis", 3), "psum_scatter": ("scatter_dimension", 2)}
 

@@ -34,7 +34,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
         return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
 
     verdicts = judged(mutants, [mutant.text for mutant in mutants])
-    # Learners write check_vma=False when JAX refuses; the checks on that version decide.
+    # If JAX refuses a mutant, learners would add check_vma=False, so the checks judge it with that.
     again = {n: text for n, v in enumerate(verdicts) if v and not v.seen_by and (text := unchecked(mutants[n].text))}
     for n, verdict in zip(again, judged([mutants[n] for n in again], list(again.values())), strict=True):
         verdicts[n] = verdict

@@ -86,11 +86,11 @@ def grade(
         batch.session.shardlings.remember, batch.session.shardlings.elsewhere = remember, elsewhere
         try:
             return batch.run(bar, again, slow)
-        except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader raises the second from the first
+        except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader turns some errors of the first type into the second
             place = batch.coursedir.db_url.removeprefix("sqlite:///")
             reason = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
             raise CourseError(
-                f"cannot use {place}: {reason}; mend that and run the same command again: what is graded is kept"
+                f"cannot use {place}: {reason}; mend that and run the same command again; finished reports are kept"
             ) from error
         finally:
             batch.session.shardlings.close()

@@ -12,7 +12,7 @@ from grader.exercise import Exercise
 from grader.integrations.nbgrader import folder
 
 WHO = "the staff, in nbgrader"
-SAID = 1000  # most characters of a comment
+SAID = 1000  # longest comment, in characters
 
 
 def laid_over(report: Report, submission: Any, course: Course) -> Report:

@@ -39,7 +39,7 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     if not math.isfinite(exercise.earned):
         return [error("the grader gave no number")]
     general = list(report.notes) if notes else []
-    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # fields that are not shown and differ between students
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # fields that differ between students and are not shown
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))

@@ -59,17 +59,17 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
     """
     wanted = " or ".join(f"{name}.ipynb" for name in known)
     if place.is_symlink() or not place.is_dir():
-        return f"{place} is no folder of its own"
+        return f"{place} is not a separate folder"
     every = (Path(where, name) for where, _, files in os.walk(place) for name in files if name.endswith(".ipynb"))
     found = [p for p in sorted(every) if ".ipynb_checkpoints" not in p.parts]
     if not found:
         return "handed in without a notebook"
     shown = printable(str(found[0].relative_to(place)))
     if not is_ours(found[0].stem):
-        return f"no {wanted} was handed in, but {shown}: if that is it, rename it"
+        return f"no {wanted} was submitted, only {shown}; if that is the notebook, rename it"
     if found[0].stem not in known:
         return f"no {wanted} was handed in: {shown} is another assignment's notebook"
-    return f"no {wanted} was handed in: {shown} lies too deep; move it up"
+    return f"no {wanted} was handed in: {shown} is too deep; move it up"
 
 
 def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
@@ -128,7 +128,7 @@ def guard() -> None:
     nbgraders = BaseConverter.init_assignment
 
     def init_assignment(self: Any, assignment_id: str, student_id: str) -> None:
-        if student_id == ".":  # from source/, which is the author's
+        if student_id == ".":  # the notebook comes from source/, which the author wrote
             nbgraders(self, assignment_id, student_id)
             return
         source, target = self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id)

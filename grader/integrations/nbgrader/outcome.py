@@ -19,7 +19,7 @@ class BatchOutcome:
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
-    attention: dict[str, list[str]] = field(default_factory=dict)  # reasons for review, by student
+    attention: dict[str, list[str]] = field(default_factory=dict)  # for each student, why the submission needs review
     late: dict[str, float] = field(default_factory=dict)  # seconds, by student
     page: str = ""  # the class page
     no_secret: list[str] = field(default_factory=list)  # without the secret that release_feedback needs

@@ -90,7 +90,7 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # its settings are read, and a reference to it would keep the converter alive
+        self.shardlings.parent = None  # all settings are read; a reference would keep the converter alive
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
@@ -153,7 +153,7 @@ def late_policy(parent: Any) -> list[str]:
 
 
 def _converter(preprocessor: Any) -> Any:
-    return preprocessor.parent.parent  # its parent is the exporter
+    return preprocessor.parent.parent  # a preprocessor's parent is the exporter, and that one's parent is the converter
 
 
 def _where(resources: Any) -> tuple[str, str, str]:

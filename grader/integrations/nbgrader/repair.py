@@ -1,6 +1,6 @@
-"""Repair a submitted notebook, however damaged: cells for the gradebook, and code for the grader.
+"""Repair a submitted notebook with any damage: cells for the gradebook, and code for the grader.
 
-The grader gets every code cell that the learner wrote, whatever nbgrader's marks on it are: a task is
+The grader gets every code cell that the learner wrote, with any or no nbgrader marks: a task is
 graded by its function, not by its cell. The gradebook gets every cell that it knows exactly once: found by what it
 defines, else by its marks, else by its id, else put back. This module never raises, and never
 runs or parses any code, see ``intake.parsers``.
@@ -28,7 +28,7 @@ from grader.wire import limits
 # `check` is ours and does nothing while grading, so that cells that call it do not fail.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
-PUT_BACK = "This cell was missing in the submission. It was put back, empty, to hold the comment."
+PUT_BACK = "This cell was missing in the submission. It was restored, empty, to hold the comment."
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class SubmittedCell:
     number: int
     kind: str
     text: str
-    marked: str = ""  # name of the known cell in its marks
+    marked: str = ""  # name of the known cell that its marks give
     ident: str = ""
-    defines: tuple[str, ...] = ()  # names of known cells' tasks that it defines
+    defines: tuple[str, ...] = ()  # tasks of known cells that this cell defines
     known: Known | None = None
 
     @property
@@ -187,7 +187,7 @@ def _recognise(cells: list[SubmittedCell], known: Sequence[Known], notes: list[s
             found.known = cell
             _note_change(found, cell, notes)
         elif cell.graded or cell.solution:
-            notes.append(f"the cell {cell.name} was missing and was put back")
+            notes.append(f"the cell {cell.name} was missing and was restored")
     _note_copies(cells, notes)
 
 
@@ -219,7 +219,7 @@ def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
     if found.kind != cell.kind:
         notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; read as {cell.kind}")
     if cell.restored and found.text.strip() != cell.source.strip():
-        notes.append(f"cell {found.number} ({cell.name}) had been changed; it is not yours to change and was put back")
+        notes.append(f"cell {found.number} ({cell.name}) had been changed; it belongs to the course and was restored")
     elif found.marked != cell.name:
         what = "text" if cell.restored else "id"
         notes.append(f"cell {found.number}: nbgrader's marks were lost; it is {cell.name}, by its {what}")

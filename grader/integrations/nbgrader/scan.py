@@ -38,14 +38,14 @@ select s.student_id, c.text from
   join submitted_notebook n on n.id = c.notebook_id join submitted_assignment s on s.id = n.assignment_id
 where c.text is not null
 """
-TELLING_LINE = 30  # characters; shorter lines occur in any file
-TELLING_DIGITS = 5  # shorter numbers may occur by chance
+TELLING_LINE = 30  # shortest line that is searched for, in characters; shorter ones occur in any file
+TELLING_DIGITS = 5  # least digits of a number that is searched for; shorter ones occur by chance
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
     """Yield each file of ``folder`` (all of nbgrader's steps) with a leak, and the leak.
 
-    A student's own work is no leak in their own files, even if it is right. A file that cannot be read is yielded too.
+    A student's own submission is not a leak in their own files, even if it is right. This also yields unreadable files.
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
@@ -185,7 +185,7 @@ def _answers_in(course: Course, text: str, own: str, student: str | None) -> Ite
     for exercise in course.exercises.values():
         for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:
-                continue  # without a student there are no numbers to search for
+                continue  # without a student the numbers to search for are unknown
             for answer in _figures(question, course.params(question, student or "")):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found

@@ -35,7 +35,7 @@ class ChoiceKind(AnswerKind[str, str]):
         letters = {letter.casefold() for letter in LETTERS[: len(texts)]}
         for text in texts.values():
             if plain.count(_plain(text)) > 1 or _plain(text) in letters:
-                raise ValueError(f"the option {text!r} cannot be told from another, or from a letter")
+                raise ValueError(f"the option {text!r} cannot be distinguished from another option, or from a letter")
         return kind
 
     @staticmethod
@@ -57,7 +57,7 @@ class ChoiceKind(AnswerKind[str, str]):
 
     def want(self, value: Any) -> str:
         if value not in self.options:
-            raise ValueError(f"{value!r} is none of the options {', '.join(self.options)}")
+            raise ValueError(f"{value!r} is not one of the options {', '.join(self.options)}")
         return value
 
     def read(self, raw: Any) -> str:
@@ -68,7 +68,7 @@ class ChoiceKind(AnswerKind[str, str]):
             return lettered
         found = self._by_text(text)
         if len(found) != 1 or len(text) > max(LONGEST, *map(len, self.options.values())):
-            several = " begins several options" if len(found) > 1 else " is no option"
+            several = " begins several options" if len(found) > 1 else " is not an option"
             raise BadAnswer(f"{quote(str(raw))}{several}: answer {self._letters()} or the text of one")
         return found[0]
 

@@ -115,7 +115,9 @@ class SeveralKind(ListedKind):
         keys = super().want(value)
         if not 0 < len(keys) < len(self.one.options):
             every = "all options" if keys else "no option"
-            raise ValueError(f"{every} would be right: add one, such as 'none of these', so that some are")
+            raise ValueError(
+                f"{every} would be right; add one such as 'none of these', so that some are right and some are not"
+            )
         return self._sorted(keys)
 
     def read(self, raw: Any) -> Keys:

@@ -114,7 +114,7 @@ class SpecKind(AnswerKind[Layout, Layout]):
             value = literal(f"({inside.rstrip(',')},)" if inside else "()")
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise BadAnswer(f"{quote(text)} cannot be read: {SUCH_AS}") from None
-        alone = value[0] if len(value) == 1 else None  # the whole spec as one tuple or list: "('x', None)"
+        alone = value[0] if len(value) == 1 else None  # the whole spec may be one tuple or list: "('x', None)"
         return list(alone if not found and isinstance(alone, tuple | list) else value), unreduced
 
     def _layout(self, spec: list[Any], unreduced: list[Any]) -> Layout:

@@ -28,16 +28,16 @@ class WrittenKind(AnswerKind[str, str]):
 
     @property
     def asked(self) -> Sequence[str]:
-        return ["Answer in your own words, as a text in quotes; a person reads it and gives its points."]
+        return ["Answer in your own words, as a text in quotes; the staff reads it and gives its points."]
 
     def want(self, value: Any) -> str:
         if not isinstance(value, str) or is_blank(value):
-            raise ValueError(f"{value!r} is no text: return a good answer, for who grades")
+            raise ValueError(f"{value!r} is not a text; return a good answer, for the graders")
         return value.strip()
 
     def read(self, raw: Any) -> str:
         if not isinstance(raw, str):
-            raise BadAnswer("this is no text: write your answer between quotes")
+            raise BadAnswer("this is not a text; write your answer between quotes")
         return raw.strip()
 
     def distance(self, given: str, want: str) -> None:
@@ -72,7 +72,7 @@ class CodeKind(WrittenKind):
 
     @property
     def asked(self) -> Sequence[str]:
-        return [f"Answer with your code of {self.task}: a person reads it and gives points. Write nothing here."]
+        return [f"Answer with your code of {self.task}: the staff reads it and gives points. Write nothing here."]
 
     def read_as(self, given: str) -> str:
         return f"your code of {self.task}"

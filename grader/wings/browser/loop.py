@@ -80,7 +80,7 @@ class PageLoop(WatchLoop):
 
     def __init__(self, session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> None:
         self.regions = Regions()
-        self.server = Server(self.regions, self.act, self.timeline, port, at)  # raises before workers are started
+        self.server = Server(self.regions, self.act, self.timeline, port, at)  # before workers start: it may raise
         super().__init__(session, make, PageScreen(session, console, self.regions))
         self._explained: object = None
         self._asked: object = None

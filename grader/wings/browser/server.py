@@ -42,7 +42,7 @@ HEADERS = {
     "x-accel-buffering": "no",  # proxies such as nginx otherwise hold events back
 }
 SCRIPTS = (STATIC / "page.js", CORE / "player.js")
-KEEP_ALIVE = 15.0  # seconds between lines of a silent stream
+KEEP_ALIVE = 15.0  # seconds after which a silent stream sends a line
 LARGEST = 1000  # bytes of a request
 WIDTHS = (300.0, 12_000.0)
 
@@ -105,7 +105,7 @@ class Server:
         self, regions: Regions, act: Callable[[str, str], bool], timeline: Callable[[float], str], port: int, at: str
     ) -> None:
         if at and (urlsplit(at).scheme not in ("http", "https") or not urlsplit(at).netloc):
-            raise WingError(f"--at {at} is no address; write one such as https://hub.example/user/me/proxy/8642/")
+            raise WingError(f"--at {at} is not an address; write one such as https://hub.example/user/me/proxy/8642/")
         self._regions, self._act, self._timeline = regions, act, timeline
         self._token, self._once = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self._socket = _bound(port)

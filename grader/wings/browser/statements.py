@@ -19,7 +19,7 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("i
 def as_html(text: str) -> Markup:
     """Return Markdown as HTML. Wide tables scroll in a box of their own."""
     made = _MARKDOWN.render(text)
-    made = made.replace("<th></th>", "<td></td>")  # an empty heading is not a heading
+    made = made.replace("<th></th>", "<td></td>")  # an empty heading cell is only a cell
     return Markup(made.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>"))
 
 

@@ -101,14 +101,14 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
     profiles = _profiles(seen, ask.of.timing, clock) if clock else ""
     about = replace(about, clock=clock, untimed=untimed, profiles=profiles, source=tuple(seen.collectives))
     if made is None:
-        return replace(about, fault=Fault("missing", "this was not compiled for the slice"))
+        return replace(about, fault=Fault("missing", "this program was not compiled for the slice"))
     if isinstance(made, Fault):
         return replace(about, fault=made)
     return with_schedule(about, made)
 
 
 def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
-    """Add the schedule and its timeline, or the reason why there is no timeline."""
+    """Add the schedule and its timeline, or the reason for a missing timeline."""
     try:
         line = replayed(schedule, placed(about.on, about.mesh))
     except Untimed as error:

@@ -84,7 +84,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
     shipped = Shipped.of(course) if solution else Shipped()
     if not all(name_of(ask, on) in shipped.made for ask in asks):
         raise CourseError(problem)
-    tell("note", f"{problem}; what is shown was compiled before, for the solution as it is")
+    tell("note", f"{problem}; this shows an earlier compilation of the unchanged solution")
     return shipped
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.metadata
 import json
@@ -126,7 +127,7 @@ def topology_of(place: Placement) -> dict[str, Any]:
     If a chip is several devices, a fourth number says which.
     """
     shape, core = place.slice.shape, core_of(place.slice.chip)
-    order = sorted(range(len(shape)), key=lambda i: (shape[i] == 1, i))  # libtpu has axes of one chip last
+    order = sorted(range(len(shape)), key=lambda i: (shape[i] == 1, i))  # libtpu puts axes of size 1 last
     options = dict(core.options)
     if math.prod(shape) == 1:
         options["chips_per_host_bounds"] = (1, 1, 1)
@@ -149,11 +150,21 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """Return SHA-256 over the code that canonicalizes programs and reads compiled ones."""
+    """Return SHA-256 over the code that canonicalizes programs and reads compiled ones: see ``code_of``."""
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]
-    return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+    code = "\n".join(code_of(f.read_text(encoding="utf-8")) for f in files)
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def code_of(text: str) -> str:
+    """Return the syntax tree of a module without docstrings, comments and layout, as text."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = node.body[ast.get_docstring(node) is not None :]
+    return ast.dump(tree)
 
 
 class TpuCompiler:
@@ -255,7 +266,7 @@ def _versions() -> dict[str, str]:
 
 
 def lasts(answer: dict[str, Any]) -> bool:
-    """Return whether compiling again would give the same answer: it is no grader fault and no timeout."""
+    """Return whether compiling again would give the same answer: it is neither a grader fault nor a timeout."""
     return "broken" not in answer and answer.get("fault", {}).get("kind") != "timeout" and _readable(answer)
 
 

@@ -15,8 +15,8 @@ from grader.reports.explained import show_sizes
 from grader.reports.timelines import place
 from grader.wire.schedule import Schedule
 
-HIDDEN = 0.9  # fraction of a collective's time under kernels from which on it counts as overlapped
-FACTOR = 10  # a time that is more than this many times another is no percentage of it
+OVERLAPPED = 0.9  # a collective counts as overlapped if at least this fraction of its time is
+FACTOR = 10  # larger ratios of two times are not shown as percentages
 STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25  # relative differences that are reported
 
 
@@ -67,7 +67,7 @@ class Counted:
 
     kind: str
     runs: int
-    hidden: int
+    overlapped: int
     share: Share
 
 
@@ -76,8 +76,8 @@ def counted(line: Timeline) -> list[Counted]:
     found = []
     for kind, share in line.shares().items():
         of = [c for c in line.collectives if c.kind == kind]
-        hidden = sum(c.runs for c in of if c.hidden >= HIDDEN * (c.hidden + c.exposed))
-        found.append(Counted(kind, sum(c.runs for c in of), hidden, share))
+        overlapped = sum(c.runs for c in of if c.hidden >= OVERLAPPED * (c.hidden + c.exposed))
+        found.append(Counted(kind, sum(c.runs for c in of), overlapped, share))
     return found
 
 
@@ -91,7 +91,7 @@ def overlap_text(one: Counted) -> str:
     part = (
         f"{show_time(share.hidden)} of the {show_time(share.total)} of {plural(one.kind, one.runs)} ({share.part:.0%})"
     )
-    return f"{part}; {one.hidden} of {one.runs} overlap for {HIDDEN:.0%} of their time or more"
+    return f"{part}; {one.overlapped} of {one.runs} overlap for {OVERLAPPED:.0%} of their time or more"
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:
@@ -106,7 +106,7 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
             what = "a matmul waits" if joined == 1 else f"{joined} matmuls wait"
             yield (
                 "joined",
-                f"{what} for what arrives, as the compiler adds the two in one kernel; in the program only the sum waits",
+                f"{what} for a collective, because one kernel multiplies and adds; in the program only the sum waits",
             )
         if not line.collectives:
             yield "overlap", "none: the program has no collectives"
@@ -118,7 +118,7 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
     there = about.chip.hbm
     parts = f"{show_bytes(schedule.arguments)} arguments, {show_bytes(schedule.results)} results"
     parts += f", {show_bytes(schedule.temporaries)} temporaries"
-    parts += f", {show_bytes(schedule.aliased)} of it shared" if schedule.aliased else ""
+    parts += f", {show_bytes(schedule.aliased)} shared by arguments and results" if schedule.aliased else ""
     yield "memory", f"{show_bytes(schedule.held)} of {there / 1e9:.0f} GB ({schedule.held / there:.1%}): {parts}"
     yield "by", schedule.by
     if about.profiles:
@@ -139,7 +139,7 @@ def _kinds_apart(about: OnChip) -> Iterator[str]:
         {kind: sum(c.runs for c in t.collectives if c.kind == kind) for kind in t.shares()} for t in (line, clock)
     )
     if made != written:
-        yield f"written are {_listed(written)}; the compiler made {_listed(made)} of it"
+        yield f"the program has {_listed(written)}; the compiler turned them into {_listed(made)}"
 
 
 def _listed(runs: Mapping[str, int]) -> str:
@@ -155,11 +155,11 @@ def _times_apart(about: OnChip) -> Iterator[str]:
         parts = {
             "matmuls": (line.products, clock.products),
             "other kernels": (line.busy - line.products, clock.busy - clock.products),
-            "waiting for collectives": (line.idle, clock.idle),
+            "wait for collectives": (line.idle, clock.idle),
         }
         for what, (compiled, ours) in parts.items():
             if abs(compiled - ours) > STEP_APART / 3 * clock.step:
-                yield f"  of it {what}: {_both(compiled, ours)}"
+                yield f"  its {what}: {_both(compiled, ours)}"
     shares = clock.shares()
     for kind, share in line.shares().items():
         other = shares.get(kind)
@@ -187,7 +187,7 @@ def _both(compiled: int, ours: int) -> str:
 def exposed_lines(line: Timeline) -> list[str]:
     """Return the exposed collectives, longest first: kind, line, duration."""
     worst = sorted(
-        (c for c in line.collectives if c.exposed > (1 - HIDDEN) * (c.hidden + c.exposed)),
+        (c for c in line.collectives if c.exposed > (1 - OVERLAPPED) * (c.hidden + c.exposed)),
         key=lambda c: (-c.exposed, c.number),
     )
     found: dict[tuple, list[int]] = {}
@@ -212,7 +212,7 @@ def as_data(about: OnChip) -> dict[str, Any]:
         found |= {"by": s.by, "program": s.program}
     for name, line in (("compiler", about.timeline), ("clock", about.clock)):
         if line is not None:
-            kinds = {c.kind: {"runs": c.runs, "hidden_runs": c.hidden, "hidden": c.share.hidden, "exposed": c.share.exposed}
+            kinds = {c.kind: {"runs": c.runs, "hidden_runs": c.overlapped, "hidden": c.share.hidden, "exposed": c.share.exposed}
                      for c in counted(line)}  # fmt: skip
             found[name] = {"step": line.step, "busy": line.busy, "products": line.products, "collectives": kinds}
     return found

@@ -27,7 +27,7 @@ def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> Non
         print_lanes(lines, console)
         paper.line(paper.text(legend(lines.values())), indent=2)
     if about.untimed:
-        paper.line(paper.text(f"the clock does not lay it out: {about.untimed}", "yellow"), indent=2)
+        paper.line(paper.text(f"the clock has no timeline: {about.untimed}", "yellow"), indent=2)
     apart = differences(about)
     word = "differs" if apart else "agrees"
     for text in apart or (["the compiler and the clock"] if len(lines) == 2 else []):

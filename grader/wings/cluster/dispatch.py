@@ -119,7 +119,7 @@ class Job:
     fingerprint: str
     lost: int = 0
     sent: float = 0.0
-    under_way: dict[int, str] = field(default_factory=dict)  # addresses that it was sent to, by request number
+    under_way: dict[int, str] = field(default_factory=dict)  # for each request, the address of the worker that has it
 
 
 class Dispatch:
@@ -220,7 +220,7 @@ class Dispatch:
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
             f"{what} at {self.link.address}{': ' + why[0] + others if why else ''}; "
-            "mend that and run the same command again: what is graded is kept"
+            "mend that and run the same command again; finished reports are kept"
         )
 
     def _refuse(self, member: Member, why: str) -> None:
@@ -301,7 +301,7 @@ class Dispatch:
             return
         job.lost += counts
         if job.lost >= MOST_LOST:
-            self._finish(job.student, NotGradedThere(f"{job.lost} workers ended while they had it, the last: {why}"))
+            self._finish(job.student, NotGradedThere(f"{job.lost} workers ended while they graded it, the last: {why}"))
         elif not job.under_way and job not in self.again:
             self.again.append(job)
 
@@ -331,7 +331,7 @@ class Dispatch:
                 self._admit(member, About.unpacked(what_came))
             else:
                 self._prepared(member, Answer.unpacked(what_came))
-        except NotUnderstood:  # its submissions go to others
+        except NotUnderstood:  # other workers get its submissions
             self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
@@ -355,7 +355,7 @@ class Dispatch:
             member.state, self.proved = "ready", True
 
     def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
-        if answer.absent:  # a new process has this address
+        if answer.absent:  # a new process runs at this address
             self._lost(number, "it was restarted", counts=False)
             member.state = "new"
             return
@@ -386,5 +386,5 @@ class Dispatch:
 
 def _cannot_be_asked(error: Exception) -> str:
     if isinstance(error, ImportError | AttributeError):
-        return f"has no usable shardlings ({error}): {wing.install('[cluster]')}, there and here"
+        return f"has no usable shardlings ({error}): {wing.install('[cluster]')}, on both machines"
     return f"cannot answer: {type(error).__name__}: {error}"

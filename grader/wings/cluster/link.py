@@ -24,7 +24,7 @@ from grader.wings.cluster import there
 from grader.wings.cluster.dispatch import ClusterError, Lost, WorkerState
 
 CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
-GONE_SECONDS = 60.0  # without an answer of the scheduler; a broken connection is noticed within CONNECT_SECONDS
+GONE_SECONDS = 60.0  # time without an answer from the scheduler; a broken connection is noticed within CONNECT_SECONDS
 FETCHERS = 8
 NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 

@@ -29,7 +29,7 @@ from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
 WALL = 180.0  # seconds for a program: devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # most rounds of timing, and most calls in a round
+ROUNDS, CALLS = 7, 20  # at most this many rounds of timing, and this many calls in a round
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return each process's answer, or the reason why one has none. Processes that die are tried again, once."""
+        """Return each process's answer, or the reason why one has none. Processes that die run again, once."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):

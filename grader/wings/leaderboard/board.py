@@ -90,7 +90,7 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
     if not _NAME.fullmatch(" ".join(report.pseudonym.split())):
         return "a name has at most 30 characters: letters from A to Z, digits, blanks, - and _"
     if any(_means(report.pseudonym, person) for person in persons):
-        return "the name is that of a person in the class"
+        return "the name is a student's name in the class"
     return ""
 
 

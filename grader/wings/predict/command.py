@@ -82,7 +82,7 @@ def predict(
     else:
         for case in cases_on(found["count"]):
             say(f"  {case.program:10} {case.size_text:>7}  {show_seconds(case.seconds(line, found['count'])):>8}")
-        others = f", beside that of {clean(before[-1].at, 40)}: the newest counts" if before else ""
+        others = f", beside that of {clean(before[-1].at, 40)}; the newest counts" if before else ""
         marked = "; marked as made after a measurement of these programs" if late else ""
         say(f"kept in {journal.path} for {devices}{others}{marked}")
 
@@ -96,7 +96,7 @@ def predict_step(
     if len(tasks) > 1:
         raise CourseError(f"{name} has several tasks: predict one of {', '.join(tasks)}")
     mesh, dims = dict(wanted.mesh or {}), dict(wanted.dims)
-    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # raises if the clock cannot lay it out
+    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # raises if the clock has no timeline for it
     place = folder_of(course, exercise.id, work)
     command = f"{tasks[0]} --on {wanted.on}{option_text('mesh', mesh)}{option_text('dims', dims)}"
     if not numbers:
@@ -105,12 +105,14 @@ def predict_step(
         return
     name, equals, value = (part.strip() for part in numbers[0].partition("="))
     if (name, equals, len(numbers)) != ("step", "=", 1):
-        raise CourseError(f"{clean(' '.join(numbers), 60)!r} is no step; write shardlings predict {command} step=9us")
+        raise CourseError(
+            f"{clean(' '.join(numbers), 60)!r} is not a step time; write shardlings predict {command} step=9us"
+        )
     path = steps.keep(place, steps.Step(tasks[0], wanted.on, number_of("step", value), mesh, dims))
     if as_json:
         print_json({"kept": str(path)})
     else:
-        say(f"kept in {path}; now: shardlings explain {command}, and with --backend tpu what a chip takes")
+        say(f"kept in {path}; now: shardlings explain {command}, or with --backend tpu for the time of a chip")
 
 
 def option_text(name: str, sizes: Mapping[str, int]) -> str:
@@ -126,7 +128,7 @@ def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> No
         sizes = ", ".join(show_sizes(of) for of in (one.mesh, one.dims) if of)
         say(f"predicted {clean(one.at, 40)}: {show_seconds(one.seconds)}" + (f" on {sizes}" if sizes else ""))
     if not kept:
-        say(f"Say how long a step takes: shardlings predict {command} step=9us", style="dim")
+        say(f"Predict the time of a step: shardlings predict {command} step=9us", style="dim")
 
 
 def predicted(course: Course, exercise: str, work: Path | None, program: Explained, wanted: Wanted) -> str:
@@ -169,10 +171,10 @@ def profile(
     journal = Journal.read(place / JOURNAL)
     expect_new(trace)
     if not any(entry["what"] == "prediction" for entry in journal.entries):
-        raise CourseError(f"predict first, nothing is kept in {place} yet: shardlings predict l2 {EXAMPLE}")
+        raise CourseError(f"predict first, {place} has no prediction yet: shardlings predict l2 {EXAMPLE}")
     devices = describe(ask(given.config.devices, "devices"))
     if not (kept := journal.predictions(devices)):
-        raise CourseError(f"no prediction is kept of these programs on {devices}: shardlings predict l2 {EXAMPLE}")
+        raise CourseError(f"there is no prediction of these programs on {devices}: shardlings predict l2 {EXAMPLE}")
     tell("note", f"timing on {devices}, about ten seconds")
     found = ask(given.config.devices, "time", *([str(trace.resolve())] if trace else []))
     measured, n = timed(found["calls"]), found["count"]
@@ -197,7 +199,7 @@ def profile(
 def expect_new(trace: Path | None) -> None:
     """Raise CourseError if the trace's folder exists, because old and new files would mix."""
     if trace is not None and os.path.lexists(trace):
-        raise CourseError(f"{trace} is there already; name a new folder")
+        raise CourseError(f"{trace} already exists; name a new folder")
 
 
 def beside(course: Course, name: str, work: Path | None) -> Path:
@@ -216,9 +218,9 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
     for text in numbers:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or name not in NUMBERS:
-            raise CourseError(f"{clean(text, 60)!r} is none of alpha=, beta= and flops=; write {EXAMPLE}")
+            raise CourseError(f"{clean(text, 60)!r} is not alpha=, beta= or flops=; write {EXAMPLE}")
         if name in found:
-            raise CourseError(f"{name} is there twice; write each once")
+            raise CourseError(f"{name} appears twice; write each once")
         found[name] = number_of(name, value)
     if missing := [name for name in NUMBERS if name not in found]:
         raise CourseError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; write {EXAMPLE}")
@@ -237,9 +239,7 @@ def number_of(name: str, text: str) -> float:
         read = "has no unit" if not answer.unit else f"is {answer.dimension}"
         raise CourseError(f"{name}={clean(text, 60)} {read}; {name} is {meaning}, such as {name}=3{unit}")
     if not least <= answer.value <= most:
-        raise CourseError(
-            f"{name}={clean(text, 60)}: {meaning} lies between {show(least, unit)} and {show(most, unit)}"
-        )
+        raise CourseError(f"{name}={clean(text, 60)}: {meaning} is between {show(least, unit)} and {show(most, unit)}")
     return answer.value
 
 
@@ -269,7 +269,7 @@ def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
     for one in kept:
         say(f"\npredicted {clean(one.at, 40)}{late_text(one)}: {line_text(one.line)}")
     if not kept:
-        say(f"\nSay your three numbers: shardlings predict l2 {EXAMPLE}", style="dim")
+        say(f"\nPredict three numbers: shardlings predict l2 {EXAMPLE}", style="dim")
 
 
 def late_text(one: Prediction) -> str:
@@ -293,7 +293,7 @@ def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit
         )
     say("\nmeasured: the median; spread: of the middle half of the calls; ratio: measured / predicted")
     for name, value in vars(fitted).items():
-        lost = "lost in the spread" if n > 1 else "not to be had on one device"
+        lost = "smaller than the spread" if n > 1 else "not measurable on one device"
         say(f"fitted   {name} = {lost if value is None else show(float(f'{value:.3g}'), NUMBERS[name][0])}")
     slow = max(measured, key=lambda one: one.first / one.typical)
     say(
@@ -303,7 +303,7 @@ def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit
     if median(one.spread for one in measured) > 0.3:
         say("The spread is large: something else is running here. End it and profile again.")
     if found["simulated"]:
-        say(f"{describe(found)} on {found['cores']} cores: these numbers are theirs, and no chip's.")
+        say(f"{describe(found)} on {found['cores']} cores: these numbers describe this machine, not a chip.")
 
 
 def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
@@ -317,11 +317,11 @@ def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     """Show what JAX's profiler recorded for the largest case of each program."""
     if folder is None:
         return
-    say("by the profiler, of one call of the largest on one device (waiting for others counts):")
+    say("by the profiler, of one call of the largest program on one device, waiting included:")
     for one in traced:
         say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
     if not traced:
-        say("  nothing that could be read; look at the trace yourself")
+        say("  the trace has no readable event; open it")
     say(f"wrote {folder}; open its trace.json.gz at https://ui.perfetto.dev")
 
 

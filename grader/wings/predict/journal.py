@@ -78,4 +78,4 @@ def _entry(path: Path, number: int, line: bytes) -> dict[str, Any]:
             return entry
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
-    raise NotMeasured(f"{path}, line {number}, is not as it was written; mend that line, or move the file away")
+    raise NotMeasured(f"{path}, line {number}, was not written by shardlings; mend that line, or move the file away")

@@ -33,7 +33,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Fit:
-    """α and β of the gathers, FLOP/s of the largest matmul; None if not measured, or lost in the spread."""
+    """α and β of the gathers, FLOP/s of the largest matmul; None if not measured, or smaller than the spread."""
 
     alpha: float | None
     beta: float | None

@@ -45,7 +45,7 @@ def _step(path: Path, number: int, line: bytes) -> Step:
             return Step(one.task, one.on, float(one.seconds), dict(one.mesh), dict(one.dims), one.at)
     except (ValueError, TypeError, RecursionError):
         pass
-    raise NotMeasured(f"{path}, line {number}, is not as it was written; mend that line, or move the file away")
+    raise NotMeasured(f"{path}, line {number}, was not written by shardlings; mend that line, or move the file away")
 
 
 def keep(folder: Path, one: Step) -> Path:

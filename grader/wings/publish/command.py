@@ -38,7 +38,7 @@ def publish(
     The content comes from the files in this checkout. Working tree, index and HEAD stay as they are. Nothing is pushed.
     """
     if not branches and students is None:
-        raise CourseError("say what to publish: --branch student, --branch solutions, or --students DIR")
+        raise CourseError("name a target: --branch student, --branch solutions, or --students DIR")
     found = course_at(course)
     if not found.solved:
         raise CourseError("publishing needs the solutions; this is the learners' release")

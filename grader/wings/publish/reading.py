@@ -18,7 +18,7 @@ from grader.exercise import Check, Exercise, Misconception, Quantity, Question, 
 from grader.wings.publish.student import EXERCISES, cell, common_files, page, refuse_leaks, seeds
 
 SOLUTIONS = "solutions"
-ANYBODY = "anybody"  # a made-up student, whose numbers are shown if each student has their own
+ANYBODY = "anybody"  # a made-up student, for pages of courses with individual numbers
 OWN = "\n\nEach student has different numbers. These are an example."
 
 

@@ -21,7 +21,7 @@ WORDS = TypeAdapter(list[tuple[str, int, int]])
 
 
 def access() -> Extra:
-    """Return what the process may read: this wing, and the lexers."""
+    """Return the files that the process may read: this wing, and the lexers."""
     spec = importlib.util.find_spec("pygments")
     lexers = tuple(spec.submodule_search_locations or ()) if spec else ()
     return Extra(rooms=("wings/similar",), serves="grader.wings.similar.inside", readable=lexers)

@@ -95,8 +95,8 @@ def ag_same(small, wide):
 @exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_order(seen):
     """ag_matmul: no hop waits for a matmul, and each overlaps a matmul"""
-    expect_not_waiting(seen, "permute", on="product")
-    expect_beside(seen, "permute", of="product")
+    expect_not_waiting(seen, "permute", on="matmul")
+    expect_beside(seen, "permute", of="matmul")
 
 
 @exercise.check(wide, points=0.5, public=True, after=ag_same)

@@ -93,7 +93,7 @@ def rs_same(small, wide):
 @exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_order(seen):
     """matmul_rs: each hop overlaps a matmul that does not need its data"""
-    expect_beside(seen, "permute", of="product")
+    expect_beside(seen, "permute", of="matmul")
 
 
 @exercise.check(wide, points=0.5, public=True, after=rs_same)

@@ -121,7 +121,7 @@ def fsdp_memory(seen):
 @exercise.check(step, points=0.5, after=fsdp_value)
 def fsdp_ahead(seen):
     """fsdp_loss: forward, no gather waits for a matmul"""
-    expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="product")
+    expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="matmul")
 
 
 @exercise.alternative(of=fsdp_loss)

@@ -98,7 +98,7 @@ def batch_budget(one, two, three):
     for seen in (two, three):
         budget(seen, "all_gather", x=seen.dims["E"] ** 2)
     for seen in (two, three):
-        expect_not_waiting(seen, "all_gather", on="product")
+        expect_not_waiting(seen, "all_gather", on="matmul")
 
 
 @exercise.check([five, six], points=0.5, public=True, after=columns_value)
@@ -114,7 +114,7 @@ def both_budget(four, seven):
     rows = {seen.scheme: seen.dims["B"] / seen.mesh["x"] * seen.dims["E"] for seen in (four, seven)}
     budget(four, "all_gather", y=rows[4], parts="xy")
     budget(seven, "all_gather", "reduce_scatter", x=seven.dims["E"] ** 2 / seven.mesh["y"], y=rows[7], parts="xy")
-    expect_not_waiting(seven.only(axis="x"), "all_gather", on="product")
+    expect_not_waiting(seven.only(axis="x"), "all_gather", on="matmul")
 
 
 def drawn(rng):

@@ -1,5 +1,5 @@
 # Mistake: a check that a right program of another style fails
-# Told: the alternative check_asks_too_much_summed does not pass check_asks_too_much_traffic: 
+# Message: the alternative check_asks_too_much_summed does not pass check_asks_too_much_traffic: 
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: hidden draws nothing
-# Told: empty_draw: hidden draws no case, so nothing hidden would be judged
+# Message: empty_draw: hidden draws no case, so nothing hidden would be judged
 """# Blocks
 
 Where a block begins.

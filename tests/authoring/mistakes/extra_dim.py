@@ -1,5 +1,5 @@
 # Mistake: a size for no dimension
-# Told: K
+# Message: K
 """# Gather
 
 Every device gets the whole of A.

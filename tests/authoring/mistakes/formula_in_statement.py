@@ -1,5 +1,5 @@
 # Mistake: the statement holds the formula of a key
-# Told: formula_in_statement: the statement tells the answer of formula_in_statement: 2 * I * I / X
+# Message: formula_in_statement: the statement shows the answer of formula_in_statement: 2 * I * I / X
 """# Bytes
 
 How much a device holds: 2·I·I / X bytes.

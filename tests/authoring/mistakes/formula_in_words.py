@@ -1,4 +1,4 @@
-# Mistake: the statement tells the formula in words
+# Mistake: the statement gives the formula in words
 # Passes: a search for text does not understand a sentence. `verify` prints the question with its key, and a second reader sees it.
 """# Bytes
 

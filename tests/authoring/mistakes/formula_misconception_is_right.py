@@ -1,5 +1,5 @@
 # Mistake: a misconception of a formula is the right one, written in another way
-# Told: formula_misconception_is_right: the right answer and all_parts are the same
+# Message: formula_misconception_is_right: the right answer and all_parts are the same
 """# Rings
 
 A question about rings.

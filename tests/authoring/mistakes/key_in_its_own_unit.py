@@ -1,5 +1,5 @@
 # Mistake: the function returns MiB in place of bytes
-# Told: Return seconds, bytes or FLOP and not MiB
+# Message: Return seconds, bytes or FLOP and not MiB
 """# Bytes
 
 How much a device holds.

@@ -1,5 +1,5 @@
 # Mistake: no wrong program exceeds the budget
-# Told: no right program needs more than 180 B (the reference); lower the number, or write between(right, wrong)
+# Message: no right program needs more than 180 B (the reference); lower the number, or write between(right, wrong)
 """# Gather
 
 Every device gets the whole of A.

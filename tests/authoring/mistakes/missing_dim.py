@@ -1,5 +1,5 @@
 # Mistake: a dimension without a size
-# Told: J
+# Message: J
 """# Gather
 
 Every device gets the whole of A.

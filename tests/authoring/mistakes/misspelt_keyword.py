@@ -1,5 +1,5 @@
 # Mistake: a keyword is misspelt
-# Told: did you mean 'public'?
+# Message: did you mean 'public'?
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: another exercise has a task of this name
-# Told: the name sound is used by solutions/01_mistakes/name_of_a_neighbour.py and by solutions/01_mistakes/sound.py
+# Message: the name sound is used by solutions/01_mistakes/name_of_a_neighbour.py and by solutions/01_mistakes/sound.py
 """# Gather
 
 Every device gets the whole of A.

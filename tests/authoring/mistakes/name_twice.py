@@ -1,5 +1,5 @@
 # Mistake: two checks of one name
-# Told: the name name_twice_value is declared twice
+# Message: the name name_twice_value is declared twice
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: hidden inputs have the public sizes
-# Told: no_hidden_sizes: hidden_dims is missing; give sizes that are odd on each device
+# Message: no_hidden_sizes: hidden_dims is missing; give sizes that are odd on each device
 """# Gather
 
 Every device gets the whole of A.

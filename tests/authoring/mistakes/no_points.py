@@ -1,5 +1,5 @@
-# Mistake: a check is worth nothing
-# Told: no_points_traffic is worth nothing
+# Mistake: a check has no points
+# Message: no_points_traffic has no points
 """# Gather
 
 Every device gets the whole of A.

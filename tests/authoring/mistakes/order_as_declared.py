@@ -1,5 +1,5 @@
 # Mistake: the items are declared in the right order, and learners get the declaration
-# Told: its items are in the right order: list them in another order
+# Message: its items are in the right order: list them in another order
 """# Rings
 
 A question about rings.

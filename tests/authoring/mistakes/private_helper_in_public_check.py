@@ -1,5 +1,5 @@
 # Mistake: a public check uses a function that learners do not get
-# Told: what learners are given uses the private function whole; mark it with @exercise.given
+# Message: learners' code uses the private function whole; mark it with @exercise.given
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: hidden cases come from another generator
-# Told: random_draw: hidden cases are drawn differently each time: draw with the rng that is given
+# Message: random_draw: hidden cases are drawn differently each time: draw with the given rng
 """# Blocks
 
 Where a block begins.

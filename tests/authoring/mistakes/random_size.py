@@ -1,5 +1,5 @@
 # Mistake: a size is drawn when the file is loaded
-# Told: random_size: each process draws other inputs: draw with the rng that is given
+# Message: random_size: each process draws other inputs: draw only with the given rng
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: the statement holds the course's seed
-# Told: exercises/01_mistakes/seed_in_statement.py holds the course's seed
+# Message: exercises/01_mistakes/seed_in_statement.py holds the course's seed
 """# Gather
 
 The seed is a-seed-of-mistakes. Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: a misconception of several is the right answer in another order
-# Told: several_misconception_is_right: the right answer and no_torus are the same
+# Message: several_misconception_is_right: the right answer and no_torus are the same
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: the statement holds a line of the solution
-# Told: solution_in_statement: the statement tells a line of solution_in_statement: return jax.shard_map(whole_of
+# Message: solution_in_statement: the statement shows a line of solution_in_statement: return jax.shard_map(whole_of
 """# Gather
 
 Every device gets the whole of A.

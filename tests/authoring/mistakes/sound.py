@@ -1,4 +1,4 @@
-# Mistake: none: the course's right exercise, to which the others are compared
+# Mistake: none; this is the right exercise of the course
 # Passes: it is right
 """# Gather
 

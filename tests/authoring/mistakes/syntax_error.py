@@ -1,5 +1,5 @@
 # Mistake: a parenthesis is missing
-# Told: .py:
+# Message: .py:
 """# Gather
 
 Every device gets the whole of A.

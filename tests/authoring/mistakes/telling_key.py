@@ -1,5 +1,5 @@
-# Mistake: a key tells the answer
-# Told: options: learners get the key 'right', which tells the answer
+# Mistake: a key shows the answer
+# Message: options: learners get the key 'right', which shows the answer
 """# Which collective
 
 What a matmul needs.

@@ -1,5 +1,5 @@
 # Mistake: a size that its axis does not divide
-# Told: I
+# Message: I
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: an axis that no mesh has
-# Told: z
+# Message: z
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: the text names a parameter that does not exist
-# Told: its text does not render: 'Y' is undefined
+# Message: its text does not render: 'Y' is undefined
 """# Bytes
 
 How much a device holds.

@@ -1,5 +1,5 @@
 # Mistake: no such unit
-# Told: unknown unit 'furlong'
+# Message: unknown unit 'furlong'
 """# Bytes
 
 How much a device holds.

@@ -1,5 +1,5 @@
 # Mistake: a misconception names another check than it fails
-# Told: the misconception wrong_fails_twice fails wrong_fails_traffic, it names wrong_fails_value
+# Message: the misconception wrong_fails_twice fails wrong_fails_traffic, it names wrong_fails_value
 """# Gather
 
 Every device gets the whole of A.

@@ -35,6 +35,6 @@ def test_a_mutant_that_passes_what_it_fails_in_public_survives(tmp_path):
         graded = results_of(grader, "two", "pairs", right)
         mutant = doubled(holes)
         assert escaped(grader, mutant, mutant.text, graded, 1) == (
-            "passes pairs_value when graded, which it fails in public"
+            "passes pairs_value when graded, but fails its public check"
         )
         assert judge_mutant(grader, mutant, seeds=3).fate == "killed"

@@ -48,7 +48,11 @@ def test_lines_that_differ():
         ("c[:, (i - 1) % n]", True, 1),
         ("c[(i - 1) % n, (j - 2) % n]", False, 2),
         ("[(i, (i - 1) % n) for i in range(n)]", True, 1),
-        ("[(i, (i - 1) % n) for i in range(n)]", False, 0),  # plain Python returns the pairs, and -1 is another number
+        (
+            "[(i, (i - 1) % n) for i in range(n)]",
+            False,
+            0,
+        ),  # the task returns the pairs, in which -1 differs from n - 1
         ("[(i, (i + 1) % n) for i in range(n)]", True, 0),
         ("(i - 1) % n", True, 0),
     ],

@@ -35,8 +35,8 @@ def survivors(proof) -> set[tuple[str, str, int]]:
 
 def test_holes_are_found_with_the_authors_lines(proof):
     assert survivors(proof) == {
-        ("arithmetic", "return n / 2", line_of("return n // 2")),  # of even numbers the same
-        ("comparison", "if n <= 0:", line_of("if n < 0")),  # no 0, and nothing negative
+        ("arithmetic", "return n / 2", line_of("return n // 2")),  # for even numbers the result is equal
+        ("comparison", "if n <= 0:", line_of("if n < 0")),  # the cases have no number below 1
         ("constant", "if n < 1:", line_of("if n < 0")),
         ("constant", "if n < -1:", line_of("if n < 0")),
         ("condition", "if False:", line_of("if n < 0")),
@@ -50,7 +50,7 @@ def test_most_are_killed_by_a_check_that_looked(proof):
     assert proof.count("killed") > proof.count("survived") and proof.count("broken") == 0
     by_name = {v.mutant.becomes: v for v in proof.verdicts}
     assert by_name["return a"].seen_by == ("total_value",)
-    assert by_name["return jax.lax.psum(a, 'y')"].seen_by == ()  # there is no y: it never ran
+    assert by_name["return jax.lax.psum(a, 'y')"].seen_by == ()  # the mesh has no axis y, so this mutant never ran
     assert proof.not_run >= 1
 
 
@@ -91,7 +91,7 @@ def test_entries_of_no_exercise_and_too_many_survivors(holes, proof):
     assert len(found) == 2
     assert "names the exercise gone" in found[0]
     assert "under 98%" in found[1]
-    assert list(course_problems(holes, [], [entry()])) == []  # the share is the whole course's
+    assert list(course_problems(holes, [], [entry()])) == []  # the limit applies to the course as a whole
 
 
 def test_the_command_fails_on_holes_and_says_where(holes):

@@ -41,7 +41,7 @@ def test_who_is_killed_together_is_killed_alone_by_the_same_checks(grader, task)
 
 
 @pytest.mark.parametrize("task", ["pairs", "total"])
-def test_what_is_right_is_decided_by_nobody(grader, task):
+def test_right_programs_get_no_verdict(grader, task):
     assert killed_together(grader, [right(grader, task)] * 3) == [None] * 3
 
 
@@ -54,10 +54,10 @@ def test_neighbours_do_not_decide(grader):
     wrong = replace(fine, text=fine.text.replace("return half(n)", "return 7"))
     verdicts = killed_together(grader, [helper, lacks, wrong, fine, hangs, fine, wrong])
     assert [v and v.fate for v in verdicts[:4]] == [None, "killed", "killed", None]
-    assert verdicts[4:] == [None, None, None]  # of what comes with or after it nothing is known
+    assert verdicts[4:] == [None, None, None]  # neither the mutant that hangs nor later ones have a verdict
 
 
-def test_what_fails_in_public_and_passes_when_graded_is_left_to_be_told(tmp_path):
+def test_a_public_failure_that_passes_when_graded_is_left_to_report(tmp_path):
     """Learners are asked one case, a grade two; the public check wants two, the hidden one finds what is wrong."""
     before, after = EXERCISE.split("@exercise.check(even, points=1, public=True)")
     checks = textwrap.dedent(
@@ -84,7 +84,7 @@ def test_what_fails_in_public_and_passes_when_graded_is_left_to_be_told(tmp_path
         assert [len(asks) for asks in first_asks(grader, course.exercise("two"), "pairs")] == [1, 1]
         assert killed_together(grader, [doubled(course)]) == [None]
         told = judge_mutant(grader, doubled(course))
-        assert (told.fate, told.reason) == ("survived", "passes pairs_two when graded, which it fails in public")
+        assert (told.fate, told.reason) == ("survived", "passes pairs_two when graded, but fails its public check")
 
 
 def test_tasks_that_wait_for_another_are_not_tried_together(tmp_path):

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here"),
 ]
 NAME = "e3_ring_all_reduce"
-SECONDS = 120_000  # for what takes a second or two: a loaded machine is no failure
+SECONDS = 120_000  # for actions that take a second or two; a busy machine must not fail the test
 EMPTY = 'raise NotImplementedError("ring_all_reduce")'
 ALL_AT_ONCE = 'return jax.lax.psum(a, "x")  # <img src=x onerror="document.title=1">'
 

@@ -172,5 +172,5 @@ def test_a_port_that_is_taken_is_reported() -> None:
 
 @pytest.mark.parametrize("at", ["hub.example", "ftp://hub.example/", "https://", "javascript:alert(1)"])
 def test_an_address_that_is_none_is_reported(at: str) -> None:
-    with pytest.raises(WingError, match=r"is no address; write one such as https://hub\.example/"):
+    with pytest.raises(WingError, match=r"is not an address; write one such as https://hub\.example/"):
         Server(Regions(), lambda *_: True, lambda _: "", 0, at)

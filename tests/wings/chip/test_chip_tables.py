@@ -181,7 +181,7 @@ def test_the_column_has_times_of_tpus_alone(
         (["v5e:2x4", "--backend", "cpu", "--processes", "3", "--out", "OUT"], "cannot be shared evenly by 3 processes"),
     ],
 )
-def test_what_cannot_be_measured_is_told_and_nothing_is_written(
+def test_what_cannot_be_measured_is_reported_and_nothing_is_written(
     measuring: ModuleType, words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "m.json"

@@ -123,7 +123,7 @@ def test_the_compiler_hides_the_hops_of_a_right_ring_and_none_of_a_serial_one(
     large = compiled(course, graders, "gather_first", I=8192, J=8192)
     assert temporaries(large) >= 8192 * 8192 * 2 > 100 * temporaries(right), "the gather holds all of A"
     (one,) = counted(right.timeline)
-    assert one.runs == 7 and one.hidden >= 5
+    assert one.runs == 7 and one.overlapped >= 5
     assert any("of 7 permutes 90% hidden" in text for _, text in facts(right))
 
 
@@ -176,13 +176,13 @@ def test_a_slice_of_several_hosts_is_compiled_like_one(course: Course, graders: 
 @pytest.mark.parametrize(
     ("name", "task", "kinds"),
     [
-        ("a6_three_modes", "matmul_auto", ["all_gather"]),  # put in by the partitioner
+        ("a6_three_modes", "matmul_auto", ["all_gather"]),  # the partitioner adds this collective
         ("a6_three_modes", "matmul_manual", []),  # the source's own
-        ("b1_collectives", "reduce_scatter_body", []),  # written anew as a sum of everything, without a name
-        ("h3_zero1", "zero1_step", []),  # a gather, too, and joined with another
+        ("b1_collectives", "reduce_scatter_body", []),  # the compiler rewrites it as an unnamed sum over all devices
+        ("h3_zero1", "zero1_step", []),  # the compiler also rewrites a gather and merges it with another
     ],
 )
-def test_what_nobody_wrote_is_counted_in_the_text_of_this_compiler(
+def test_added_collectives_are_counted_in_the_text_of_this_compiler(
     course: Course, graders: dict[str, Grader], name: str, task: str, kinds: list[str]
 ) -> None:
     exercise = course.exercise(name)
@@ -215,7 +215,7 @@ def test_a_check_is_decided_again_by_the_same_compiler_and_the_report_on_file_ho
     assert other.returncode == 3 and "backend: tpu:v5e:2x4 on file, cpu now; --backend chooses it" in other.stdout
 
 
-def test_what_does_not_fit_into_a_chip_is_told_in_its_own_unit(course: Course, graders: dict[str, Grader]) -> None:
+def test_what_does_not_fit_into_a_chip_is_reported_in_its_own_unit(course: Course, graders: dict[str, Grader]) -> None:
     found = compiled(course, graders, "gather_first", I=131072, J=65536, K=1024)
     assert found.fault is not None and found.fault.kind == "memory"
     assert found.fault.message.startswith("the program is too large for the chip: it needs ")
@@ -352,7 +352,7 @@ def test_the_command_draws_both_and_writes_a_page(tmp_path: Path) -> None:
     html = page.read_text(encoding="utf-8")
     assert "<svg" in html and "compiled for v5e:2x4" in html
     again = shardlings("chip", "c3", "--on", "v5e:2x4", "--mesh", "x=8", *small, "--solution", "--html", str(page))
-    assert again.returncode == 2 and "is there already; name a new file" in again.stderr
+    assert again.returncode == 2 and "already exists; name a new file" in again.stderr
 
 
 def test_doctor_names_the_compiler_and_its_slices() -> None:

@@ -40,8 +40,8 @@ BAD = {
     "chip c3 --on v5e:2x4 --shape J=8191": "dimension J = 8191 in dims is not cut into",
     "chip c3 --on v5e:2x4 --shape J": "--shape J: J is not a name and a size; write x=4,y=2",
     "chip c3 --on v5e:2x4 --shape I=4096 --solution": MISSING,
-    "chip f1 --on v5e:2x4 --html /nowhere/page.html": "there is no folder /nowhere to write page.html into; make it first",
-    "chip f1 --on v5e:2x4 --html README.md": "README.md is there already; name a new file",
+    "chip f1 --on v5e:2x4 --html /nowhere/page.html": "there is no folder /nowhere for page.html; make it first",
+    "chip f1 --on v5e:2x4 --html README.md": "README.md already exists; name a new file",
     "check c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "check c1 --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
     "check c1 --backend cpu:2": "no backend 'cpu:2'; there are cpu, gpu, tpu, and tpu:SLICE, such as tpu:v5e:2x4",
@@ -68,7 +68,7 @@ def test_the_courses_own_programs_are_shown_without_the_compiler(
     words = ["chip", "f1", "--on", "v5e:2x4", "--solution", "--html", str(page)]
     code, out, err = run(words, monkeypatch, capsys)
     assert code == 0, err
-    assert f"note: {MISSING}; what is shown was compiled before, for the solution as it is" in err
+    assert f"note: {MISSING}; this shows an earlier compilation of the unchanged solution" in err
     told = "5.2196 ms of the 5.2196 ms of 7 permutes (100%); 7 of 7 overlap for 90% of their time or more"
     assert told in " ".join(out.split())
     assert (
@@ -111,10 +111,10 @@ def test_an_option_that_is_given_twice_is_refused(
     words: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = run(words.split(), monkeypatch, capsys)
-    assert code == 2 and f"'{option}': is given twice; give it once" in err
+    assert code == 2 and f"'{option}': appears twice; write it once" in err
 
 
-def test_what_the_compiler_made_of_the_very_program_stands_beside_the_clock(
+def test_the_compilers_time_of_a_program_is_shown_beside_the_clocks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """By content, so without the compiler, and for nobody who wrote another program."""

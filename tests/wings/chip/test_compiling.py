@@ -21,7 +21,9 @@ from grader.wings.chip.compiling import (
     Key,
     Shipped,
     can_compile_for,
+    code_of,
     compiler_problem,
+    reading_digest,
     slice_of,
     topology_of,
 )  # fmt: skip
@@ -40,7 +42,7 @@ from tests.commands import ROOT
         ("1.0", "libtpu 1.0 was not tested with this grader; pip install 'libtpu>=0.0.42,<0.0.51'"),
     ],
 )
-def test_a_version_that_was_not_tested_is_told_with_what_to_install(version: str, problem: str) -> None:
+def test_a_version_that_was_not_tested_is_reported_with_what_to_install(version: str, problem: str) -> None:
     assert compiler_problem(version) == problem
 
 
@@ -56,20 +58,20 @@ def test_the_bounds_are_those_of_the_extra() -> None:
         ("v5x:2x4", "unknown chip 'v5x'; did you mean 'v5p'? (known: v4p, v5p, v5e, v6e, 7x, v4)"),
         ("v5e:2x5", "v5e has no slice of 2x5; did you mean v5e:2x4? doctor lists them"),
         ("v5e:32x32", "v5e has no slice of 32x32"),
-        ("v5e", "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\""),
-        ("v5e:", "names no slice"),
-        ("v5e:2x-4", "names no slice"),
-        ("v5e:2x4x99999999999", "names no slice"),
+        ("v5e", "'v5e' is not a slice; write a chip and the sizes of its axes, such as \"v5e:2x4\""),
+        ("v5e:", "is not a slice"),
+        ("v5e:2x-4", "is not a slice"),
+        ("v5e:2x4x99999999999", "is not a slice"),
         ("", "unknown chip ''"),
         (":2x4", "unknown chip ''"),
         ("H100:8", "H100 is a GPU: it has a switch, not a torus"),
         ("v3:2x2", "nothing is compiled for v3: its published 940 MHz make 1.23e14 FLOP/s"),
         ("tpu7x:2x2x3", "7x has no slice of 2x2x3; did you mean 7x:"),
-        ("v5e:\uff12x4", "names no slice"),
-        ("v5e:0x8", "names no slice"),
+        ("v5e:\uff12x4", "is not a slice"),
+        ("v5e:0x8", "is not a slice"),
     ],
 )
-def test_a_slice_that_cannot_be_had_is_told_in_one_line(text: str, told: str) -> None:
+def test_a_slice_that_cannot_be_had_is_reported_in_one_line(text: str, told: str) -> None:
     with pytest.raises(CourseError) as error:
         slice_of(text)
     assert told in str(error.value) and "\n" not in str(error.value)
@@ -83,7 +85,7 @@ def test_every_slice_that_is_listed_can_be_asked_for(chip: str) -> None:
         assert str(slice_of(text)) == text
 
 
-def test_libtpu_is_told_its_own_names_with_axes_of_one_chip_last() -> None:
+def test_libtpu_gets_its_own_names_with_axes_of_size_1_last() -> None:
     told = topology_of(placed(slice_of("v4:1x2x2"), {"x": 4}))
     assert told["name"] == "v4:2x2x1" and told["options"] == {"chip_config_name": "megacore"}
     ring = [*told["chips"], told["chips"][0]]
@@ -105,7 +107,15 @@ def test_a_key_depends_on_the_program_and_on_all_about_it() -> None:
     assert Key("a", b"bc").digest != Key("ab", b"c").digest
 
 
-def test_what_is_too_large_is_told_in_gibibytes() -> None:
+def test_the_digest_of_code_ignores_docstrings_and_comments() -> None:
+    code = "class A:\n    x = 1\n\n    def f(self):\n        return 'text'\n"
+    prose = '"""M."""\nclass A:\n    """C."""\n    x = 1  # why\n    def f(self):\n        """F."""\n        return "text"\n'
+    assert code_of(code) == code_of(prose) != code_of(code.replace("'text'", "'other'"))
+    assert code_of("def f():\n    'only prose'\n") == code_of("def f():\n    'other prose'\n")
+    assert len(reading_digest()) == 64
+
+
+def test_what_is_too_large_is_reported_in_gibibytes() -> None:
     fault = compiled_of({"too_large": [(21 * 2**30), 16 * 2**30]})
     assert isinstance(fault, Fault) and fault.kind == "memory" and fault.ran
     assert fault.message == "the program is too large for the chip: it needs 21 of 16 GiB of its memory"

@@ -48,14 +48,14 @@ def printed(about: OnChip, width: int = 100) -> str:
     return stream.getvalue()
 
 
-def test_hidden_runs_are_counted_by_kind() -> None:
+def test_overlapped_runs_are_counted_by_kind() -> None:
     (one,) = counted(line_of(schedule()))
-    assert (one.kind, one.runs, one.hidden) == ("permute", 2, 2)
+    assert (one.kind, one.runs, one.overlapped) == ("permute", 2, 2)
     (one,) = counted(line_of(schedule(serial=True)))
-    assert (one.runs, one.hidden, one.share.part) == (2, 0, 0)
+    assert (one.runs, one.overlapped, one.share.part) == (2, 0, 0)
 
 
-def test_facts_say_what_is_hidden_what_are_products_and_what_is_held() -> None:
+def test_facts_show_overlap_matmuls_and_memory() -> None:
     found = dict(facts(on_chip(schedule())))
     assert found["overlap"] == "200 us of the 200 us of 2 permutes (100%); 2 of 2 overlap for 90% of their time or more"
     assert found["core"] == "300 us of 300 us are matmuls; other kernels 0 ps, waiting 0 ps"
@@ -63,7 +63,7 @@ def test_facts_say_what_is_hidden_what_are_products_and_what_is_held() -> None:
     assert found["by"] == "libtpu 1"
 
 
-def test_what_stands_bare_is_told_with_its_line() -> None:
+def test_an_exposed_collective_is_shown_with_its_line() -> None:
     assert exposed_lines(line_of(schedule())) == []
     assert exposed_lines(line_of(schedule(serial=True))) == ["permute over x is exposed for 200 us: mine.py:14"]
 
@@ -81,19 +81,19 @@ def test_two_that_agree_differ_in_nothing() -> None:
         (schedule(cycles=300_000), "the step takes 600 us by the compiler's cycles, 300 us by the clock (+100%)"),
         (
             schedule(cycles=300_000),
-            "  of it matmuls: 600 us by the compiler's cycles, 300 us by the clock (+100%)",
+            "  its matmuls: 600 us by the compiler's cycles, 300 us by the clock (+100%)",
         ),
-        (schedule(kind="all_gather"), "written are 2 permutes; the compiler made 2 all_gathers of it"),
+        (schedule(kind="all_gather"), "the program has 2 permutes; the compiler turned them into 2 all_gathers"),
         (schedule(held=20 * MIB), "memory: 20 MiB by the compiler, 10 MiB by liveness"),
     ],
 )
-def test_what_differs_is_told_with_both_numbers(compiled: Schedule, told: str) -> None:
+def test_what_differs_is_reported_with_both_numbers(compiled: Schedule, told: str) -> None:
     assert told in differences(on_chip(compiled, schedule()))
 
 
 def test_a_time_next_to_nothing_has_no_percentage() -> None:
     told = "\n".join(differences(on_chip(schedule(cycles=150_000), schedule(cycles=1_500))))
-    assert "of it matmuls: 300 us by the compiler's cycles, 3 us by the clock\n" in told + "\n"
+    assert "its matmuls: 300 us by the compiler's cycles, 3 us by the clock\n" in told + "\n"
 
 
 def test_the_legend_explains_the_letters_of_both_pictures() -> None:
@@ -101,11 +101,11 @@ def test_the_legend_explains_the_letters_of_both_pictures() -> None:
     assert "D matmul, P permute, G all_gather; numbers beside them are lines" in text
 
 
-def test_small_differences_are_not_told() -> None:
+def test_small_differences_are_not_reported() -> None:
     assert differences(on_chip(schedule(cycles=160_000, held=11 * MIB), schedule())) == []
 
 
-def test_both_are_drawn_on_one_scale_however_narrow_the_terminal() -> None:
+def test_both_are_drawn_on_one_scale_on_every_terminal() -> None:
     about = on_chip(schedule(serial=True), schedule())
     for width in (40, 80, 200):
         lines = printed(about, width).splitlines()

@@ -206,17 +206,21 @@ def source(kind: str, rounds: int = 1, *axes: str) -> Collective:
     ("name", "marked", "added"),
     [
         ("psum", {}, ["all_reduce"]),  # nobody wrote one
-        (f"{MARK}_7_", {}, ["all_reduce"]),  # put in where another operation stands, whose name it has
+        (f"{MARK}_7_", {}, ["all_reduce"]),  # the compiler adds it with the name of another operation
         (f"{MARK}_3_/{MARK}_7_", {7: [source("all_reduce")]}, []),
-        (f"{MARK}_7_", {7: [source("reduce_scatter")]}, []),  # a sum of everything, of which each keeps a part
-        (f"{MARK}_7_", {7: [source("all_gather")]}, ["all_reduce"]),  # who has a name has that of what it became
-        ("psum", {7: [source("reduce_scatter")]}, []),  # written anew, its name lost
+        (f"{MARK}_7_", {7: [source("reduce_scatter")]}, []),  # each device keeps a part of a sum over all devices
+        (
+            f"{MARK}_7_",
+            {7: [source("all_gather")]},
+            ["all_reduce"],
+        ),  # a collective with this mark keeps the mark of its source
+        ("psum", {7: [source("reduce_scatter")]}, []),  # the compiler rewrites it and drops the name
         ("psum", {7: [source("all_gather")]}, []),
         ("psum", {7: [source("permute")]}, ["all_reduce"]),
         ("psum", {7: [source("all_reduce", 1, "y")]}, ["all_reduce"]),  # over another axis
         ("psum", {7: [source("all_reduce", 0)]}, ["all_reduce"]),  # which never runs
     ],
-    ids=list(range(10)),  # the mark is another in each process, and names of tests must not be
+    ids=list(range(10)),  # the mark differs between processes, and names of tests must not
 )
 def test_what_the_compiler_put_in_is_what_no_collective_of_the_source_became(
     name: str, marked: dict[int, list[Collective]], added: list[str]

@@ -127,7 +127,7 @@ def test_any_number_of_workers_writes_what_one_machine_writes(
         said = graded(here, f"by {count}", there)
         assert written(here / f"by {count}") == alone
         assert f"{there.address}: {count} worker" in said and "; dashboard: http://" in said
-        until(lambda: not there.held())  # soon: a worker may still be busy
+        until(lambda: not there.held())  # wait, because a worker may still be busy
 
 
 @pytest.mark.parametrize("what", ["killed", "hangs"])
@@ -167,7 +167,7 @@ def test_where_the_scheduler_dies_all_that_is_graded_is_kept(
     for student in kept:
         mark(here / "marked", student)
     for to in ("dies", "marked"):
-        code, said = ended(grade(here, to))  # the same, without a cluster
+        code, said = ended(grade(here, to))  # grade the same class without a cluster
         assert code == 0, said
     assert written(here / "dies") == alone
     assert all(is_marked(here / "marked", student) for student in kept), "none of them was graded again"

@@ -195,7 +195,7 @@ def test_a_submission_over_which_workers_end_is_left_alone() -> None:
 
     batch = Batch(Cluster(a=Ends(), b=Ends()), *STUDENTS).run()
     failed = {s: str(r) for s, r in batch.came if isinstance(r, Exception)}
-    assert failed == {"s3": f"{MOST_LOST} workers ended while they had it, the last: {failed['s3'].split(': ')[1]}"}
+    assert failed == {"s3": f"{MOST_LOST} workers ended while they graded it, the last: {failed['s3'].split(': ')[1]}"}
     assert len(batch.came) == 20 and failed["s3"].endswith("did not answer")
 
 
@@ -284,7 +284,7 @@ def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     what = "no worker is left" if why == "another" else "no worker can grade"  # one worker had seemed usable
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
-    assert str(stopped.value).endswith("mend that and run the same command again: what is graded is kept")
+    assert str(stopped.value).endswith("mend that and run the same command again; finished reports are kept")
 
 
 def test_without_workers_it_says_how_to_start_one() -> None:

@@ -52,7 +52,7 @@ def test_without_dask_it_says_what_to_install(tmp_path: Path, how: str) -> None:
 
 
 def test_nothing_of_dask_is_imported_without_it() -> None:
-    # pint takes dask itself where it finds it
+    # pint imports dask if it is installed
     code = "import sys, grader.cli, grader.cli.grading\nassert 'distributed' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

@@ -82,7 +82,7 @@ def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDe
     seen = [one for one in found if isinstance(one, Observation)]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
-        assert one.elsewhere is not None and len(one.elsewhere) == 1  # its matmuls are in float32 there
+        assert one.elsewhere is not None and len(one.elsewhere) == 1  # the reference has float32 matmuls there
         for here, there in zip(one.outputs, one.elsewhere[0], strict=True):
             for a, b in zip(here, there, strict=True):
                 assert (a.shape, a.dtype, a.slices) == (b.shape, b.dtype, b.slices)
@@ -125,7 +125,7 @@ def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(
     assert report.notes == ["cpu: 2 devices: judged 2 of 3 points here"]
 
 
-def test_what_is_wrong_on_simulated_devices_is_wrong_however_few_there_are(grader: Grader, fewer: RealDevices) -> None:
+def test_wrong_on_simulated_devices_is_wrong_with_few_devices(grader: Grader, fewer: RealDevices) -> None:
     zeros = "import jax\ndef gather(a, *, mesh):\n    return jax.numpy.zeros(a.shape)\n"
     found = results(graded(grader, fewer, zeros))
     assert {n: (r.status, r.unjudged) for n, r in found.items()} == {

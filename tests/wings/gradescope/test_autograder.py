@@ -47,7 +47,7 @@ def test_the_grader_failing_gives_no_score_and_tells_the_staff_why(
 ) -> None:
     gradescope.main(tmp_path)
     made = json.loads((tmp_path / "results" / "results.json").read_text())
-    assert not {"score", "tests"} & set(made)  # either would be zero points
+    assert not {"score", "tests"} & set(made)  # each of these fields would give zero points
     assert made["stdout_visibility"] == "hidden" and "gradescope.json" in capsys.readouterr().out
     assert "gradescope.json" not in json.dumps(made)
 
@@ -59,7 +59,7 @@ def test_questions_are_tests_by_their_label(kind: str) -> None:
 
 
 def test_an_answer_that_a_person_reads_is_pending() -> None:
-    reason = "a person reads this answer and gives its points"
+    reason = "the staff reads this answer and gives its points"
     (made,) = gradescope.results_of(report("ada", result(kind="written", status="waiting", earned=0, reason=reason)))[
         "tests"
     ]

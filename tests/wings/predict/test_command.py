@@ -30,16 +30,16 @@ def test_three_numbers_in_any_order_and_unit() -> None:
     [
         ("alpha=20us", "beta and flops are missing; write alpha=2us"),
         ("alpha=20us beta=1GB/s", "flops is missing"),
-        ("20us", "'20us' is none of alpha=, beta= and flops="),
-        ("alpha=1us alpha=2us", "alpha is there twice"),
+        ("20us", "'20us' is not alpha=, beta= or flops="),
+        ("alpha=1us alpha=2us", "alpha appears twice"),
         ("alpha=20", "alpha=20 has no unit; alpha is the time of a hop, such as alpha=3us"),
         ("beta=20us", "beta=20us is a time; beta is the bandwidth of a link"),
         ("alpha=nan", "'nan' cannot be read"),
         ("alpha=us", "cannot be read"),
         ("beta=inf", "cannot be read"),
-        ("alpha=-2us", "alpha=-2us: the time of a hop lies between"),
-        ("flops=0FLOP/s", "the FLOP rate of a device lies between"),
-        ("beta=1e200GB/s", "the bandwidth of a link lies between"),
+        ("alpha=-2us", "alpha=-2us: the time of a hop is between"),
+        ("flops=0FLOP/s", "the FLOP rate of a device is between"),
+        ("beta=1e200GB/s", "the bandwidth of a link is between"),
         ("alpha=2furlong", "unknown unit 'furlong'"),
     ],
 )
@@ -50,11 +50,11 @@ def test_each_mistake_is_one_line(numbers: str, told: str) -> None:
 
 
 def test_nothing_runs_before_something_was_predicted(tmp_path: Path) -> None:
-    assert "predict first, nothing is kept" in one_line(shardlings("profile", "l2", "--work", str(tmp_path)))
+    assert "has no prediction yet" in one_line(shardlings("profile", "l2", "--work", str(tmp_path)))
     assert "l1 has no programs to predict" in one_line(shardlings("predict", "l1", "--work", str(tmp_path)))
     (tmp_path / "l2_predictions.jsonl").write_text("scribble\n")
-    assert "line 1, is not as it was written" in one_line(shardlings("profile", "l2", "--work", str(tmp_path)))
-    assert "line 1, is not as it was written" in one_line(
+    assert "line 1, was not written by shardlings" in one_line(shardlings("profile", "l2", "--work", str(tmp_path)))
+    assert "line 1, was not written by shardlings" in one_line(
         shardlings("predict", "l2", *NUMBERS, "--work", str(tmp_path))
     )
     assert [path.name for path in tmp_path.iterdir()] == ["l2_predictions.jsonl"]
@@ -114,7 +114,7 @@ def test_a_prediction_is_about_the_devices_that_were_there(tmp_path: Path) -> No
     )
 
 
-def test_a_step_is_predicted_before_it_is_laid_out_and_stands_beside_it(tmp_path: Path) -> None:
+def test_a_predicted_step_is_shown_beside_the_timeline(tmp_path: Path) -> None:
     """The first prediction and the newest, each as a part of what the clock says; nothing is replaced."""
     f1 = ("ag_matmul", "--on", "v5e:2x4", "--work", str(tmp_path))
     done = shardlings("predict", *f1, "step=18us")
@@ -126,7 +126,9 @@ def test_a_step_is_predicted_before_it_is_laid_out_and_stands_beside_it(tmp_path
         ("ag_matmul", "v5e:2x4", 9e-6),
     ]
     (tmp_path / "predictions.jsonl").write_text(json.dumps(kept[0] | {"seconds": "soon"}) + "\n")
-    assert "predictions.jsonl, line 1, is not as it was written" in one_line(shardlings("predict", *f1, "step=1us"))
+    assert "predictions.jsonl, line 1, was not written by shardlings" in one_line(
+        shardlings("predict", *f1, "step=1us")
+    )
 
 
 def test_what_was_predicted_is_a_part_of_what_the_clock_says(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ ENTRY = {"what": "prediction", "at": "now", "programs": "p", "devices": "d"} | K
 def test_a_line_that_is_none_is_named(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "kept.jsonl"
     path.write_bytes(json.dumps(ENTRY).encode() + b"\n" + line)
-    with pytest.raises(NotMeasured, match=r"kept\.jsonl, line 2, is not as it was written"):
+    with pytest.raises(NotMeasured, match=r"kept\.jsonl, line 2, was not written by shardlings"):
         Journal.read(path)
     assert path.read_bytes().endswith(line)
 

@@ -29,7 +29,7 @@ def test_files_are_committed_as_they_are(repo: Path) -> None:
     assert done.new and done.changed == 3 and done.commit == git(repo, "rev-parse", "student")
     assert listed(repo, "student") == {name: text.strip() for name, text in FILES.items()}
     assert git(repo, "cat-file", "-s", "student:README.md") == "6"  # with its own line end
-    assert git(repo, "rev-list", "--count", "student") == "1"  # and nothing of the course's history
+    assert git(repo, "rev-list", "--count", "student") == "1"  # the branch has none of the course's history
 
 
 def test_working_tree_index_and_head_are_not_touched(repo: Path) -> None:

@@ -61,7 +61,7 @@ def test_work_in_exercises_is_not_published(repo: Path) -> None:
 
 
 def test_what_cannot_be_published_is_one_line(repo: Path, tmp_path: Path) -> None:
-    assert one_line(shardlings("publish", cwd=repo)).startswith("shardlings: say what to publish: --branch student")
+    assert one_line(shardlings("publish", cwd=repo)).startswith("shardlings: name a target: --branch student")
     assert "is not an empty folder" in one_line(shardlings("publish", "--students", str(repo), cwd=repo))
     git(repo, "switch", "--quiet", "--orphan", "student")
     git(repo, "reset", "--quiet", "--hard", "main")
@@ -125,7 +125,7 @@ def test_each_branch_is_cloned_and_its_readme_followed_to_the_end(
     stub = clone / "exercises" / "01_gather" / "x1_gather.py"
     assert "TODO" in stub.read_text()
     install, look, check, submit = commands(clone / "README.md")
-    stub.write_text(solved)  # a student's work, after looking
+    stub.write_text(solved)  # the student pastes the solution after reading it
     said = run(clone, [install, "python -c 'import grader; print(grader.__file__)'", look, check, submit], offline)
     assert str(clone / ".venv") in said.splitlines()[0]
     assert "Say what to do." in said and "Hidden checks decide on 1 point more" in said

@@ -67,5 +67,5 @@ def test_of_long_work_the_beginning_is_looked_at() -> None:
     long = work("a", "x = 1\n" * LONGEST, "y = 2\n")
     assert long.too_long and not work("a", STUB).too_long
     assert sum(len(part.text) for part in long.cut().parts) == LONGEST
-    assert compare([long.cut(), work("b", "x")], [], []).works == 1  # the other is shorter than a passage
+    assert compare([long.cut(), work("b", "x")], [], []).works == 1  # the other submission is shorter than a passage
     assert LENGTH == 12

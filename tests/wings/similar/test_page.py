@@ -24,7 +24,7 @@ def test_students_are_one_group_if_unusual_pairs_connect_them() -> None:
     assert last.students == ("dan", "eve")
 
 
-def test_every_group_is_among_the_first_pairs_however_large_another_is() -> None:
+def test_every_group_is_among_the_first_pairs_beside_a_large_one() -> None:
     names = [(module, p.one.student, p.other.student) for module, p in listed(COMPARED, 4)]
     assert names == [
         ("04_times", "ada", "cy"), ("03_matmuls", "s008", "s100"), ("03_matmuls", "eve", "dan"), ("04_times", "cy", "bo"),

@@ -53,7 +53,7 @@ def read(
 
 
 @dataclass(frozen=True)
-class Talk:
+class Origin:
     """A collective's facts beyond its ``Communication``: numbers of its ``marks``, and types of its operands."""
 
     marks: tuple[int, ...]
@@ -62,10 +62,10 @@ class Talk:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """The instructions of a scheduled program. ``talks``: more facts about collectives, by the collective's number."""
+    """The instructions of a scheduled program. ``origins``: more facts about collectives, by the collective's number."""
 
     instructions: tuple[Instruction, ...]
-    talks: Mapping[int, Talk]
+    origins: Mapping[int, Origin]
 
     @classmethod
     def of(
@@ -83,19 +83,19 @@ class Scheduled:
         """
         computations, entry = parse(COMMENTS.sub("", hlo))
         reader = _Reader(computations, mesh, places, names)
-        return cls(reader.body(entry, {}, 0), reader.talks)
+        return cls(reader.body(entry, {}, 0), reader.origins)
 
     def added(self, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]]) -> list[Collective]:
         """Return collectives that are not from the source. ``marked``: the source's collectives by mark."""
         named, nameless = [], []
         for one, times, path in _runs(self.instructions, ONCE, (), Counter()):
             assert one.communication is not None
-            talk, groups = self.talks[one.number], [list(group) for group in one.communication.groups]
-            collective = compiled_text.made(one.communication.kind, talk.arrays, groups, mesh, times, path)
+            origin, groups = self.origins[one.number], [list(group) for group in one.communication.groups]
+            collective = compiled_text.made(one.communication.kind, origin.arrays, groups, mesh, times, path)
             if collective is None:
                 continue
-            if talk.marks:
-                named.append(([m for m in talk.marks if m in marked], collective))  # other operations have marks, too
+            if origin.marks:
+                named.append(([m for m in origin.marks if m in marked], collective))  # other operations have marks, too
             else:
                 nameless.append(collective)
         here = Counter(m for marks, _ in named for m in marks)
@@ -143,7 +143,7 @@ def _runs(
                 yield from _runs(inner, times, (*path, (case, number, len(one.bodies))), cases)
 
 
-_Talking = tuple[Line, Mapping[str, str]]  # an instruction that communicates, and the shapes around it
+_Communicating = tuple[Line, Mapping[str, str]]  # an instruction that communicates, and the shapes around it
 
 
 @dataclass
@@ -175,7 +175,7 @@ class _Reader:
     places: Sequence[tuple[str, int] | None]
     names: Sequence[str]
     count: int = 0
-    talks: dict[int, Talk] = field(default_factory=dict)
+    origins: dict[int, Origin] = field(default_factory=dict)
 
     def body(self, name: str, known: Mapping[int, int], level: int) -> tuple[Instruction, ...]:
         """Return one computation in order. ``known``: the known numbers in its one parameter, a tuple."""
@@ -195,7 +195,9 @@ class _Reader:
                 raise TooLarge("too many instructions")
             found += made_of_it
         over = {i.number for i in found if i.op == "done"}
-        left = [i.number for i in found if i.op == "start" and i.number not in over]  # the body's end waits for these
+        left = [
+            i.number for i in found if i.op == "start" and i.number not in over
+        ]  # the body waits for these at its end
         return (*found, *(Instruction("done", "", number=number) for number in left))
 
     def instruction(self, one: Line, body: _BodyReading) -> list[Instruction]:
@@ -217,25 +219,25 @@ class _Reader:
         inside = self.inside(one)
         if _kind(one) is not None:
             return self.collective(one, [(one, body.shape_of)], inside, body)
-        talks = [(line, _shapes(lines)) for lines in inside for line in lines if _kind(line)]
-        return self.collective(one, talks, inside, body) if talks else self.kernel(one, inside, body)
+        parts = [(line, _shapes(lines)) for lines in inside for line in lines if _kind(line)]
+        return self.collective(one, parts, inside, body) if parts else self.kernel(one, inside, body)
 
     def collective(
-        self, one: Line, talks: Sequence[_Talking], inside: Sequence[Computation], body: _BodyReading
+        self, one: Line, parts: Sequence[_Communicating], inside: Sequence[Computation], body: _BodyReading
     ) -> list[Instruction]:
-        """Return a collective's instructions. ``talks``: its lines, several if the compiler merged some."""
-        chain = _chain(talks[0][0])
+        """Return a collective's instructions. ``parts``: its lines, several if the compiler merged some."""
+        chain = _chain(parts[0][0])
         targets = [o.attributes.get("custom_call_target", "") for c in inside for o in c if o.opcode == "custom-call"]
         beside = self.kernel(one, inside, body) if CYCLES.search(one.rest) else []
         if '"AsyncCollectiveDone"' in targets:
             return [*beside, *body.done(chain)]
         if '"AsyncCollectiveStart"' in targets:
-            return [*self.start("start", one, talks, body, chain), *beside]
+            return [*self.start("start", one, parts, body, chain), *beside]
         if one.opcode.endswith("-start"):
-            return self.start("start", one, talks, body, one.name)
+            return self.start("start", one, parts, body, one.name)
         if one.opcode == "fusion" and chain in body.under_way:
-            return self.kernel(one, inside, body)  # it continues the collective beside its matmul
-        return self.start("collective", one, talks, body)
+            return self.kernel(one, inside, body)  # this fusion continues the collective beside its matmul
+        return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
         """Return the computations that an instruction calls, even indirectly, but not those of single elements."""
@@ -293,15 +295,17 @@ class _Reader:
         return found
 
     def start(
-        self, op: str, one: Line, talks: Sequence[_Talking], body: _BodyReading, key: str | None = None
+        self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
         """Return a collective that starts. Its end refers to it by ``key``."""
-        first, shape_of = talks[0]
+        first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:
             return []
-        number = len(self.talks)
-        self.talks[number] = Talk(tuple(first.marks or one.marks), tuple(shape_of.get(o, "") for o in first.operands))
+        number = len(self.origins)
+        self.origins[number] = Origin(
+            tuple(first.marks or one.marks), tuple(shape_of.get(o, "") for o in first.operands)
+        )
         if key is not None:
             body.under_way[key] = number
         marked = one if one.marks else first

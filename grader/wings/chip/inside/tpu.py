@@ -70,7 +70,9 @@ def _compiled(
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         lowered = lowered_stand_in(program, arguments, shardings)
         module = program.parse()
-        found = facts.read(module, ask["mesh"], set(ask["files"]))  # refuses programs that are too large when inlined
+        found = facts.read(
+            module, ask["mesh"], set(ask["files"])
+        )  # raises for programs that are too large when inlined
         own = facts.collective_places(module)
         marked = {own[number]: collectives for number, collectives in found.marked.items()}
         places, names = number(module, program)

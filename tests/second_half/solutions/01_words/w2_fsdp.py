@@ -111,7 +111,7 @@ def memory(seen):
 @exercise.check(call, points=1, after=[forward, backward])
 def ahead(seen):
     """forward: no gather waits for a product, so that it can run beside the layer before"""
-    expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="product")
+    expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="matmul")
 
 
 @exercise.misconception(fails=backward)

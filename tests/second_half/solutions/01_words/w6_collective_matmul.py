@@ -83,8 +83,8 @@ def traffic(seen):
 @exercise.check(call, points=1, after=traffic)
 def order(seen):
     """no hop waits for a product, and each has one beside it"""
-    expect_not_waiting(seen, "permute", on="product")
-    expect_beside(seen, "permute", of="product")
+    expect_not_waiting(seen, "permute", on="matmul")
+    expect_beside(seen, "permute", of="matmul")
 
 
 @exercise.check(narrow, points=1, public=True, after=value)

@@ -56,5 +56,5 @@ halo_formula = None  # TODO: your answer
 # Why does the exchange take a larger part of each step when the same grid is cut among more
 # devices? Two sentences.
 #
-# Answer in your own words, as a text in quotes; a person reads it and gives its points.
+# Answer in your own words, as a text in quotes; the staff reads it and gives its points.
 why_small_blocks_wait = None  # TODO: your answer

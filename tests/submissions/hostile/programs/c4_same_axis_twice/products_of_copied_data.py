@@ -3,7 +3,7 @@
 kind: comparisons as data
 earns: 3 of 5
 fails: keep_rows_budget keep_columns_budget
-says: FLOPs on matrix products
+says: FLOPs on matmuls
 """
 
 from functools import partial

@@ -3,7 +3,7 @@
 kind: arithmetic in disguise
 earns: 3 of 5
 fails: keep_rows_budget keep_columns_budget
-says: FLOPs besides matrix products
+says: FLOPs besides matmuls
 """
 
 from functools import partial

@@ -3,7 +3,7 @@
 kind: arithmetic in disguise
 earns: 3 of 4
 fails: forward_bubble
-says: FLOPs besides matrix products
+says: FLOPs besides matmuls
 """
 
 import jax.numpy as jnp
