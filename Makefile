@@ -77,6 +77,7 @@ docs: install
 # Pictures for the documentation and the statements. The picture of a report needs chromium.
 pictures: install
 	$(BIN)/python docs/clock_pictures.py
+	$(BIN)/python docs/module_pictures.py
 	$(BIN)/python docs/report_picture.py
 	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
 	$(BIN)/python docs/class_picture.py graded

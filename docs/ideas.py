@@ -1,4 +1,4 @@
-"""The idea of each module as a small function of one device, for jax.shard_map. docs/modules shows their pictures."""
+"""The idea of each module as a small function of one device, for jax.shard_map. The modules' pages on the site show their pictures."""
 
 import jax
 import jax.numpy as jnp

@@ -498,7 +498,7 @@ BFLOAT16 = (
 def memory_table(course: Course, compiled: Compiled) -> str:
     """What a device holds by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
     rows = ["| task | compiler | in the program's order | | in the clock's order | |", "|---|---|---|---|---|---|"]
-    program, clock = [], []
+    program, clock, sized = [], [], {on: [] for on in SLICES}
     for asked in held(course):
         (answer,) = compiled.of([asked])
         seen = answer.finding
@@ -506,7 +506,12 @@ def memory_table(course: Course, compiled: Compiled) -> str:
         assert seen.operations is not None
         _, _, line = timelines(answer, asked.on)
         due = seen.compiled.held
-        cells = [_apart(live_memory(seen.operations).peak, due, program)]
+        peak = live_memory(seen.operations).peak
+        cells = [_apart(peak, due, program)]
+        for on, errors in sized.items():
+            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], on))
+            if asked.ask.exercise in REFERENCES and isinstance(made, Schedule):
+                errors.append(peak / made.held - 1)
         cells.append(_apart(line.memory.peak, due, clock) if line else "- | -")
         keyword = ", ".join(f"{k} {v}" for k, v in asked.ask.static.items() if k == "scheme")
         title = f"{asked.ask.exercise.split('_')[0].upper()} {asked.ask.task}" + (f" ({keyword})" if keyword else "")
@@ -515,6 +520,8 @@ def memory_table(course: Course, compiled: Compiled) -> str:
         f"The median error is {_typical(program)} in the program's order ({len(program)} rows) and {_typical(clock)} in "
         f"the clock's ({len(clock)} rows)."
     )
+    medians = ", ".join(f"{_typical(errors)} on {on}" for on, errors in sized.items())
+    text += f" For modules 05, 06 and 08 alone it is {medians}, in the program's order."
     return "\n".join([*rows, "", text, ""])
 
 

@@ -1,7 +1,7 @@
-"""A page for each module, with one picture of its idea to step through: python docs/module_pictures.py
+"""One picture of each module's idea, to step through: python docs/module_pictures.py
 
-Writes docs/modules/*.md from the modules' READMEs, docs/ideas.py and the clock. ``tests/test_module_pictures.py`` proves
-that the pages are current.
+Writes docs/_site/modules/*.html from docs/ideas.py and the clock. On the site each is below the module's README, see
+docs/_site/hook.py. ``tests/test_module_pictures.py`` proves that the pictures are current.
 """
 
 from __future__ import annotations
@@ -256,11 +256,8 @@ PAGES = {
         training_steps,
     ),
 }
-INSERTED = """
-## {heading}
-
-{text} Use the buttons, the slider or the arrow keys. Without scripts, all pictures are below each other.
-
+PICTURE = """<h2>{heading}</h2>
+<p>{text} Use the buttons, the slider or the arrow keys. Without scripts, all pictures are below each other.</p>
 <div class="idea">
 {picture}
 </div>
@@ -268,7 +265,7 @@ INSERTED = """
 
 
 def made() -> dict[Path, str]:
-    """Return every page, as it should be."""
+    """Return every picture, as it should be."""
     course = load_course(ROOT / "course.yaml")
     texts = {}
     with Grader(course, "none") as grader:
@@ -277,14 +274,14 @@ def made() -> dict[Path, str]:
             steps = page.make(maker)
             html = render_steps(steps) if len(steps) > 1 else next(iter(steps.values()))
             picture = "\n".join(line for line in html.splitlines() if line.strip())
-            readme = (ROOT / "solutions" / name / "README.md").read_text(encoding="utf-8").rstrip()
-            shown = INSERTED.format(heading=page.heading, text=page.text, picture=picture)
-            texts[DOCS / "modules" / f"{name}.md"] = f"<!-- made by docs/module_pictures.py -->\n{readme}\n{shown}"
+            shown = PICTURE.format(heading=page.heading, text=page.text, picture=picture)
+            texts[DOCS / "_site" / "modules" / f"{name}.html"] = shown
     return texts
 
 
 if __name__ == "__main__":
     for path, text in made().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
             write_atomic(path, text)
             sys.stdout.write(f"{path.relative_to(ROOT)}\n")

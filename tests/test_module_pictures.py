@@ -1,4 +1,4 @@
-"""The pages of the modules: current, still without scripts, and moved by the script that reports and notebooks use."""
+"""The pictures of the modules: current, still without scripts, and moved by the script that reports and notebooks use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pictures() -> Iterator[ModuleType]:
     sys.path.remove(str(ROOT / "docs"))
 
 
-def test_every_module_has_a_current_page(pictures: ModuleType) -> None:
+def test_every_module_has_a_current_picture(pictures: ModuleType) -> None:
     made = pictures.made()
     modules = [module.id for module in load_course(ROOT / "course.yaml").config.modules]
     assert [path.stem for path in made] == modules
@@ -40,8 +40,8 @@ def test_every_module_has_a_current_page(pictures: ModuleType) -> None:
         assert path.read_text(encoding="utf-8") == text, f"{path}: run python docs/module_pictures.py"
 
 
-def test_every_page_has_one_picture_to_step_through_with_a_text_for_each_drawing() -> None:
-    for path in (ROOT / "docs" / "modules").glob("*.md"):
+def test_every_picture_is_stepped_through_and_each_drawing_has_a_text() -> None:
+    for path in (ROOT / "docs" / "_site" / "modules").glob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert len(re.findall(r"<div[^>]* data-(?:steps|rounds)", text)) == 1, path
         drawings = re.findall(r"<svg[^>]*>", text)

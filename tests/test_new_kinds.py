@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from grader.batch.confined import parsing
 from grader.batch.formulas import evaluated
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, as_graded, overridden, with_sums
+from grader.common import formulas
 from grader.common.observation import Outcome
 from grader.common.result import Report, Result
 from grader.course.loading import Course, load_course
@@ -71,6 +73,25 @@ def test_a_hostile_answer_costs_only_its_own_points(grader: Grader, formula: str
     assert not report.broken and report.earned == 0
     _, results = graded(grader, "a2_bytes", "halo_formula = '16*h*(N/X + N/Y)'\n")
     assert results["halo_formula"].status == "passed", "the next submission is judged as ever"
+
+
+def test_only_a_confined_process_parses_a_students_formula(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    real = formulas.ast.parse
+    monkeypatch.setattr(formulas.ast, "parse", lambda text, *a, **k: parsed.append(str(text)) or real(text, *a, **k))
+    text = "(N/Y + N/X)*h*16"
+    _, results = graded_as_read(grader, f"halo_formula = {text!r}\n")
+    assert results["halo_formula"].status == "passed"
+    assert any("2*8*h*(N/X + N/Y)" in one for one in parsed), "the author's formula is parsed here"
+    assert not any(text in one for one in parsed)
+
+
+def graded_as_read(grader: Grader, text: str) -> tuple[Report, dict[str, Result]]:
+    """Grade a submission that a confined process read."""
+    with parsing("auto") as parsers:
+        source, _ = parsers.source("a2_bytes.py", text.encode(), ["a2_bytes"])
+    report = grader.grade(Submission("ada", {"a2_bytes": source}, (), ""), ["a2_bytes"])
+    return report, {result.name: result for result in report.exercises[0].results}
 
 
 def test_values_that_a_learners_process_sends_are_never_used(course: Course, grader: Grader) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.commands import ROOT
 
 FETCHED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\bhref=["']?(?:https?:)?//|url\(["']?(?:https?:)?//""")  # fmt: skip
+PLAYER = ROOT / "grader" / "reports" / "templates" / "player.js"
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -65,6 +66,9 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
     for name in ("mkdocs.yml", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "docs", tmp_path / "docs", dirs_exist_ok=True)
+    for path in (PLAYER, *ROOT.glob("solutions/*/README.md")):
+        (tmp_path / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, tmp_path / path.relative_to(ROOT))
     (tmp_path / "docs" / "more.md").write_text("See `docs/nowhere.md`, [this](clock.md#no-such-part) and [x](y.md).\n")
     done = built(tmp_path, tmp_path / "out")
     assert done.returncode != 0 and "Traceback" not in done.stderr

@@ -28,7 +28,8 @@ DRAWN = "![The way of a submission, from what was handed in to reports; what is 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Pages that are not written yet are no part of the menu; those that it does not name come last."""
-    there = {p.relative_to(config.docs_dir).as_posix() for p in Path(config.docs_dir).rglob("*.md")} | set(FROM_ROOT)
+    there = {p.relative_to(config.docs_dir).as_posix() for p in Path(config.docs_dir).rglob("*.md")}
+    there |= {*FROM_ROOT, *_modules()}
     named: set[str] = set()
     menu = _kept(config.nav or [], there, named)
     more = sorted(there - named)
@@ -53,11 +54,23 @@ def _kept(entries: list[Any], there: set[str], named: set[str]) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The pages that GitHub expects in the root, and the script that moves the pictures of the modules."""
+    """The pages that GitHub expects in the root, those of the modules, and the script that moves their pictures."""
     for name in FROM_ROOT:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    for name, text in _modules().items():
+        files.append(File.generated(config, name, content=text))
     files.append(File.generated(config, PLAYER.name, abs_src_path=str(PLAYER)))
     return files
+
+
+def _modules() -> dict[str, str]:
+    """Return the page of each module: its README, and the picture that docs/module_pictures.py made."""
+    return {
+        f"modules/{picture.stem}.md": "\n".join(
+            path.read_text(encoding="utf-8") for path in (ROOT / "solutions" / picture.stem / "README.md", picture)
+        )
+        for picture in sorted((ROOT / "docs" / "_site" / "modules").glob("*.html"))
+    }
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

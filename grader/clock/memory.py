@@ -8,7 +8,7 @@ A result that is an argument is a copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.clock.kernels import ELEMENTWISE, Fused, Unit, takes
@@ -91,30 +91,29 @@ def _carried(fused: Fused, unit: Unit) -> int:
 
 
 def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, outermost: bool) -> list[_Buffer]:
-    found: list[_Buffer] = []
-    of: dict[int, int] = {}  # value -> buffer
+    values = fused.program.values
     stay = set(fused.body.arguments) if outermost else set()  # the program's arguments, under all names
-    if not outermost:
-        for v in fused.body.arguments:
-            of[v] = len(found)
-            found.append(_Buffer(fused.program.values[v].bytes, 0, 0, False, -1))
+    own = [] if outermost else list(fused.body.arguments)
+    found = [_Buffer(values[v].bytes, 0, 0, False, -1) for v in own]
+    of = {v: at for at, v in enumerate(own)}  # value -> buffer
     for i, unit in enumerate(fused.units):
         takes_over = _taken_over(fused, unit)
         stay |= {v for v in unit.makes if takes_over.get(v) in stay}
         for v in (v for v in unit.makes if v not in stay):
-            old = of.get(takes_over.get(v, -1))
-            if old is None:
-                old = len(found)
-                found.append(_Buffer(fused.program.values[v].bytes, when[i][0], when[i][0], False, i))
-            of[v] = old
-        for v in (*unit.reads, *unit.makes):
-            if v in of:
-                buffer = found[of[v]]
-                buffer.start, buffer.end = min(buffer.start, when[i][0]), max(buffer.end, when[i][1])
+            if (old := of.get(takes_over.get(v, -1))) is None:
+                found.append(_Buffer(values[v].bytes, when[i][0], when[i][0], False, i))
+            of[v] = len(found) - 1 if old is None else old
+        _live(when[i], (found[of[v]] for v in (*unit.reads, *unit.makes) if v in of))
     for v in fused.results & of.keys():
         found[of[v]].end, found[of[v]].is_result = length, True
-    copies = (fused.program.values[v].bytes for v in fused.results & stay)
+    copies = (values[v].bytes for v in fused.results & stay)
     return [*found, *(_Buffer(size, 0, max(1, length), True, -1) for size in copies)]
+
+
+def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
+    """Extend the life of these buffers over this moment."""
+    for buffer in buffers:
+        buffer.start, buffer.end = min(buffer.start, when[0]), max(buffer.end, when[1])
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:

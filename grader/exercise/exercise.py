@@ -297,17 +297,19 @@ class Exercise(Asks):
                         f"the misconception {fn.__name__} is of a question, which has no checks: leave out fails"
                     )
                 declared.takes(fn.__name__, fn, of_.params)
-            for name in failing:
-                if of_ not in (asked := self.checks[name].tasks):
-                    checked = " and ".join(task.name for task in asked)
-                    raise AuthorError(f"the misconception {fn.__name__} is of {of_.name}, {name} checks {checked}")
-            hint = form_of.hint if form_of else _first_paragraph(fn)
-            form = form_of.name if form_of else ""
+            self._require_checks_of(of_, failing, fn.__name__)
+            hint, form = (form_of.hint, form_of.name) if form_of else (_first_paragraph(fn), "")
             wrong = Misconception(fn.__name__, hint, fn, of_, failing, form, gives, broken)
             self.misconceptions[wrong.name] = wrong
             return wrong
 
         return add
+
+    def _require_checks_of(self, of: Task | Question, failing: Iterable[str], wrong: str) -> None:
+        for name in failing:
+            if of not in (asked := self.checks[name].tasks):
+                checked = " and ".join(task.name for task in asked)
+                raise AuthorError(f"the misconception {wrong} is of {of.name}, {name} checks {checked}")
 
     @declared.spelt("exercise.alternative")
     def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:

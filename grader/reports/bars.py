@@ -64,12 +64,11 @@ def draw_bars(result: Result) -> Bars | None:
     return Bars(round(max(ends), 1), ROW * len(rows), left, rows, clean(f"bars: {text}"))
 
 
-def _compared(due: Any, got: Any) -> list[tuple[str, float, float]]:
+def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
     """Return names with the expected and the actual amount; [] if not all of them are amounts."""
+    found: list[tuple[str, Any, Any]] = [("yours", due, got)]
     if isinstance(due, Mapping) and isinstance(got, Mapping):
         found = [(clean(name, 60), due.get(name, 0), got.get(name, 0)) for name in dict.fromkeys((*due, *got))]
-    else:
-        found = [("yours", due, got)]
     return found if all(_is_amount(one) and _is_amount(other) for _, one, other in found) else []
 
 

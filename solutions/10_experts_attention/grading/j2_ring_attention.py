@@ -358,7 +358,7 @@ def back_the_way_it_came(q, k, v, *, causal, striped):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
 def never_rescaled(q, k, v, *, causal, striped):
     """You added sums that were scaled by different maxima. When the maximum grows, multiply mass and sum so far by exp(old - new)."""
 
@@ -371,7 +371,7 @@ def never_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
 def mass_not_rescaled(q, k, v, *, causal, striped):
     """You rescaled the sum of v but not the mass. Both used the old maximum."""
 
@@ -384,7 +384,7 @@ def mass_not_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
 def sum_not_rescaled(q, k, v, *, causal, striped):
     """You rescaled the mass but not the sum of v. Both used the old maximum."""
 
@@ -397,13 +397,13 @@ def sum_not_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value, breaks="q · k (not scaled)")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="q · k (not scaled)")
 def scaled_by_the_root_of_d(q, k, v, *, causal, striped):
     """You divided the scores by the square root of d. Here the score is q · k, not scaled."""
     return around(q / q.shape[-1] ** 0.5, k, v, {"causal": causal, "striped": striped})
 
 
-@exercise.misconception(fails=ring_value, breaks="q · k (not scaled)")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="q · k (not scaled)")
 def scaled_twice(q, k, v, *, causal, striped):
     """You divided the scores by d, which is the square root of d twice. Here the score is q · k, not scaled."""
     return around(q / q.shape[-1], k, v, {"causal": causal, "striped": striped})
@@ -446,7 +446,7 @@ def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step, score=masked)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
 def no_maximum(q, k, v, *, causal, striped):
     """You computed e^s directly. For a score of 100 it exceeds every float32 number: subtract the largest score so
     far."""
@@ -459,7 +459,7 @@ def no_maximum(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
 def mean_of_rounds(q, k, v, *, causal, striped):
     """You averaged the rounds' softmaxes. Weight each block by its mass: a block with larger scores has more of it."""
 
@@ -531,7 +531,7 @@ def softmax_of_nothing(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, causal and not")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, causal and not")
 def values_stay(q, k, v, *, causal, striped):
     """You sent the keys round but kept the values on their device. A block's weights belong to the values of that
     block, so send both."""

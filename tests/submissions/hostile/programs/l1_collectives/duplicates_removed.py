@@ -1,8 +1,8 @@
 """Transfers that are alike are listed once.
 
 kind: duplicates removed
-earns: 0.5 of 3
-fails: straight_programs loops starts_and_dones wrappers
+earns: 2.5 of 3
+fails: straight_programs
 says: for hlo=
 """
 
