@@ -99,15 +99,15 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
     for i, unit in enumerate(fused.units):
         takes_over = _taken_over(fused, unit)
         stay |= {v for v in unit.makes if takes_over.get(v) in stay}
-        for v in (v for v in unit.makes if v not in stay):
+        for v in set(unit.makes) - stay:
             if (old := of.get(takes_over.get(v, -1))) is None:
+                old = len(found)
                 found.append(_Buffer(values[v].bytes, when[i][0], when[i][0], False, i))
-            of[v] = len(found) - 1 if old is None else old
+            of[v] = old
         _live(when[i], (found[of[v]] for v in (*unit.reads, *unit.makes) if v in of))
     for v in fused.results & of.keys():
         found[of[v]].end, found[of[v]].is_result = length, True
-    copies = (values[v].bytes for v in fused.results & stay)
-    return [*found, *(_Buffer(size, 0, max(1, length), True, -1) for size in copies)]
+    return found + [_Buffer(values[v].bytes, 0, max(1, length), True, -1) for v in fused.results & stay]
 
 
 def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
