@@ -250,17 +250,6 @@ def ag_widened_operands(a, w):
     return c.astype(a.dtype)
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_same)
-def ag_sends_float32(a, w):
-    """You widen A before the hops, so each hop carries float32: twice the bytes. Send shards in their own dtype, and widen what has arrived."""
-    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
-    rows, wide, c = w.reshape(n, a.shape[1], -1), a.astype(jnp.float32), 0
-    for hop in range(n):
-        c += wide @ rows[(me - hop) % n]
-        wide = jax.lax.ppermute(wide, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else wide
-    return c.astype(a.dtype)
-
-
 @exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_rows_by_step(a, w):
     """You take the rows of W by the number of the step. After t hops you hold the shard of t devices before you: use rows (me - t) % n."""

@@ -178,7 +178,7 @@ def bucketed_overlap(small, large):
         n, size = seen.mesh["dp"], sizes_of(seen)
         rows = seen.dims["B"] / n
         expect_flops(seen, at_least=(6 * sum(size) - 2 * size[0]) * rows)
-        expect_traffic(seen.only(kind="all_reduce"), at_least=2 * (n - 1) / n * 2 * sum(size))
+        expect_traffic(seen.only(kind="all_reduce"), at_least=0.99 * 2 * (n - 1) / n * 2 * sum(size))
     last = sum(size[i] for i in large.plan[-1])
     matmuls = matmul_time((6 * sum(size) - 2 * size[0]) * rows, "v5e")
     right = matmuls + all_reduce_time(2 * last, large.mesh["dp"], "v5e")
