@@ -176,7 +176,7 @@ def zeros_in_the_bubble(ws, x):
     return _pipeline(ws, x, begin=lambda x: jnp.zeros_like(x[0]))
 
 
-@exercise.misconception(fails=forward_permutes, breaks="permutes and no other collective")
+@exercise.misconception(fails=[forward_permutes, forward_bubble], breaks="permutes and no other collective")
 def forward_by_sum(ws, x):
     """You send by a sum over all devices, in which all devices but one put zeros. Only the neighbour needs the array:
     use ppermute."""

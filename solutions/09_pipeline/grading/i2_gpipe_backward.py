@@ -277,34 +277,6 @@ def gradients_of_every_micro_batch(ws, x, y, *, rate):
     return loss, ws - rate * kept.sum(0)
 
 
-@exercise.misconception(fails=step_memory, breaks="one tick's arrays")
-def arrays_of_every_tick(ws, x, y, *, rate):
-    """You keep an array of every tick beside the stash: lax.scan stacks what each tick returns. Return the array in the
-    carry, so that the next tick replaces it."""
-    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
-
-    def there(held, tick):
-        a = jnp.where(me == 0, x[jnp.minimum(tick, m - 1)], held)
-        return jax.lax.ppermute(stage(ws, a), "pp", [(s, s + 1) for s in range(n - 1)]), a
-
-    def back(carry, tick):
-        came, loss, grads = carry
-        mine = tick - (n - 1 - me)
-        useful = (mine >= 0) & (mine < m)
-        out, pull = jax.vjp(stage, ws, stash[jnp.clip(mine, 0, m - 1) + me])
-        error = out - y[mine]
-        dws, da = pull(jnp.where(me == n - 1, 2 * error / y.size, came))
-        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
-        came = jax.lax.ppermute(da, "pp", [(s + 1, s) for s in range(n - 1)])
-        return (came, loss, grads + jnp.where(useful, dws, 0)), came
-
-    junk, ticks = jnp.ones(x.shape[1:]), jnp.arange(m + n - 1)
-    _, stash = jax.lax.scan(there, junk, ticks)
-    (_, loss, grads), came = jax.lax.scan(back, (junk, 0.0, jnp.zeros_like(ws)), ticks)
-    loss, came = jax.lax.optimization_barrier((loss, came))
-    return jax.lax.psum(loss, "pp"), ws - rate * grads
-
-
 @exercise.misconception(fails=step_memory, breaks="one stash of M inputs")
 def left_to_jax(ws, x, y, *, rate):
     """You let JAX differentiate the whole pipeline. JAX keeps the activations inside every layer in every tick. Keep only inputs, and compute the rest again."""
