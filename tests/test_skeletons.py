@@ -45,7 +45,7 @@ def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
 ) -> None:
     """If all checks pass, each check of a fake's time is a gain, and so is its step, unless its values were judged."""
     text, task = target.texts[0], target.task.name
-    how = fake("products in int8")
+    how = fake("1x1 products")
     programs = [shown(text.module, task, Shown(how.fakes, "", test)) for test in ("False", how.test)]
     honest, faked = (texts.graded(grader, target.exercise.id, program) for program in programs if program)
     right = {r.name: r.status for r in texts.results_of(honest, target.exercise, target.task).values()}

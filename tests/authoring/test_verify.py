@@ -465,9 +465,9 @@ STATEMENT = "Say what to do.\n"
     [
         (STATEMENT, f"```\n{SOLUTION}\n```\n", "the statement shows a line of secret_helper: return jax.lax.all_gather("),
         (STATEMENT, f"Write `{SOLUTION}`.\n".replace('"', "'"), "the statement shows a line of secret_helper: "),
-        ('hints=["a nudge"]', f"hints=[{SOLUTION!r}, 'a nudge']", "hint 1 of gather tells a line of secret_helper: "),
+        ('hints=["a nudge"]', f"hints=[{SOLUTION!r}, 'a nudge']", "hint 1 of gather shows a line of secret_helper: "),
         ('hints=["a nudge"]', f"hints=['a nudge', {SOLUTION!r}]", ""),
-        ('"""Gather A[I_X, J] into A[I, J]."""', f'"""Gather: {SOLUTION}"""'.replace('"x"', "'x'"), "the docstring of gather tells a line of "),
+        ('"""Gather A[I_X, J] into A[I, J]."""', f'"""Gather: {SOLUTION}"""'.replace('"x"', "'x'"), "the docstring of gather shows a line of "),
         (STATEMENT, "`jax.lax.all_gather` sends.\n", ""),
     ],
 )  # fmt: skip

@@ -68,7 +68,7 @@ BAD = {
     "explain c3 --on v5e:2x4 --profile v5x": "no profile 'v5x'; did you mean",
     "explain c3 --trace t.json": "--trace writes a timeline and needs a slice, such as --on v5e:2x4",
     "explain c3 --on v5e:2x4 --trace README.md": "README.md already exists; name a new file",
-    "explain c3 --on v5e:2x4 --trace no/t.json": "there is no folder no to write t.json into",
+    "explain c3 --on v5e:2x4 --trace no/t.json": "there is no folder no for t.json",
     "explain c3 --work nowhere": "no such file or folder: nowhere",
     "explain c3 --isolation strong": "unknown isolation 'strong'; choose one of",
 }

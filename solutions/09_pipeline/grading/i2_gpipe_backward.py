@@ -73,7 +73,7 @@ deep = exercise.call(
     hidden_static={"rate": 0.7},
     returns=("loss", like("ws")),
     dims={"L": 2 * axis("pp"), "M": 15, "B": 14, "D": 12},
-    hidden_dims={"L": 3 * axis("pp"), "M": 17, "B": 15, "D": 10},
+    hidden_dims={"L": 3 * axis("pp"), "M": 17, "B": 15, "D": 14},
 )
 
 
