@@ -368,7 +368,7 @@ def overlap_table(course: Course, compiled: Compiled) -> str:
         about, line, _ = timelines(answer, asked.on)
         assert line is not None and about.schedule is not None
         (one,) = counted(line)
-        hidden = f"{one.hidden} of {one.runs} {one.kind}s, {one.share.part:.0%} of their time"
+        hidden = f"{one.overlapped} of {one.runs} {one.kind}s, {one.share.part:.0%} of their time"
         rows.append(
             f"| {heading} | {size} | {show_time(line.step)} | {show_time(line.products)} | {show_time(line.idle)} "
             f"| {hidden} | {show_bytes(about.schedule.temporaries)} |"

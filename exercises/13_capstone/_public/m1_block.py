@@ -529,7 +529,7 @@ def step_same(small, large):
 def step_memory(seen):
     """train_step: a device holds parameters, rows and three arrays of its scores at most"""
     rows, _, scores, _, parameters = sizes_of(seen)
-    head_by_head = 2 * parameters + 11 * rows
+    head_by_head = 2 * parameters + 9 * rows
     rest = 2 * parameters + 6 * rows
     whole, widened = rest + 2 * scores, rest + 4 * scores
     expect_memory(seen, at_most=between(2 * head_by_head, 2 * widened, styles=whole / head_by_head), by="program")

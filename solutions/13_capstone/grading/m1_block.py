@@ -345,7 +345,7 @@ def step_same(small, large):
 def step_memory(seen):
     """train_step: a device holds parameters, rows and three arrays of its scores at most"""
     rows, _, scores, _, parameters = sizes_of(seen)
-    head_by_head = 2 * parameters + 11 * rows  # scores of one head at a time
+    head_by_head = 2 * parameters + 9 * rows  # scores of one head at a time
     rest = 2 * parameters + 6 * rows
     whole, widened = rest + 2 * scores, rest + 4 * scores  # scores and their weights; then both in float32
     expect_memory(seen, at_most=between(2 * head_by_head, 2 * widened, styles=whole / head_by_head), by="program")
