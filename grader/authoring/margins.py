@@ -108,17 +108,25 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
         below = _by_budget(check, right)
         if not below:
             continue
-        plain = [key for key, places in below.items() if not _separates(places)]
+        plain = {key: _places(places, separate=False) for key, places in below.items()}
         named = _by_budget(check, _failing(exercise, wrong, {check.name}))
-        failing = _failing(exercise, wrong, {check.name, *_before(exercise, check)}) if plain else {}
+        failing = _failing(exercise, wrong, {check.name, *_before(exercise, check)}) if any(plain.values()) else {}
         known = _by_budget(check, failing, measuring=True)
-        yield from (Measured(check, k, True, below[k], named.get(k, {})) for k in below if k not in plain)
-        yield from (Measured(check, k, False, below[k], known.get(k, {})) for k in plain)
+        for key, places in below.items():
+            if separated := _places(places, separate=True):
+                yield Measured(check, key, True, separated, named.get(key, {}))
+            if numbers := plain[key]:
+                others = {sizes: uses for sizes, uses in known.get(key, {}).items() if sizes in numbers}
+                yield Measured(check, key, False, numbers, others)
 
 
-def _separates(places: Places) -> bool:
-    """Return True if the budget is a ``between``, or has to be one."""
-    return any(isinstance(use.budget, Budget) or use.word in SEPARATED for _, _, use in _uses(places))
+def _places(places: Places, *, separate: bool) -> Places:
+    """Return the places whose budget is a ``between`` or has to be one; without ``separate`` the others."""
+    return {
+        sizes: uses
+        for sizes, uses in places.items()
+        if any(isinstance(use.budget, Budget) or use.word in SEPARATED for use in uses.values()) == separate
+    }
 
 
 def _before(exercise: Exercise, check: Check) -> Iterator[str]:
