@@ -99,7 +99,7 @@ def ag_order(seen):
     expect_beside(seen, "permute", of="matmul")
 
 
-@exercise.check(wide, points=0.5, public=True, after=ag_same)
+@exercise.check(wide, points=0.5, public=True, after=[ag_hops, ag_same, ag_order])
 def ag_hidden(seen):
     """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
     rows, columns, width = sizes_of(seen)
@@ -209,7 +209,7 @@ def sums_in_float32(a, w):
 
 
 @exercise.misconception(
-    of=ag_matmul, fails=[ag_order, ag_hidden], breaks=["no hop waits for a matmul", "80 % of what overlap can gain"]
+    of=ag_matmul, fails=ag_order, breaks=["no hop waits for a matmul", "80 % of what overlap can gain"]
 )
 def ag_sends_after_the_product(a, w):
     """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send it before you multiply, and make the hop independent of computed values."""
@@ -224,7 +224,7 @@ def ag_sends_after_the_product(a, w):
     return c
 
 
-@exercise.misconception(of=ag_matmul, fails=[ag_order, ag_hidden], breaks="each has a matmul beside it")
+@exercise.misconception(of=ag_matmul, fails=ag_order, breaks="each has a matmul beside it")
 def ag_late_in_a_loop(a, w):
     """Each round of your loop receives a shard and multiplies that shard. A round ends after all its operations, so hop and matmul take turns. Send and multiply the current shard in one round, or unroll the loop with unroll=True."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -322,7 +322,7 @@ def ag_gathered_first(a, w):
     return jax.lax.all_gather(a, "y", axis=1, tiled=True) @ w
 
 
-@exercise.misconception(of=ag_matmul, fails=[ag_hops, ag_hidden], breaks="to a neighbour")
+@exercise.misconception(of=ag_matmul, fails=ag_hops, breaks="to a neighbour")
 def ag_over_the_heads(a, w):
     """You fetch each shard straight from its owner, t places away. On a ring it passes all devices between, so hop t carries t times the bytes. Take it from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -343,9 +343,7 @@ def ag_sends_all_shards(a, w):
     return jnp.einsum("nbd,ndf->bf", held, w.reshape(n, a.shape[1], -1))
 
 
-@exercise.misconception(
-    of=ag_matmul, fails=[ag_order, ag_hidden, ag_memory], breaks="at most four shards of `A` at once"
-)
+@exercise.misconception(of=ag_matmul, fails=[ag_order, ag_memory], breaks="at most four shards of `A` at once")
 def ag_hops_first_then_one_product(a, w):
     """You collect all shards in one array by hops and multiply afterwards. Every matmul needs the whole array, so no hop is overlapped and each device holds all of A. Multiply one shard while the next one travels."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
