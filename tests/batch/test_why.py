@@ -31,8 +31,8 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     found = why(course, TIER, submitted(ZEROS), f"{NAME}/value", kept)
     assert (found.result.status, found.differs, found.kept) == ("failed", [], found.result)
     text = "\n".join(found.lines)
-    assert "gather: mesh {'x': 4}, dims {'I': 8, 'J': 3}, open inputs" in text
-    assert "gather: mesh {'x': 2}, dims {'I': 1012, 'J': 5}, secret inputs" in text
+    assert "gather: mesh {'x': 4}, dims {'I': 8, 'J': 3}, public inputs" in text
+    assert "gather: mesh {'x': 2}, dims {'I': 1012, 'J': 5}, hidden inputs" in text
     assert (
         "  run 2: on device (x=0), all values are wrong" in text
     )  # hidden inputs are shown too, because the page is for the staff
@@ -88,7 +88,7 @@ def test_the_page_of_an_appeal_has_code_inputs_facts_and_every_run(course: Cours
         (True, 2)
     ) == 2  # each mesh has two runs on hidden inputs
     text = render_appeal(page)
-    assert "For staff only" in text and "secret" in text and "http" not in text.replace("http-equiv", "")
+    assert "For staff only" in text and "hidden" in text and "http" not in text.replace("http-equiv", "")
     question = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).page
     assert [c.text for c in question.functions] == ["gather_time = '3 us'"] and question.runs == ()
     missing = why(course, TIER, submitted(None), "value", None).page
