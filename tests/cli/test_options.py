@@ -127,7 +127,9 @@ def test_a_course_among_handed_in_files_is_executed_by_no_command(words: tuple[s
     if "--isolation" in words:
         shutil.rmtree(folder / "solutions")
     line = one_line(shardlings(*words, cwd=folder))
-    assert re.search(r"course\.yaml is (beside the work|inside a submission)", line) and line.endswith("trust, --course FOLDER")
+    assert re.search(r"course\.yaml is (beside the work|inside a submission)", line) and line.endswith(
+        "trust, --course FOLDER"
+    )
     assert not mark.exists()
     done = shardlings("check", "--work", str(folder), "--json")  # in the student's own checkout, that course is used
     assert json.loads(done.stdout)["course"] == "shardlings" and not mark.exists()
