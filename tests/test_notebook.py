@@ -276,7 +276,7 @@ def test_explain_draws_what_devices_hold_and_the_timeline_below_the_cell(
     assert "roof of HBM" in roofline
 
 
-EXPLAINED = """
+RING_IN_A_NOTEBOOK = """
 import jax
 from jax.sharding import PartitionSpec as P
 from IPython.core.interactiveshell import InteractiveShell
@@ -305,7 +305,7 @@ def ring_all_gather(a):
 def fragments() -> list[list[str]]:
     """The HTML that ``explain`` and ``check`` show for a ring with too many rounds."""
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
-    words = [sys.executable, "-c", EXPLAINED.format(solved=RING)]
+    words = [sys.executable, "-c", RING_IN_A_NOTEBOOK.format(solved=RING)]
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     return [ast.literal_eval(line) for line in done.stdout.splitlines()[-2:]]
 

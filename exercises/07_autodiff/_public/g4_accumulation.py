@@ -126,7 +126,7 @@ def accumulated_tokens(chip, percent, X, width):
     raise NotImplementedError()
 
 
-call = exercise.call(accumulate, ws=normal("L", "D", "D"), xs=normal("M", "B", "D", spec=P(None, "dp")), dims={"L": 5, "M": 16, "B": 60, "D": 6})
+call = exercise.call(accumulate, ws=normal("L", "D", "D"), xs=normal("M", "B", "D", spec=P(None, "dp")), dims={"L": 3, "M": 16, "B": 60, "D": 6})
 
 
 @exercise.helper

@@ -15,7 +15,7 @@ call = exercise.call(
     accumulate,
     ws=normal("L", "D", "D"),
     xs=normal("M", "B", "D", spec=P(None, "dp")),
-    dims={"L": 5, "M": 16, "B": 60, "D": 6},
+    dims={"L": 3, "M": 16, "B": 60, "D": 6},
     hidden_dims={"L": 2, "M": 18, "B": 84, "D": 5},
 )
 
