@@ -235,7 +235,10 @@ class Fused:
         return found
 
     def _waits_for(self) -> dict[int, int]:
-        """Return, for each operation, a bit mask of the collectives, loops and barriers that the operation needs."""
+        """Return, for each operation, a bit mask of the collectives and loops that the operation needs.
+
+        A barrier needs what its operands need. A barrier takes no time itself, so it has no bit.
+        """
         found: dict[int, int] = {}
         bit = 1
         for i in sorted(self.needed):
@@ -243,7 +246,7 @@ class Fused:
             for v in map(self.of, takes(op)):
                 if v in self.maker:
                     mask |= found[self.maker[v]]
-            if not self._is_alias(op) and not self.light(i) and op.name not in ROOTS:
+            if not self._is_alias(op) and not self.light(i) and op.name not in ROOTS | {"optimization_barrier"}:
                 mask, bit = mask | bit, bit << 1
             found[i] = mask
         return found
