@@ -73,7 +73,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:
-        """Return the option named by ``b``, ``(b)`` or ``b: its text``."""
+        """Return the key of the option that an answer ``b``, ``(b)`` or ``b: text of the option`` names, or None."""
         lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
         if (letter := text.strip("()[].: ")) in lettered:
             return lettered[letter]
@@ -82,7 +82,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """Return the options with exactly this text; else those with this key; else those that begin with it."""
+        """Return the options with exactly this text; else the option with this key; else those that begin with it."""
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]
