@@ -294,7 +294,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 
 
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
-    """Yield pairs of operations of two equal bodies. ``rounds``: how often each body runs, in all outer loops."""
+    """Yield pairs of operations of two equal bodies. ``rounds``: how often each body runs in all outer loops."""
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds
         inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))

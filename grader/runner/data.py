@@ -16,8 +16,8 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
     """Return the values that depend on an argument of main.
 
     All other values are fixed by the program: constants, positions on the mesh, and values computed from these alone.
-    Comparing, choosing and converting data gives data. If the condition of a branch or a loop is data, so are the
-    results. A value in a function is data if it is data in any call of the function.
+    Comparing, choosing and converting data gives data. If the condition of a branch or a loop is data, the results are
+    data, too. A value in a function is data if it is data in any call of the function.
 
     Args:
         functions: the functions of a module by name.
@@ -69,7 +69,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield value ``number`` of a loop: in its condition, in its body, and its result."""
+    """Yield value ``number`` of a loop: the arguments of its condition and its body, and the loop's result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]
