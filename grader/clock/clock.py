@@ -137,7 +137,7 @@ def _waited_for_by(body: LaidBody) -> list[str]:
 
 
 def _critical(body: LaidBody) -> list[int]:
-    """Return, in order, the numbers of the units that set the body's length, traced back from the last unit to end."""
+    """Return, in order, the numbers of the units that set the body's length, from the last unit's end backwards."""
     ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
     at = next((i for i, end in enumerate(ends) if end == body.length), None)
     found: list[int] = []

@@ -66,7 +66,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return a collective's seconds by bandwidth alone. For an all-reduce, return the seconds of one of two halves."""
+    """Return a collective's seconds by bandwidth alone. For an all-reduce, return half of the seconds."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)

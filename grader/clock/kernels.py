@@ -39,7 +39,7 @@ ELEMENTWISE = {
 """Operations in which each element of the result needs only the operands' elements at the same position."""
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
-"""Largest number of operands fused into one operation. Operations join all their users, so fusion could grow fast."""
+"""Largest number of operands fused into one operation. Without a limit, work would grow with users times operands."""
 MAX_CHAIN = 8
 """Largest number of operations in one chain at the end of a matmul."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
@@ -50,7 +50,7 @@ class Unit:
     """Operations that the clock lays out together: a kernel, collective, loop or barrier.
 
     Attributes:
-        at: the position of the unit's last operation in the body; units are ordered by it.
+        at: the position of the unit's last operation in the body. Units are ordered by this position.
         root: the main operation. inside: positions of all operations of the unit.
         reads: bytes of each input value. makes: the unit's output values.
         bytes: bytes read and written, each value once. after: indices of the units that must end first.
@@ -76,7 +76,7 @@ class Fused:
     """The units of one body, in program order.
 
     Attributes:
-        units: the units; each unit comes after all units that it needs.
+        units: in an order in which each unit comes after all units that it needs.
         same: maps each renamed or reshaped value to the original value.
     """
 
@@ -190,7 +190,7 @@ class Fused:
                 needs[i] |= needs[end]
 
     def _chain(self, value: int) -> list[int]:
-        """Return the operations from a value to the next value that all later users of the first need; [] if none.
+        """Return the operations that use a value, if together they leave one new value in its place; otherwise [].
 
         The chain is the value's only use, or elementwise operations that end in one result, as in ``g - g * y * y``.
         """
@@ -296,7 +296,7 @@ class Fused:
         return "product" if op.name in PRODUCTS else "kernel"
 
     def _reads(self, unit: Unit) -> dict[int, int]:
-        """Return the bytes of each input value of a unit. Add the cheap operations on the way to the unit."""
+        """Return the bytes of each input value of a unit, and add the fused cheap operations to ``unit.inside``."""
         own = {v for i in unit.inside for v in self.ops[i].results}
         left, been = list(unit.inside), set(unit.inside)
         while left:
@@ -351,7 +351,7 @@ class Fused:
     def may_write(self, value: int, at: int) -> bool:
         """Return True if operation ``at`` may overwrite a value, because nothing in this body uses the value later."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # a body does not own values from around the body
+        owned = value in self.maker or value in self.body.arguments  # a body does not own values from outside
         return owned and value not in self.kept and value not in self.results and not later
 
 

@@ -30,7 +30,7 @@ class LaidBlock:
 
 @dataclass(frozen=True)
 class LaidBody:
-    """A body laid out in time. ``pieces[i]`` is the time of ``fused.units[i]``.
+    """A body laid out in time. ``pieces[i]`` belongs to ``fused.units[i]``.
 
     Attributes:
         numbers: each unit's number in the whole program. links: the links that each unit holds. blocks: bodies of loops
@@ -156,7 +156,7 @@ class Laying:
 
     @cached_property
     def given_eight_bits(self) -> bool:
-        """Return True if an argument of the program is an array of eight bits or less."""
+        """Return True if an argument of the program is an array with elements of eight bits or less."""
         return any(map(self.eight_bits, self.program.main.arguments))
 
     def eight_bits(self, value: int) -> bool:

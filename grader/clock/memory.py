@@ -48,7 +48,8 @@ def worst(
     """Return the memory of a body at its peak.
 
     Args:
-        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: the body's.
+        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: the body's
+            end.
         outermost: whether the body is the whole program, so that its arguments stay in memory.
     """
     base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0

@@ -39,7 +39,7 @@ class Laid:
     order: tuple[int, ...]
     start: tuple[int, ...]
     early: tuple[int, ...]
-    before: tuple[frozenset[int], ...]  # for each piece, the pieces that it needs and the users of its resources before
+    before: tuple[frozenset[int], ...]  # for each piece, those that must end first: it needs them or their resources
     length: int
 
 
@@ -57,12 +57,12 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
     """Return five orders of the pieces; each piece comes after the pieces that it needs.
 
     1. Program order.
-    2. Collectives first.
-    3. Pieces with the most dependent collectives still to come first.
-    4. As order 3, but equal pieces that wait for the fewest collectives first. At the end of a loop's round, no
+    2. First the collectives.
+    3. First the pieces with the longest chain of dependent collectives.
+    4. As order 3, with ties broken by the fewest collectives that a piece waits for. At the end of a loop's round, no
        collective is left, and a matmul that waits for no collective must not queue behind a sum that waits for one.
-    5. Pieces that the first collective needs, then pieces that the second collective needs, and so on. So devices send
-       some gradients while they compute others.
+    5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
+       So devices send some gradients while they compute others.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count

@@ -82,7 +82,7 @@ class Side:
 
     @property
     def rate(self) -> float:
-        """Bytes per second that one device receives along this axis: over two links on a ring, one at a line's end."""
+        """Bytes per second that one device receives along this axis: over two links in a ring, one at a line's end."""
         return self.chip.ici * (2 if self.ring else 1)
 
 

@@ -1,6 +1,6 @@
 """The clock's result: when each operation of a program runs on one device, and totals.
 
-All times are whole picoseconds from the start of the step; all bytes and FLOPs are one device's.
+All times are whole picoseconds from the start of the step. All bytes and FLOPs are those of one device.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class CollectiveTime:
     """The time of one collective of the program, all its runs together.
 
     Attributes:
-        number: as in its spans. kind, axes, bytes, line, file: as in the program.
-        runs: number of runs, with the loops around it multiplied out.
+        number: as in the collective's spans. kind, axes, bytes, line, file: as in the program.
+        runs: number of runs in all rounds of loops.
         each: picoseconds of one run.
         hidden, exposed: picoseconds of all runs that kernels overlap, or do not; their sum is ``runs * each``.
         after: the unit that the collective waits for longest ("dot_general, line 14"); "" if it waits for nothing.
@@ -132,7 +132,7 @@ class Timeline:
         chip: the chip's name in the hardware table. shape: chips along each axis of the slice, (2, 4).
         axes: for every mesh axis of more than one device, the slice's axes under it, by position. profile: the name of
             the collectives that overlap with compute ("ideal": all collectives).
-        step: picoseconds from the start of the first unit to the end of the last.
+        step: picoseconds from the start of the first unit to the end of the last unit.
         busy: picoseconds that the core runs kernels; ``idle``: the rest of the step. products: picoseconds that the
             core runs matmuls.
         spans: sorted by start, then lane. A loop has spans only for rounds 1, 2 and the last.

@@ -1,4 +1,4 @@
-"""Array arguments of a call. The grader draws their hidden values."""
+"""Array arguments of a call, with hidden values that the grader draws."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtyp
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
     Args:
-        draw: a function of a generator and the array's shape. Further parameters without defaults are passed by name.
-            They can be earlier arguments of the call (as checks see them), static keywords and dimensions of the call,
-            and ``mesh`` (the size of every axis). The values may depend on nothing else.
+        draw: a function of a generator and the array's shape. Further parameters without defaults are passed by name:
+            earlier arguments of the call (as checks see them), static keywords and dimensions of the call, and ``mesh``
+            (the size of every axis). The drawn values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

@@ -99,7 +99,7 @@ class Asks:
         """Declare a question that asks for all options that apply; the function returns the list of their keys.
 
         Args:
-            options: as for ``choice``. At least one applies, and not all.
+            options: as for ``choice``. At least one option applies, and not all options apply.
             partial: a wrong list earns its share of the right options, less its share of the wrong options.
         """
         answer = questions.several(options, partial)
@@ -191,7 +191,7 @@ class Asks:
 
         Args:
             rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text. Once a
-                person has graded an answer, its learner sees only the picked items.
+                person has graded an answer, the learner sees only the picked items.
         """
         answer = questions.written(rubric)
         return self._ask(answer, points=points, params=params, model="", where=where, hints=hints, title=title)

@@ -52,14 +52,15 @@ class Call:
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims, static: sizes and keywords that learners can try. ``grade`` uses both these and the hidden ones.
-        hidden_dims, hidden_static: sizes (all unequal) and keywords that only ``grade`` uses. None: ``static``.
+        dims, static: sizes and keywords that learners can try. ``grade`` uses them, too.
+        hidden_dims, hidden_static: sizes (all unequal) and keywords that only ``grade`` uses. If ``hidden_static`` is
+            None, ``grade`` uses ``static``.
         wrt: arguments to differentiate with respect to.
         cotangent: the result's cotangent, a tree with the result's structure. None: the first leaf is a loss, with
             cotangent 1.
         returns: the tree of the result; None if not declared.
         steps: number of runs; a result named like an argument becomes that argument of the next step.
-        timing: set if the program is only traced and laid out in time, never run; its arrays hold no data.
+        timing: for a timing call, where its program is laid out in time. The program never runs on data.
         timed: for a timing call, the call of the same program at sizes that can be run; checks judge its values.
     """
 
@@ -173,7 +174,7 @@ class Check:
 
     @property
     def call(self) -> Call | Cases:
-        """The check's first call. Most checks have only one."""
+        """The check's first call. Most checks have only one call."""
         return self.calls[0]
 
     @property
@@ -208,7 +209,7 @@ class Misconception:
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """Another right solution of a task, which must pass every check; its docstring says how it differs."""
+    """Another right solution of a task, which must pass every check. The docstring says how this solution differs."""
 
     name: str
     fn: Callable[..., Any]

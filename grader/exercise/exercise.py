@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(eq=False)
 class Exercise(Asks):
-    """One exercise. Its file assigns it to the name ``exercise``.
+    """One exercise, which the author's file assigns to the name ``exercise``.
 
     Args:
         meshes: the default meshes of calls.
@@ -271,10 +271,10 @@ class Exercise(Asks):
         Args:
             fails: for a task, the checks that this wrong solution must fail.
             form_of: the misconception that this is another form of. Both have one task, one hint and the same checks.
-                Submissions are not compared with them at places where the results of the two forms differ.
-            gives: a function of the first check's arguments. It raises Failure if a program's results differ from those
-                of this mistake. A task that draws random numbers needs ``gives``, because no two programs have equal
-                results.
+                At places where the results of the forms differ, submissions are not compared.
+            gives: a function of the arguments of the first check in ``fails``. It raises Failure if a program's results
+                differ from those of this mistake. A task that draws random numbers needs ``gives``, because no two
+                programs have equal results.
             breaks: the rules that this mistake breaks, quoted from the statement. ``verify`` requires one misconception
                 for each row under "What is checked".
         """

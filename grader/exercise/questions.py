@@ -29,13 +29,13 @@ TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "
 
 @dataclass(frozen=True)
 class Scenario:
-    """The chip, mesh and arrays of one draw of a question. ``verify`` checks for every draw that they can exist.
+    """The chip, mesh and arrays of one draw of a question. ``verify`` checks that the scenario of every draw can exist.
 
     Attributes:
         mesh: the size of every axis of the mesh.
         arrays: (shape, spec) of each array. A spec includes the mesh axes that the question divides a dimension by.
         chip: the chip; the mesh (or ``slice``) must be one of its slices.
-        slice: chips along each axis of the slice, if the question names it.
+        slice: chips along each axis of the slice, if the question names a slice.
         rings, lines: sizes of axes that wrap around, or do not, as the question or its answer assumes.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
@@ -102,7 +102,7 @@ class Order(Choice):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula as a string. ``symbols``: for each symbol, values to draw from, for points that compare answers."""
+    """A formula as a string. ``symbols``: values by symbol, from which the points to compare answers at are drawn."""
 
     symbols: Mapping[str, Sequence[float]]
 

@@ -34,7 +34,7 @@ class _Kept:
         self.lock = threading.Lock()  # threads judge several submissions at a time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return the timeline. Raises the errors of ``timeline``."""
+        """Return a program's timeline, from the cache if possible. Raises the errors of ``timeline``."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:

@@ -135,7 +135,7 @@ def _show_number(n: float) -> str:
 
 
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
-    """Format both amounts with ``digits`` digits, or with more if they would look equal.
+    """Format two amounts with ``digits`` digits, or with more digits if they would look equal.
 
     Args:
         show: formats an amount with a number of digits.

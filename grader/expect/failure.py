@@ -39,7 +39,7 @@ class Failure(Exception):
         values: ``(expected, actual)``, a few values from the first difference on. Reports show these values only for
             public checks on public data.
         wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
-        compared: the compared values, for checks on values. These never leave the judge.
+        compared: the compared values, for checks on values. These values never leave the judge.
         spread: largest relative difference between the data of two failures that come from one mistake.
         of: the name of the result.
         others: the failures of all other results that the check compared together with this result.

@@ -54,7 +54,7 @@ def flops_that_matter(seen: Seen) -> Interval:
     done = matmul_flops(seen.operations, chosen)
     if all(op.manual for op in seen.operations.walk() if op.flops):
         return done
-    every = matmul_flops(seen.operations)  # of whole arrays outside shard_map, although each device does only a part
+    every = matmul_flops(seen.operations)  # outside shard_map, FLOPs of whole arrays; each device does a part of them
     least, most = (
         d / e if e and e < math.inf else 1.0 for d, e in ((done.least, every.least), (done.most, every.most))
     )

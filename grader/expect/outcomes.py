@@ -126,7 +126,7 @@ def _trimmed(spec: Any) -> list:
 
 
 def show_value(value: Any) -> str:
-    """Return a value as a learner would type it, cut if long."""
+    """Return a value as a learner would type it, cut short if it is long."""
     text = show_spec(value) if is_spec(value) else repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 

@@ -144,7 +144,7 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure for the first device with wrong values, and show some; draw the layout if other devices are right.
+    """Raise Failure for the first device with wrong values. If some devices are right, draw the layout.
 
     Args:
         want: the reference as float64 or complex128.
@@ -175,7 +175,7 @@ def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: flo
 
 
 def _some(values: np.ndarray, first: tuple[int, ...]) -> str:
-    """Return a few values from the first wrong one on, along the last dimension: ``2.5, -1, nan, ...``."""
+    """Return a few values from the first wrong value on, along the last dimension: ``2.5, -1, nan, ...``."""
     row = values[first[:-1]][first[-1] :] if first else values.reshape(1)
     shown = [str(v) if values.dtype.kind in "biu" else f"{v:.5g}" for v in row[:SHOWN].tolist()]
     return ", ".join([*shown, *(["..."] if len(row) > SHOWN else [])])

@@ -26,7 +26,7 @@ BOOK_7X = ("jax-ml/scaling-book pull requests 115 and 116 (4x4x144 corrected to 
 
 @dataclass(frozen=True)
 class Chip:
-    """One TPU generation, per chip.
+    """One TPU generation, with numbers for one chip.
 
     Attributes:
         pod: chips along each axis of a full pod. host: chips along each axis of one host.
@@ -60,13 +60,13 @@ class Chip:
 
     @property
     def torus(self) -> int:
-        """Axes of the network: 2 (four neighbours) or 3 (six)."""
+        """Axes of the network: 2 (four neighbours) or 3 (six neighbours)."""
         return len(self.pod)
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU generation, per GPU; None if the table has no number.
+    """One GPU generation, with numbers for one GPU. A number is None if the table lacks it.
 
     Attributes:
         hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s at one byte per number.
@@ -90,7 +90,7 @@ class Gpu:
     assumed: str = ""
 
 
-# Rows are in the order of the source. The source does not say that v3 wraps around only on a full pod side.
+# Rows are in the order of the source. That v3 wraps around only on a full pod side is an assumption of this table.
 CHIPS: dict[str, Chip] = {
     c.name: c
     for c in (
@@ -199,7 +199,7 @@ def _describe_gpu(g: Gpu) -> str:
 
 
 def _provenance(row: Chip | Gpu) -> str:
-    """Return ``table 2026-11, from How To Scale Your Model of 2025-02-04``: table version, source and its date."""
+    """Return ``table 2026-11, from How To Scale Your Model of 2025-02-04``: table version, source, source's date."""
     return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 

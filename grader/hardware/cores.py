@@ -79,7 +79,7 @@ def core_row(chip: Chip) -> Chip:
 
 
 def slice_name(text: str) -> str:
-    """Return a slice with the table's name of the chip: ``TPU v4:2x2x2`` as ``v4p:2x2x2``. May raise ValueError."""
+    """Return ``TPU v4:2x2x2`` with the table's name of the chip: ``v4p:2x2x2``. Raises ValueError for unknown chips."""
     name, colon, sizes = text.strip().partition(":")
     plain = name.strip().lower().removeprefix("tpu ").strip()
     plain = OTHER_NAMES.get(plain, plain)

@@ -114,7 +114,7 @@ def all_to_all_time(
 ) -> float:
     """Return seconds for an all-to-all of an array of ``bytes`` (V/N² from each device to each), bandwidth only.
 
-    ring: V/(4·W). Exact for an even N, where the chunk for the opposite device goes half each way;
+    ring: V/(4·W). Exact for an even N, where half of the chunk for the opposite device goes each way;
         "exact" for an odd N: times 1 - 1/N².
     one_way_ring: V·(N-1)/(2·N·W1) in both models.
     line: V/(4·W1), set by the middle link; "exact" for an odd N: times 1 - 1/N².

@@ -57,7 +57,7 @@ def axis_topology(
 def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
     """Return True if all chips of a slice, as one group, form a ring of neighbours.
 
-    A 2x2 slice of any TPU does (see ``RING_SLICES``). A slice with a single axis does if the axis wraps around.
+    Such slices are the 2x2 slices of all TPUs (``RING_SLICES``) and slices with a single axis that wraps around.
     """
     real = tuple(n for n in slice_shape if n > 1)
     if real in RING_SLICES:

@@ -71,7 +71,7 @@ class OfAClass:
         self._right: dict[str, Any] = {}
 
     def fits_others(self, student: str, text: str) -> list[str]:
-        """Return the other students for whom a wrong answer would be right. Staff review the list; it is no verdict.
+        """Return the other students for whom a wrong answer would be right, for the staff to review; not a verdict.
 
         Args:
             student: the student who gave the answer.
@@ -84,7 +84,7 @@ class OfAClass:
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        kind = kind_of(self.question, own)  # of the kinds in TELLING, only ``why`` uses the draw, so any draw will do
+        kind = kind_of(self.question, own)  # for kinds in TELLING, only ``why`` uses the draw, so any draw will do
         try:
             given = kind.read(text)
         except BadAnswer:
@@ -136,8 +136,8 @@ def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
 
     An author's title replaces the question asked. The question asked is the first sentence of the rendered text that
-    ends in a question mark. Without one, it is the text's first sentence. If the text cannot be rendered, return the
-    name alone.
+    ends in a question mark. If no sentence does, the question asked is the text's first sentence. If the text cannot be
+    rendered, return the name alone.
     """
     if question.title:
         return f"{question.name}: {question.title}"
@@ -195,8 +195,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         raw: the plain JSON value from the submission; None or blank if not answered.
 
     Returns:
-        A Result. Its ``reason`` and ``hint`` never reveal the right answer; its ``expected``, for the staff, does. If
-        the author's function gives no valid answer, the status is ``broken``.
+        A Result. Its ``reason`` and ``hint`` never reveal the right answer. Its ``expected`` holds the right answer for
+        the staff. If the author's function gives no valid answer, the status is ``broken``.
     """
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
@@ -264,7 +264,7 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
 def wanted(
     question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
 ) -> Any:
-    """Return an author's answer. Raises ValueError if it is not valid, and the errors of the author's function."""
+    """Return an author's answer. Raises ValueError if the answer is not valid, and errors of the author's function."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 
 

@@ -75,7 +75,7 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first ask. Its sizes, mode and secrecy are those of the whole group."""
+        """The first ask, with the sizes, the mode and the secrecy of the whole group."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:

@@ -196,7 +196,7 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
-    """Return a mask of the elements of ``held`` that are within ``bound`` of that element in all other arrays."""
+    """Return a mask of the elements of ``held`` that differ by at most ``bound`` from those of all ``others``."""
     near = [np.abs(wide(held) - wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 

@@ -1,8 +1,8 @@
 """Compare a program at two sizes, operation by operation, up to one substitution of sizes.
 
-The timed program is large and never runs. Its values count as right only because it equals a small program with judged
-values: equal operations in equal order, with equal operands (by position), dtypes and attributes. The substitution must
-turn each size in the small program into the size in the large program.
+The timed program is large and never runs. Its values count as right only because the program equals a small program
+with judged values: equal operations in equal order, with equal operands (by position), dtypes and attributes. The
+substitution must turn each size in the small program into the size in the large program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # largest difference of rounds: a loop over N devices has N - 2 to N + 2 rounds
 WINDOW = 3  # largest difference by a window: a window of 4 has T - 3 places
 MAX_SUMMED = 12  # most arguments for which all subsets are tried: a flat array may pack any subset
-MOST_LOST = Fraction(1, 2)  # parts of fixed size may cover a smaller fraction of the large array, by at most this much
+MOST_LOST = Fraction(1, 2)  # largest loss in the fraction of arrays that parts of fixed size cover
 TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # negative padding cuts an array
 
 
@@ -254,7 +254,7 @@ class _Matching:
         return ""
 
     def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
-        """Return the pairs of positions at which parts of a concatenation end. Later slices may cut there."""
+        """Return the pairs of positions where parts of a concatenation end, at which later slices may cut."""
         (along,) = _numbers(one)[:1]
         sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
         ends = [list(itertools.accumulate(each)) for each in sizes]
@@ -273,7 +273,7 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if both are off by one number, at most ``most``, from a size that grows."""
+        """Return True if ``judged + k`` grows to ``timed + k`` for a k from ``-most`` to ``most`` other than 0."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 

@@ -1,4 +1,4 @@
-"""Views of answers for checks, and the expected outcomes. The views hold NumPy and plain values, nothing of JAX.
+"""Views of answers for checks, and the expected outcomes. The views hold NumPy arrays and plain values.
 
 An *ask* is one request to a submission. A *finding* is what came back for an ask: an observation of a program that ran,
 outcomes of a plain function, a question's answer, or a fault. ``paired`` matches each timed program with the small
@@ -228,7 +228,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer to the value call of a timing call, at the matching sizes.
 
     Raises:
-        LookupError: no answer is to such an ask. The result of ``plan`` always contains this ask.
+        LookupError: the value call has no answer at these sizes. Plans from ``plan`` always ask for one.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

@@ -1,7 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
-``parse`` accepts untrusted text. It matches a strict grammar (one number, a few unit names) before pint sees the text,
-and raises only ``BadAnswer``.
+``parse`` accepts untrusted text and raises only ``BadAnswer``. The text must match a strict grammar (one number, a few
+unit names) before pint sees the text.
 
 Values are kept in the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
@@ -52,7 +52,7 @@ UNITS = (
     "percent = 0.01",
 )
 COUNTS = ("count", "hop", "step", "round", "chip", "device", "GPU", "element", "parameter", "param", "layer", "x")
-"""Names that count things; they do not change the value or its dimension."""
+"""Names of counted things, which change neither the value nor its dimension."""
 DIMENSIONS: dict[tuple[tuple[str, float], ...], str] = {
     (): "a plain number",
     (("[time]", 1),): "a time",

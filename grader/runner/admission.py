@@ -84,7 +84,7 @@ def walk(op: Any) -> Iterator[Any]:
 
 
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
-    """Yield the operations of a module, each one after its admission.
+    """Yield the operations of a module, each operation after its admission.
 
     Args:
         files: names of the learner's files. A refusal names the line in these files.

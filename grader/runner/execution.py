@@ -97,7 +97,7 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     """Execute a program once per list of inputs.
 
     Args:
-        ask: the ask that the program answers. It gives the mesh and the arguments that the program must have.
+        ask: the ask that the program answers, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
         inputs: for each run, the arguments (and the cotangents) as NumPy arrays, then, for each step after the first,
             those arguments that are not results of the step before.

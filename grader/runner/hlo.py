@@ -171,7 +171,7 @@ def unclaimed(
 
 
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
-    """Return how many copies do not come from the source, because there are more copies or they run more often."""
+    """Return how many copies do not come from the source, because copies are more numerous or run more often."""
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
     is_unrolled = allowed.known and runs.most <= allowed.most
@@ -219,7 +219,7 @@ def made(
     axes = _whole_axes(mesh) if groups is None else crossed_axes(groups, mesh)
     if not axes:
         return None
-    # XLA:CPU has no ragged all-to-all. Other compilers' programs do not show how much it sends.
+    # XLA:CPU has no ragged all-to-all. Programs of other compilers do not show how much a ragged all-to-all sends.
     sent = UNKNOWN if groups is None or kind == RAGGED else sent_in_group(kind, size, max(map(len, groups)))
     shift = sending = None
     if kind == "permute" and groups:

@@ -213,7 +213,7 @@ class PoisonedModule:
         self.block(block, wanted, Salt(salt), 0)
 
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a block. ``number``: of the block's first operation of the kind. Return the next free number."""
+        """Change a block. ``number``: that of the block's first operation of the kind. Return the next free number."""
         for op in [o.operation for o in block]:
             if self.is_one(op):
                 self.poison(op, wanted, salt, number)

@@ -1,6 +1,6 @@
 """``ragged_all_to_all``, the only admitted custom call, as JAX 0.10 and 0.12 write it, and its replacement on CPUs.
 
-Each device sends slices of rows of its operand to the devices of its group, and chooses each slice's place there::
+Each device sends slices of rows of its operand to the devices of its group, and gives their places in the results::
 
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])

@@ -75,7 +75,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return the nesting depth of a JSON text's brackets, or 0 if it cannot exceed MAX_NESTING. Does not recurse."""
+    """Return, without recursion, the nesting depth of JSON brackets, or 0 if the depth cannot exceed MAX_NESTING."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -84,7 +84,7 @@ def nesting(text: str) -> int:
 
 
 def reader(fd: int) -> Callable[[int], bytes]:
-    """Return ``read(n)`` of a pipe. It returns exactly ``n`` bytes, or raises EOFError at the end."""
+    """Return a function ``read(n)`` that returns exactly ``n`` bytes of a pipe, or raises EOFError at its end."""
 
     def read(n: int) -> bytes:
         parts = []
@@ -112,7 +112,7 @@ DTYPES = {dtype.name: dtype for dtype in (np.dtype(kind) for kind in [*NATIVE, *
 
 
 def dtype_of(name: str) -> np.dtype:
-    """Return a NumPy dtype by name, including bfloat16, float8 and int4. Raises ValueError."""
+    """Return a NumPy dtype by name, including bfloat16, float8 and int4. Raises ValueError for unknown names."""
     if name not in DTYPES:
         raise ValueError(f"there is no array type {name!r}")
     return DTYPES[name]

@@ -1,8 +1,9 @@
 """Limits on submissions, on data that cross process boundaries, on a submission's processes, and on its programs.
 
-Courses cannot change these. Limits that a course may set are in ``sandbox/limits.py``. Without a unit, a number counts
-bytes (MAX_FILE), items (MAX_FILES) or wall seconds (START_SECONDS). A limit that only one parser needs is defined in
-the parser's module (``frames.MAX_DEPTH``). So are the sizes of caches and texts, which do not limit submissions.
+Courses cannot change these limits. Limits that a course may set are in ``sandbox/limits.py``. Without a unit, a number
+counts bytes (MAX_FILE), items (MAX_FILES) or wall seconds (START_SECONDS). A limit that only one parser needs is
+defined in the parser's module (``frames.MAX_DEPTH``). So are the sizes of caches and texts, which do not limit
+submissions.
 """
 
 MIB = 1 << 20
@@ -54,7 +55,7 @@ MAX_RESTARTS = 8  # child processes for one submission's code; an ask that ends 
 
 # A program, admitted, compiled and run for its values.
 MAX_PROGRAM = 4 * MIB  # bytecode; MAX_ANSWER stops even larger programs earlier
-MAX_PROGRAM_TEXT = 16 * MIB  # characters in its canonical form
+MAX_PROGRAM_TEXT = 16 * MIB  # characters of a program in canonical form
 MAX_OPS = 20_000
 MAX_STEPS = 200_000  # operations, or instructions of the compiled program, with every call inlined
 MAX_NESTED = 200  # nested regions, or calls; Python's recursion limit allows about three times as many

@@ -47,7 +47,7 @@ def crash_reason(stderr: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Return a message from XLA without the names ``by_hand_...``, which differ between processes and so in reports."""
+    """Return a message from XLA without the names ``by_hand_...``, which differ between processes."""
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
 
 

@@ -1,4 +1,4 @@
-"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten a tree in equal order.
+"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten a tree in one order.
 
 Keys are strings in sorted order, as in ``jax.tree``.
 """
@@ -67,7 +67,7 @@ def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list
 
     Args:
         prefix: a leaf of ``found`` may stand for all leaves below its place, like one spec for a tree.
-        at: the place of both in their trees, for the message.
+        at: the place of ``found`` and of ``like`` in their trees, for the message.
 
     Raises:
         Misfit: ``found`` has other branches than ``like``.

@@ -82,7 +82,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """Return the options with exactly this text; else the option with this key; else those that begin with it."""
+        """Return the options with this text; else the option with this key; else options that begin with the text."""
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]

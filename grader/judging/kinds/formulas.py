@@ -17,7 +17,7 @@ RTOL = 1e-6
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A formula and its values at the drawn points. Formulas with different ``text`` are equal if the values are."""
+    """A formula and its values at the drawn points. Formulas with equal values are equal, whatever their ``text``."""
 
     text: str = field(compare=False)
     values: tuple[float, ...]

@@ -13,7 +13,7 @@ from grader.judging.kinds.kind import UNKNOWN, AnswerKind
 from grader.judging.units import DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
-"""Relative tolerance to detect kB taken for KiB. It is small because (N + 1) / N may be near a power of 1.024."""
+"""Relative tolerance to detect kB taken for KiB, small because (N + 1) / N may be near a power of 1.024."""
 COUNTS = range(1, 9)
 """Numbers that occur in many formulas, in addition to the numbers drawn for the question."""
 
