@@ -80,7 +80,7 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 
     Every corner of the grid (see ``_corners``) must receive the part of the array that is outside the corner. A method
     reaches this bound if parts of the array take the axes in different orders: each part sends little data along its
-    first axis and nearly all data along its last axis. ``tests/network.py`` simulates such a method.
+    first axis and nearly all data along its last axis. ``tests/network.py`` simulates a method that reaches the bound.
     """
     return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 

@@ -1,7 +1,7 @@
 """Replay a compiled program with the compiler's order and kernel cycles and the clock's times for collectives.
 
-The compiler gives the order, the dependencies and the arithmetic, but no times of collectives. These times are not
-measured either: ``clock.collectives`` computes how long the links are busy.
+The compiler gives the order, the dependencies and the arithmetic, but no times of collectives. Times of collectives are
+not measured either: ``clock.collectives`` computes how long the links are busy.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class Fused:
     def _waits_for(self) -> dict[int, int]:
         """Return, for each operation, a bit mask of the collectives and loops that the operation needs.
 
-        A barrier needs what its operands need. A barrier takes no time itself, so it has no bit.
+        A barrier needs what its operands need. A barrier takes no time itself, so it has no bit in the mask.
         """
         found: dict[int, int] = {}
         bit = 1

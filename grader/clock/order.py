@@ -22,7 +22,7 @@ class Piece:
 
     Attributes:
         duration: picoseconds. resources: the core and links that the piece holds for the whole duration.
-        after: positions, in the program's order, of the pieces that must end first. All come before this piece.
+        after: positions, in the program's order, of the pieces that must end first; they are smaller than the piece's.
         talks: whether the piece is a collective, which may run as late as possible.
     """
 
@@ -62,7 +62,7 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
     4. As order 3, with ties broken by the fewest collectives that a piece waits for. At the end of a loop's round, no
        collective is left, and a matmul that waits for no collective must not queue behind a sum that waits for one.
     5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
-       So devices send some gradients while they compute others.
+       So devices send some gradients while they compute other gradients.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count

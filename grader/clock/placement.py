@@ -90,8 +90,8 @@ class Side:
 class Way:
     """A mesh axis and the links that join its devices into a ring or a line.
 
-    If the mesh axis covers several axes of the slice, its devices follow a cycle that visits every chip once. Any grid
-    with an even number of chips has such a cycle.
+    If the mesh axis covers several axes of the slice, its devices follow a cycle that visits every chip once. A cycle
+    through all chips exists in any grid with an even number of chips.
     """
 
     size: int
@@ -185,7 +185,7 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
 
     Args:
         on: the slice, or its text "v5e:2x4".
-        mesh: axis sizes. Their product is the slice's number of chips, or of devices if JAX sees two per chip.
+        mesh: axis sizes; their product is the slice's number of chips, or of devices if JAX sees two per chip.
         axes: for each mesh axis, the slice's axes (0, 1, ...) under it. If None, each mesh axis, in order, gets the
             fewest and first axes that fit.
 

@@ -188,7 +188,7 @@ class Timeline:
     def gained(self, kind: str, work: int) -> float:
         """Return the part of the possible gain, 0 to 1, that the step gets by overlapping collectives with work.
 
-        A step without overlap takes the time of the work plus the time of the busiest link. The best step takes the
+        A step without overlap takes the time of the work plus the time of the busiest link; the best step takes the
         longer of these two times. Exposed time of other kinds of collectives does not count. Only the step's length
         counts, so kernels beyond ``work`` lower the result, even if collectives overlap with them.
 

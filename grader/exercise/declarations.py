@@ -52,12 +52,12 @@ class Call:
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims, static: sizes and keywords that learners can try. ``grade`` uses them, too.
+        dims, static: sizes and keywords that learners can try, and that ``grade`` also uses.
         hidden_dims, hidden_static: sizes (all unequal) and keywords that only ``grade`` uses. If ``hidden_static`` is
             None, ``grade`` uses ``static``.
         wrt: arguments to differentiate with respect to.
-        cotangent: the result's cotangent, a tree with the result's structure. None: the first leaf is a loss, with
-            cotangent 1.
+        cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
+            loss with cotangent 1.
         returns: the tree of the result; None if not declared.
         steps: number of runs; a result named like an argument becomes that argument of the next step.
         timing: for a timing call, where its program is laid out in time. The program never runs on data.

@@ -33,11 +33,11 @@ class Exercise(Asks):
         meshes: the default meshes of calls.
         stars: difficulty, 1 to 3.
         extension: whether the module's total leaves out the exercise's points.
-        hidden_points: points of checks that a learner's file lacks. ``build`` writes this number into the file.
+        hidden_points: points of checks that a learner's file lacks. ``build`` writes ``hidden_points`` into the file.
 
     Attributes:
         statement: the docstring of the exercise's file, up to ``## Going further``.
-        further: the docstring below ``## Going further``. Learners get this text after their code.
+        further: the docstring below ``## Going further``, which learners get after their code.
         source: the contents of the exercise's file.
         grading_source: the contents of the second file, with checks and misconceptions; "" if there is none.
         data: the digest of the files that the module's exercises may read.
@@ -122,7 +122,7 @@ class Exercise(Asks):
         return thing
 
     def helper(self, thing: F) -> F:
-        """Declare a function or class for public checks. Learners get it with the checks, not in the file they edit."""
+        """Declare a function or class for public checks, which learners get with the checks, not in their file."""
         return thing
 
     # calls and cases
@@ -205,8 +205,8 @@ class Exercise(Asks):
         """Declare many calls of a plain function.
 
         Args:
-            public: argument sets that learners see. In learners' files, this is JSON of the sets and their outcomes.
-            hidden: a function that draws more argument sets. Learners' files leave it out.
+            public: argument sets that learners see; in learners' files, JSON of the argument sets and their outcomes.
+            hidden: a function that draws more argument sets; left out of learners' files.
         """
         self._own_task(task, "cases")
         if hidden is not None:
@@ -270,11 +270,11 @@ class Exercise(Asks):
 
         Args:
             fails: for a task, the checks that this wrong solution must fail.
-            form_of: the misconception that this is another form of. Both have one task, one hint and the same checks.
-                At places where the results of the forms differ, submissions are not compared.
-            gives: a function of the arguments of the first check in ``fails``. It raises Failure if a program's results
-                differ from those of this mistake. A task that draws random numbers needs ``gives``, because no two
-                programs have equal results.
+            form_of: the misconception that this is another form of. The forms have one task, one hint and one list of
+                checks. At places where the results of the forms differ, submissions are not compared.
+            gives: a function of the arguments of the first check in ``fails`` that raises Failure if a program's
+                results differ from those of this mistake. A task that draws random numbers needs ``gives``, because no
+                two programs have equal results.
             breaks: the rules that this mistake breaks, quoted from the statement. ``verify`` requires one misconception
                 for each row under "What is checked".
         """
@@ -314,7 +314,7 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.alternative")
     def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:
-        """Declare another right solution of a task. ``verify`` proves that it passes. Learners do not get it."""
+        """Declare another right solution of a task, which ``verify`` proves to pass and learners do not get."""
         if of is not None and (not isinstance(of, Task) or self.tasks.get(of.name) is not of):
             raise AuthorError(f"of is {declared.a(of)}, not a task of this exercise: write its name without quotes")
 

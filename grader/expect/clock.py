@@ -89,7 +89,7 @@ def expect_overlap(
     """Check that overlap saves at least the part ``at_least`` of the time that overlapping these collectives can save.
 
     Without overlap, a step takes the time of the work plus the time for which the collectives occupy their busiest
-    link. The best step takes the longer of these two times. Only the step's length decides, so a faster program never
+    link; the best step takes the longer of these two times. Only the step's length decides, so a faster program never
     scores lower, and additional work gains nothing. ``expect_flops`` checks that the work is done.
 
     If the compiler for the timing call's slice ran (``--backend tpu:v5e:2x4``), the compiler's order decides: the check
@@ -227,7 +227,7 @@ def _percent(part: float, digits: int) -> str:
 
 
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
-    """Describe how long a collective is exposed. ``waits``: whether to add what it waits for and what waits for it."""
+    """Describe how long a collective is exposed. ``waits``: whether to add the operations before and after it."""
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0

@@ -34,12 +34,12 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data for the renderer (None if there is nothing to show).
         where: device, index or source line.
-        staff: one line for staff only, such as the arguments. For secret inputs, only ``shardlings appeal`` shows this.
+        staff: one line for staff only, such as the arguments; for secret inputs, only ``shardlings appeal`` shows it.
         layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.
-        values: ``(expected, actual)``, a few values from the first difference on. Reports show these values only for
-            public checks on public data.
+        values: ``(expected, actual)``, a few values from the first difference on, which reports show only for public
+            checks on public data.
         wrong: the devices to mark in the learner's layout; empty if all devices are wrong.
-        compared: the compared values, for checks on values. These values never leave the judge.
+        compared: the compared values, for checks on values, which never leave the judge.
         spread: largest relative difference between the data of two failures that come from one mistake.
         of: the name of the result.
         others: the failures of all other results that the check compared together with this result.

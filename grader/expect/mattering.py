@@ -1,7 +1,7 @@
-"""Find the operations that matter: changing their results changes a result of the task. Only these operations count.
+"""Find the operations that matter, which means that changing their results changes a result of the task.
 
-A timing call takes over the operations that matter in the call that it times. If the program does not run, the
-operations that a result depends on matter.
+Only operations that matter count as done. A timing call takes over the operations that matter in the call that it
+times. If the program does not run, the operations that a result depends on matter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CannotSay(Exception):
 
 
 def collectives_that_matter(seen: Seen) -> list[Collective]:
-    """Return the collectives that matter. Collectives that the compiler added always do: they move needed data."""
+    """Return the collectives that matter. Collectives that the compiler added always matter: they move needed data."""
     found = _matter(seen, poison.COLLECTIVES)
     return [c for c in seen.collectives if c.number is None or found is None or found[c.number]]
 

@@ -36,7 +36,7 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every ``what`` has an ``of`` in the same round of the same loop, and neither waits for the other.
 
-    Then the two can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
+    Such two operations can run at the same time: ``expect_beside(seen, "permute")`` checks that a ring can overlap its
     permutes. An ``of`` that does not matter (``mattering``) does not count.
     """
     graph, those = _those(seen, what)

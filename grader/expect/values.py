@@ -38,14 +38,15 @@ def expect_close(
     over devices, of at most 8 terms, is rounded to 16 bits. The bound never depends on the returned values. If matmul
     operands are rounded to less than the expected dtype (``Sharded.factors``), the bound is at least FACTORS times the
     operands' epsilon, for any number of terms, because errors grow with the sum. The error of one matmul is half an
-    epsilon, that of a chain of a few matmuls up to three. If the error is larger, a run in float32 decides.
+    epsilon, that of a chain of a few matmuls up to three epsilons. If the error exceeds the bound, a run in float32
+    decides.
 
     Args:
         got: an output array, or a tree of output arrays.
         want: reference, best computed in float64; for a tree, a tree of references.
         terms: length of the longest reduction behind one element.
         scale: replaces ``max|want|``.
-        dtype: name of the result's dtype; by default the dtype of the call's arguments. None: any dtype that is as
+        dtype: name of the result's dtype; by default the dtype of the call's arguments; None for any dtype that is as
             accurate as the arguments' dtype.
     """
     leaf_by_leaf(lambda g, w: _close(g, w, terms, scale, dtype), got, want)

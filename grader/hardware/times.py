@@ -24,7 +24,7 @@ def hop_time() -> float:
 def latency(n: int | Sequence[int], topology: str = "ring") -> float:
     """Return seconds of an all-gather or reduce-scatter of almost no data: hops × 1 µs (an all-reduce: twice that).
 
-    Model: latency only. The time of a collective is ``max(latency, bandwidth time)``, never their sum.
+    Model: latency only. The time of a collective is ``max(latency, bandwidth time)``, never the sum of both.
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
     return hops(n, topology) * HOP_TIME
@@ -53,7 +53,7 @@ def all_gather_time(
         bytes: V, the full logical array over this axis group.
         n: devices in the group, over all its axes.
         axes: mesh axes used at once. Each axis adds its links: V/(axes·W). Parts of the array take the axes in
-            different orders, so that all links are equally busy. Such orders reach "exact" for unequal axes, too.
+            different orders, so that all links are equally busy. Different orders reach "exact" for unequal axes, too.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """

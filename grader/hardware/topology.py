@@ -57,7 +57,7 @@ def axis_topology(
 def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
     """Return True if all chips of a slice, as one group, form a ring of neighbours.
 
-    Such slices are the 2x2 slices of all TPUs (``RING_SLICES``) and slices with a single axis that wraps around.
+    The 2x2 slices of all TPUs form a ring (``RING_SLICES``), as do slices with a single axis that wraps around.
     """
     real = tuple(n for n in slice_shape if n > 1)
     if real in RING_SLICES:
@@ -132,7 +132,7 @@ def hops(n: int | Sequence[int], topology: str = "ring") -> int:
 
 
 def check_topology(topology: str) -> None:
-    """Raise ValueError if this is not a ``Topology``."""
+    """Raise ValueError if a name is not a ``Topology``."""
     if topology not in get_args(Topology):
         raise ValueError(unknown("topology", topology, get_args(Topology)))
 

@@ -135,9 +135,8 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question asked: ``flops: How many FLOPs has ...?``.
 
-    An author's title replaces the question asked. The question asked is the first sentence of the rendered text that
-    ends in a question mark. If no sentence does, the question asked is the text's first sentence. If the text cannot be
-    rendered, return the name alone.
+    An author's title replaces the question asked. The question asked is the rendered text's first sentence with a
+    question mark at its end, or else the text's first sentence. If the text cannot be rendered, return the name alone.
     """
     if question.title:
         return f"{question.name}: {question.title}"
@@ -290,5 +289,5 @@ def misconceptions_of(question: Question, misconceptions: Iterable[Misconception
 
 
 def type_and_text(error: BaseException) -> str:
-    """Return an author's error as one short line, ``ValueError: 0.0 is not ...``. The line keeps paths."""
+    """Return an author's error as one short line that keeps paths, ``ValueError: 0.0 is not ...``."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

@@ -152,7 +152,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return the result if the check fails on secret inputs, else None. Its reason reveals nothing about the inputs."""
+    """Return the result, with a reason that reveals nothing, if the check fails on secret inputs; else None."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -198,7 +198,7 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     """Return the first failure on real devices, if the check fails at every matmul precision.
 
-    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu). Then the run in
+    The devices' default matmul precision may be too coarse for a check (a sum near 0 before a relu), so the run in
     float32 decides.
     """
     first = None

@@ -41,7 +41,7 @@ class Shown:
         self.answered = [a for a in paired(self.answered) if not a.ask.secret]
 
     def to(self, check: Check) -> list[Found]:
-        """Return what the check finds for each mesh and case; None where the check passes."""
+        """Return what a check finds for each mesh and case; None where the check passes."""
         if check.name not in self._found:
             self._found[check.name] = list(_found(check, self.answered))
         return self._found[check.name]
@@ -204,8 +204,8 @@ def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> n
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if a check fails in equal places and for equal reasons in both programs.
 
-    Undefined values may be NaN in one program and a number in the other. Such places are ignored, but at least as many
-    other places must agree.
+    Undefined values may be NaN in one program and a number in the other. Places with undefined values are ignored, but
+    at least as many other places must agree.
     """
     if len(submitted) != len(mistaken):
         return False

@@ -18,7 +18,7 @@ from typing import Any
 from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
-NUMBER = re.compile(r"(?<![a-z\d])\d+")  # not the 64 of i64
+NUMBER = re.compile(r"(?<![a-z\d])\d+")  # numbers, but not the 64 of i64
 # Result shapes of these operations, and of collectives, follow from operands and attributes, which are compared.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # largest difference of rounds: a loop over N devices has N - 2 to N + 2 rounds
@@ -118,7 +118,7 @@ class _Matching:
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
             return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
-        around = tuple(self.small.mesh.values())  # on two devices, the next device is also the previous one
+        around = tuple(self.small.mesh.values())  # on two devices, the next device is also the previous device
         ways = [
             {tuple(step % n for step, n in zip(way, around, strict=True)) for way in _ways(each.groups, program.mesh)}
             for each, program in ((judged, self.small), (timed, self.large))
@@ -133,7 +133,7 @@ class _Matching:
         """Return a difference if parts of fixed size are most of an array in the small program, but not in the large.
 
         Ten rows from each end cover all of 11 rows, but hardly any of 4,096 rows. Then the small program's values are
-        right, and the large program leaves out most of its work. One row, or all rows but one, is allowed in both.
+        right, and the large program leaves out most of its work. A part may be one row, or all rows but one, in both.
         """
         lost, cuts = Fraction(0), set()
         for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):

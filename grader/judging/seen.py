@@ -142,7 +142,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
 
 
 def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
-    """Return the result in its declared structure. If none is declared, return one array, or a list of several."""
+    """Return the result in its declared structure. Without a declaration, return one array, or a list of arrays."""
     found = [replace(r, due=call.dtype, per_device=call.task.kind == "body", step=step) for r in outputs]
     if call.results is None:
         return found[0] if len(found) == 1 else found
@@ -175,7 +175,7 @@ def _exact(array: np.ndarray | None) -> np.ndarray | None:
 
 @lru_cache(512)
 def _wanted(ask: Ask) -> list[Outcome]:
-    """Return the outcomes of the author's function on an ask's cases; cached, as all students get the same cases."""
+    """Return the outcomes of the author's function on an ask's cases, cached because all students get these cases."""
     assert isinstance(ask.of, Cases)
     return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
@@ -228,7 +228,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer to the value call of a timing call, at the matching sizes.
 
     Raises:
-        LookupError: the value call has no answer at these sizes. Plans from ``plan`` always ask for one.
+        LookupError: the value call has no answer at the matching sizes, although every plan asks for this answer.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

@@ -63,7 +63,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
     """Compile a canonical program, after marking the collectives in it (see ``hlo.added_by_compiler``).
 
     Args:
-        found: facts of the source. If these lack FLOPs, the FLOPs of the compiled program are counted.
+        found: facts of the source. If the facts lack FLOPs, the FLOPs of the compiled program are counted.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -141,7 +141,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function with a program's arguments and results. ``standing_in`` then replaces its module."""
+    """Lower a function with a program's arguments and results. ``standing_in`` then replaces the lowered module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

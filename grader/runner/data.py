@@ -1,4 +1,4 @@
-"""The values of a program that are data: those that depend on its arguments."""
+"""The values of a program that are data, which means that they depend on the program's arguments."""
 
 from __future__ import annotations
 

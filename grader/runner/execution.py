@@ -1,10 +1,10 @@
 """Execute programs. Requests hold only MLIR bytecode, never learner Python.
 
-Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form. This form is read for
-facts, compiled (``compiling``) and executed on the inputs. Devices, argument shardings and result types come from the
-ask (the request that the program answers) and from the canonical form, never from the bytecode itself. Cache keys cover
-all that execution depends on (``key_of``). A program of several steps runs once for each step, and some results become
-arguments of the next step.
+Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form, which is read for facts,
+compiled (``compiling``) and executed on the inputs. Devices, argument shardings and result types come from the ask (the
+request that the program answers) and from the canonical form, never from the bytecode itself. Cache keys cover all that
+execution depends on (``key_of``). A program of several steps runs once for each step, and some results become arguments
+of the next step.
 """
 
 from __future__ import annotations
@@ -335,6 +335,6 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
 
 
 def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
-    """Return one list of arrays per run. This is the inverse of the packing in ``Worker.run_program``."""
+    """Return one list of arrays per run, by the inverse of the packing in ``Worker.run_program``."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

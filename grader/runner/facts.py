@@ -44,9 +44,9 @@ class Facts:
 
     Attributes:
         collectives: in program order, one for every call of the function that contains the collective.
-        flops: arithmetic operations of one device. None if some operations are outside of shard_map, because only the
+        flops: arithmetic operations of one device; None if some operations are outside of shard_map, because only the
             compiler knows how the devices share these operations.
-        dot_flops: the part of ``flops`` in matmuls. None if some matmuls are outside of shard_map.
+        dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
         marked: the collectives, by the number that ``mark`` gives each of them.
         mapped: True if the results depend on a ``shard_map`` and little work on data is outside of it: at most one
             operation for each element of arguments and results.

@@ -42,7 +42,7 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """An instruction in one call of its computation. ``times``: how often it runs. ``path``: the branches around it.
+    """An instruction in one call of its computation, with the number of runs and the path of branches around it.
 
     ``data``: how many operands may depend on the program's arguments; 0 if ``walk`` does not count these operands.
     """

@@ -1,6 +1,6 @@
 """A canonical program's operations as plain data: calls and ``shard_map`` are inlined, every value is numbered.
 
-``facts`` must have read the module before. Then all operations are admitted, and groups name devices of the mesh.
+``facts`` must have read the module before, so that all operations are admitted and groups name devices of the mesh.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _OperationsReader:
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
-        """Number a result. Outside shard_map, it has the layout of operands of equal shape, if these operands agree."""
+        """Number a result. Outside shard_map, results have the layout of operands of equal shape, if these agree."""
         if self.real <= self.manual:
             return self.new(value)
         shape, _ = shaped(value.type)

@@ -33,7 +33,7 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """Return the function ``noise`` for arrays of this shape, as a StableHLO module. Its argument is the salt."""
+    """Return the function ``noise`` for arrays of this shape, as a StableHLO module with the salt as argument."""
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 

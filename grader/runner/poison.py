@@ -80,7 +80,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # the program cannot run with replacement values here
+            except compiling.CannotRun:  # the program cannot run with these replacement values
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
@@ -304,7 +304,7 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Copy the function of a StableHLO module into this module, once. Return its name."""
+        """Copy the function of a StableHLO module into this module, once. Return the function's name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
             lowered = ir.Module.parse(text, self.module.context)  # the module must live while its function is copied

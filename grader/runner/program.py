@@ -1,9 +1,9 @@
 """The canonical form of a program: bytecode from a learner's process is read once, cleaned, and printed.
 
-The bytecode is MLIR that was written where learner Python ran, so nothing in the bytecode is trusted. It is parsed and
-admitted by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings that the *ask*
-(the grader's request) gives. Names and channels are renumbered, and source locations keep only lines of the learner's
-files. Only the printed result is hashed, read for facts and compiled.
+The bytecode is MLIR that was written where learner Python ran, so nothing in the bytecode is trusted. The bytecode is
+parsed and admitted by allow-lists (operations, custom calls, types, sizes, attributes). Arguments get the shardings of
+the *ask* (the grader's request). Names and channels are renumbered, and source locations keep only lines of the
+learner's files. Only the printed result is hashed, read for facts and compiled.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Program:
         return ir.Module.parse(self.text, _context())
 
     def parse(self) -> Any:
-        """Return a new module. Its operations have the learner's source locations."""
+        """Return a new module with the learner's source locations."""
         module = self.module()
         with module.context:
             for op, place in zip(walk(module.operation), self.places, strict=True):
@@ -93,7 +93,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # else MLIR converts messages to str, which fails for invalid text
+        context.emit_error_diagnostics = True  # otherwise MLIR converts messages to str, which fails for invalid text
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))

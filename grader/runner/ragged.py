@@ -97,7 +97,7 @@ def most_sent(op: Any, members: int) -> int:
 
 
 def spell_out(module: Any) -> bool:
-    """Replace every ``ragged_all_to_all`` by operations that XLA:CPU can run. Return whether the module has any."""
+    """Replace every ``ragged_all_to_all`` by operations that XLA:CPU can run. Return whether the module had a call."""
     found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
     with module.context:
         for number, op in enumerate(found):

@@ -2,8 +2,8 @@
 
 Courses cannot change these limits. Limits that a course may set are in ``sandbox/limits.py``. Without a unit, a number
 counts bytes (MAX_FILE), items (MAX_FILES) or wall seconds (START_SECONDS). A limit that only one parser needs is
-defined in the parser's module (``frames.MAX_DEPTH``). So are the sizes of caches and texts, which do not limit
-submissions.
+defined in the parser's module (``frames.MAX_DEPTH``). Sizes of caches and texts do not limit submissions and are
+defined where they are used.
 """
 
 MIB = 1 << 20

@@ -112,7 +112,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. Its values are indices into ``Operations.values``.
+    """One operation. Values are indices into ``Operations.values``.
 
     Attributes:
         name: StableHLO's or CHLO's, without the dialect: "dot_general", "while", "collective_permute". Also

@@ -1,7 +1,7 @@
 """A compiler's schedule of a program, as plain data: its instructions in the order in which a device runs them.
 
-The runner reads the schedule from the compiled text. Kernels have the compiler's cycles. Collectives have none: only
-the start of a collective and the place where the program waits for its result are known. The JSON is untrusted.
+The runner reads the schedule from the compiled text. Kernels have the compiler's cycles. Collectives have no cycles:
+only a collective's start and the place where the program waits for its result are known. The JSON is untrusted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Instruction:
         number: the number of a collective, equal for its "start" and "done"; -1 for all other instructions.
         communication: for "collective" and "start", the groups, axes and size.
         joined: for a matmul, the numbers of collectives with results that the matmul's kernel adds to the product. No
-            other instruction uses these results, and the kernel needs the results only after its multiplications.
+            other instruction uses the collectives' results, and the kernel needs them only after its multiplications.
         rounds: for a loop, the number of rounds; None if the compiled text does not show the number.
         bodies: for a loop, its body; for branches, all branches.
         file, line: in the learner's source, if known.

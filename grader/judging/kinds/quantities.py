@@ -123,7 +123,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _of_the_question(self, factor: float, rtol: float) -> bool:
         """Return True if a factor is a quotient or product of two of the question's numbers, or 1 over a product.
 
-        These numbers are small counts, and the drawn numbers plus or minus one.
+        The question's numbers are small counts, and the drawn numbers plus 0, 1 or -1.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)
