@@ -146,8 +146,8 @@ class Laying:
     def kernel(self, unit: Unit) -> int:
         """Return the longer time of arithmetic at the peak rate and memory traffic at HBM's rate; scalars are free.
 
-        Eight-bit matmuls have the eight-bit rate only if an argument of the program has eight bits too. Value checks
-        allow the rounding of the arguments' dtype, so a program must gain no time by rounding its operands further.
+        Eight-bit matmuls have the eight-bit rate only if an argument of the program has eight bits too. Values are
+        judged at the precision of the arguments' dtype, so a program gains no time by rounding its operands further.
         """
         chip = self.place.slice.chip
         eight = unit.flops and self.given_eight_bits and all(map(self.eight_bits, unit.root.operands[:2]))

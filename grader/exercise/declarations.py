@@ -60,7 +60,7 @@ class Call:
             loss with cotangent 1.
         returns: the tree of the result; None if not declared.
         steps: number of runs; a result named like an argument becomes that argument of the next step.
-        timing: for a timing call, where its program is laid out in time. The program never runs on data.
+        timing: for a timing call, where its program is laid out in time. A timing call's program never runs.
         timed: for a timing call, the call of the same program at sizes that can be run; checks judge its values.
     """
 

@@ -256,8 +256,8 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 def _same_finding(one: Failure, other: Failure) -> bool:
     """Return True if the data of both failures agree.
 
-    If the data are not numbers, the words of the reasons must agree too. Without data, the words and the numbers of the
-    reasons must agree.
+    If the data are not numbers, the words of the reasons must agree too. If there are no data, the words and the
+    numbers of the reasons must agree.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):

@@ -232,7 +232,7 @@ class PoisonedModule:
         return number
 
     def shut_off(self, op: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change a ``shard_map`` or a named computation. Its block sees no outer values, so these become operands."""
+        """Change a ``shard_map`` or named computation. Outer values become operands: its block sees only operands."""
         mapped = op.name == "sdy.manual_computation"
         manual: set[str] = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) if mapped else set()  # type: ignore
         axes = [a for a in self.mesh if a in manual]

@@ -26,7 +26,7 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @classmethod
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
-        """Fill in the options' texts. Raises jinja2.TemplateError, or ValueError if two options look alike."""
+        """Fill in the options' texts. Raises ValueError if two options look alike, and jinja2.TemplateError."""
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
         texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
