@@ -39,7 +39,7 @@ class Laid:
     order: tuple[int, ...]
     start: tuple[int, ...]
     early: tuple[int, ...]
-    before: tuple[frozenset[int], ...]  # for each piece, those that must end first: it needs them or their resources
+    before: tuple[frozenset[int], ...]  # for each piece, the pieces that must end before the piece starts
     length: int
 
 

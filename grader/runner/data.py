@@ -48,7 +48,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
         yield from _carried(op, number)
     elif op.name in BODIES:
         yield _first(op).arguments[number]
-    else:  # this includes a branch's condition and a reduction's operands
+    else:  # for example, a branch's condition or a reduction's operand
         yield from op.results
         yield from _arguments(op)
 
@@ -63,7 +63,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
         yield from _carried(around, number)
     elif around.name in BODIES or around.name in BRANCHES:
         yield around.results[number]
-    else:  # this includes a loop's condition, which decides how often the loop runs
+    else:  # for example, a loop's condition, which decides how often the loop runs
         yield from around.results
         yield from _arguments(around)
 

@@ -45,8 +45,8 @@ LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",
 }  # fmt: skip
-# Operations that choose values. They count if data decide the choice; otherwise they only move values. Each slice gives
-# the operands that decide.
+# Operations that choose values. An operation counts if data decide the choice; otherwise it only moves values. Each
+# slice gives the operands that decide.
 CHOOSES = {
     "dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None), "gather": slice(1, 2),
     "scatter": slice(1, 2), "select": slice(0, 1),

@@ -26,7 +26,7 @@ def one_line(error: BaseException) -> str:
         others = [re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has")]
         first = " ".join([first, *others])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
-    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX refers to the grader's own code here
+    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX's message names a place in the grader's code
     text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 
