@@ -183,8 +183,8 @@ def own_source(
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
     Args:
-        named: ``--course``. Without this option, confined work may not be inside the course's folder, because the author of
-            the work could have written that course.
+        named: ``--course``. Without this option, confined work may not be inside the course's folder, because the
+            author of the work could have written that course.
     """
     place = work_in(course, work)
     if tier != "none" and named is None:

@@ -137,7 +137,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work to confine is inside the course: the work's author could have written the checks."""
+    """Raise CourseError if the work to confine is inside the course: its author could have written the course."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the work to confine, and a course contains code: "

@@ -46,7 +46,7 @@ def _key(course: Course, words: tuple[object, ...]) -> bytes:
     """Return a digest of the command, the terminals, the versions, and all files that the output may depend on."""
     terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
     place = usual_place(course)
-    begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]  # show prints these names
+    begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]  # show prints them
     digest = hashlib.sha256(repr((words, terminals, version("jax"), str(Path.cwd()), begun)).encode())
     folders = [course.root / "solutions"] if course.solved else [course.root / m.id for m in course.config.modules]
     for folder in (Path(grader.__file__).parent, *folders):
