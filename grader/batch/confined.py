@@ -133,7 +133,7 @@ _numbers = count()
 
 
 class Confined(Parsers):
-    """The parsers of one submission. ``for_submission`` returns parsers for a further submission in one process."""
+    """The parsers of one submission. ``for_submission`` returns parsers that use the same process."""
 
     def __init__(self, process: ParsingProcess, place: str = "") -> None:
         self._process, self._number, self._place = process, next(_numbers), place
@@ -212,7 +212,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return a tier for the requested isolation, or ``none`` if that does not work. Tier ``none`` sets only limits."""
+    """Return a tier for the requested isolation, or ``none`` if no sandbox works. Tier ``none`` sets only limits."""
     try:
         return best_tier(isolation)
     except NoIsolation:

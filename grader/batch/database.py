@@ -105,7 +105,7 @@ class Database:
     """The grades of one folder. Use each object from one thread only."""
 
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
-        """Open the database, or create it.
+        """Open or create the database.
 
         Args:
             path: the file.

@@ -68,7 +68,7 @@ class Wanted:
     """Options of the command that replace parts of the declared calls.
 
     Attributes:
-        mesh: replaces the declared meshes; None keeps them.
+        mesh: replaces the declared meshes; None keeps the declared meshes.
         dims: sizes that replace the public sizes of dimensions.
         on: the slice for the timeline, such as "v5e:2x4"; "" uses the slice of a timing call, if there is one.
         profile: which collectives run beside the core, see ``clock.timeline``.

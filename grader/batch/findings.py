@@ -155,13 +155,14 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     reason = {
         "flood": "sent back more than 16 MiB",
         "garbage": "sent back unreadable bytes",
-        "died of signal 9": "it was killed, for example because it used more memory than allowed",  # or killed itself
+        # The child may also have killed itself.
+        "died of signal 9": "it was killed, for example because it used more memory than allowed",
     }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {reason}")
 
 
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
-    """Return the fault of a program that ended the worker twice; the grader's if the grader's own program fails too."""
+    """Return the fault of a program that ended the worker twice; the grader's fault if its own program fails too."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other without end, because some of them never take part in a collective"
         return Fault("timeout", text, ran=True)
@@ -187,7 +188,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports. Its kind is never ``broken``, a fault of the grader."""
+    """Return the fault that an untrusted process reports. The kind is never ``broken``, a fault of the grader."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")
@@ -295,7 +296,7 @@ def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
     talks = [collective_of(c) for c in header["collectives"]]
-    if isinstance(compiled, Schedule) and compiled.added is not None:  # in place of those that the CPU's compiler added
+    if isinstance(compiled, Schedule) and compiled.added is not None:  # replaces the collectives of the CPU's compiler
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])

@@ -171,7 +171,7 @@ class Grader:
     ) -> None:
         """Grade each student's submission, as read by ``read``, and pass each report to ``done`` in this thread.
 
-        If the grader's code raises an exception for one student, ``done`` gets it, and the other students are graded.
+        If the grader's code raises an exception for one student, ``done`` gets the exception, and grading continues.
         """
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 
@@ -181,7 +181,7 @@ class Grader:
             worker.start()
 
     def retire(self) -> None:
-        """End all processes for good. Another thread may call this method: its gradings then end without a result."""
+        """End all processes for good. Any thread may call this method; running gradings then end without a result."""
         beside = self.devices.workers if self.devices else [self.compiler.worker] if self.compiler else []
         for worker in [*self._processes(), *beside]:
             worker.retire()

@@ -74,7 +74,7 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff.
 
-    Both are empty if the course has no late policy. Files unchanged from the handout do not count.
+    Times and notes are empty if the course has no late policy. Files unchanged from the handout do not count.
 
     Args:
         modules: modules that are graded now. Files of all other modules may have changed since their last grading.

@@ -75,7 +75,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file; None unless it is a complete report of the student in the file's name."""
+    """Return the report in a file; None unless the file is a complete report of the student in its name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):

@@ -304,7 +304,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Complete ``problems`` after ``settle`` was called for each report of a folder. ``students``: all of them."""
+        """Complete ``problems`` after ``settle`` got all reports of a folder. ``students``: students with reports."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 

@@ -37,7 +37,7 @@ class Trials(Protocol):
 
 @dataclass
 class Poisoned:
-    """The operations of one program on one mesh that matter, by a run on the first public inputs.
+    """Find the operations of one program on one mesh that matter for the inputs of the first public run.
 
     Args:
         seen: the program's observation.
@@ -66,7 +66,7 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """Return whether another run would repeat all answers given so far."""
+        """Return whether a new run would repeat all answers given so far."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:

@@ -13,10 +13,10 @@
 Only the grader's own process, which runs no learner's code, reads or writes the store. Replies of a learner's process
 fill only the entry of that learner's source.
 
-The store keeps a value only if a fresh run would give an equal value. It does not keep faults of the grader, replies
-that a time limit, a memory limit, a signal or an operating-system error ended, or replies of sources that did not load
-or could act differently next time (``intake.chance``). If a fresh run of a source still gives a different value, the
-store never keeps values of this source again.
+The store keeps a value only if a fresh run would give an equal value. It keeps neither faults of the grader, nor
+replies that a time limit, a memory limit, a signal or an operating-system error ended, nor replies of sources that did
+not load or could act differently next time (``intake.chance``). If a fresh run of a source still gives a different
+value, the store never keeps values of this source again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Keys:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of a source's replies: the source's text and all asks, in order."""
+        """Return the key of a source's replies: the source's code and all asks, in order."""
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
@@ -80,7 +80,7 @@ class Keys:
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of the answer which operations of the kind ``what`` matter in a run."""
+        """Return the key of the list of operations of the kind ``what`` that matter in a run."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
@@ -102,7 +102,7 @@ class Keys:
 
 @cache
 def surroundings() -> list[str]:
-    """Describe this machine, and the packages on it that learners may import."""
+    """Describe this machine, and its installed packages that learners may import."""
     found = [*platform.uname(), platform.python_version(), sys.prefix]
     for name, path in needs.packages().items():
         try:
@@ -124,7 +124,7 @@ T = TypeVar("T")
 
 
 class Checked(BaseModel, frozen=True):
-    """The results of an exercise's checks, not yet weighted, with the evidence for them.
+    """The results of an exercise's checks, not yet weighted, with the evidence for the results.
 
     Attributes:
         lasting: True if no time or memory limit decided a result.
@@ -137,7 +137,7 @@ class Checked(BaseModel, frozen=True):
 
 @dataclass(frozen=True)
 class Matters:
-    """For each operation of a kind in a program, whether it matters to the results; or a fault."""
+    """For each operation of a kind in a program, whether the operation matters to the results; or a fault."""
 
     each: Sequence[bool] = ()
     fault: Fault | None = None
@@ -157,7 +157,7 @@ class Parts:
         return digest.hex()
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes, or None if they are gone."""
+        """Return the bytes that ``put`` stored under this name; None if the bytes are gone."""
         found = self.cache.get(self.keys.part(bytes.fromhex(name)))
         return None if found is None else zlib.decompress(found)
 
@@ -167,8 +167,8 @@ class Kind(Generic[T]):
     """One kind of value.
 
     Attributes:
-        pack: returns the value as bytes; None if a fresh run could give another value.
-        unpack: returns the value; None if a part of it is gone.
+        pack: returns the value as bytes; None if a fresh run could give a different value.
+        unpack: returns the value; None if a part of the value is gone.
         size: estimates the bytes of a value in memory. most: limit on the bytes of all values in memory.
     """
 
@@ -328,7 +328,7 @@ def _unpack_matters(data: bytes, parts: Parts) -> Matters:
 
 
 def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
-    """Return the results as JSON; None if a limit decided one, or if JSON changes them (half a surrogate pair)."""
+    """Return the results as JSON; None if a limit decided a result, or if JSON changes one (half a surrogate pair)."""
     if not value.lasting or any(r.status == "broken" for r in value.results):
         return None
     text = json.dumps(value.model_dump(mode="json"))

@@ -61,7 +61,7 @@ def report(
     """Return a submission's report.
 
     Args:
-        notes: notes on the whole submission, in addition to ``submission.notes``.
+        notes: remarks on the whole submission, in addition to ``submission.notes``.
     """
     counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
     return Report(
@@ -80,7 +80,7 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a note on how many points of a report were judged on devices that are not simulated."""
+    """Return a line on how many points of a report were judged on devices that are not simulated."""
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
     return f"{devices}: judged {seen:g} of {every:g} points here"

@@ -73,7 +73,7 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # why tasks hung on devices that are not simulated
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings of asks that share one reply. After a fault, later asks get that fault."""
+        """Return the findings of asks that share one reply. After a fault, all later asks get this fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -98,7 +98,7 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, unless the store has its result. If the worker dies, return a fault of the program."""
+        """Run a program, unless the store has the result. If the worker dies, return a fault of the program."""
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)

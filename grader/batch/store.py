@@ -16,9 +16,9 @@ The grader writes the following files from the database. The next run writes mis
 One folder holds a course's grades. Reports of modules and students that a run does not grade stay, and count.
 
 The database keeps each report when it is made. Reports count when the run ends: one transaction replaces all reports
-and adds the changes and the summary. A run can be killed at any moment. If the command is repeated, it uses reports
-that are already made and whose fingerprints are current, grades submissions with a ``broken`` result again, and writes
-the files. Clocks and file times never decide whether a report is used.
+and adds the changes and the summary. A run can be killed at any moment. A repeated command uses reports that are
+already made and have current fingerprints, grades submissions with a ``broken`` result again, and writes the files.
+Clocks and file times never decide whether a report is used.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Folder:
         return None
 
     def _graded(self, student: str) -> Report | None:
-        """Return the student's report that counts, as it was before adjustments."""
+        """Return the student's report as graded, before adjustments; None if no report of the student counts."""
         found = self.database.stored(student)
         return as_extensions_are(found.graded, self.course) if found else None
 
@@ -350,7 +350,7 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 
 
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
-    """Return the modules that are due or handed in, with the number of students who handed each one in.
+    """Return the modules that are due or handed in, with the number of students who handed in each module.
 
     Modules that are neither due nor handed in are left out, so that these modules do not count as zero. Files unchanged
     from the handout do not count as handed in.

@@ -65,7 +65,7 @@ def missing(report: Report) -> dict[str, list[str]]:
 
 
 def login() -> str:
-    """Return the name of this account. Raises CourseError for a shared account or one without a name."""
+    """Return the name of this account. Raises CourseError for a shared account or an account without a name."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
     except (KeyError, OSError):  # the account does not exist

@@ -148,7 +148,7 @@ class ProgramFindings:
 
 
 class References:
-    """Findings of the reference and misconceptions. Each is traced and run once, on public inputs. Thread-safe."""
+    """Findings of an exercise's reference and misconceptions, each run once, on public inputs. Thread-safe."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], ProgramFindings] = {}

@@ -36,7 +36,7 @@ GIVEN_UP = Reply(Fault("crashed", "not run: other code of this submission ended 
 
 
 class Runner:
-    """A worker that runs programs, one at a time. Submissions share the worker, because it caches results of programs.
+    """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
     Args:
         compiler: also compiles every program that the worker does not refuse.
@@ -53,7 +53,7 @@ class Runner:
         return with_compiled(self.compiler, header, request, program, ask), shards
 
     def run_or_try_again(self, request: dict, program: bytes, ask: Ask, **more: Any) -> tuple[dict, list[bytes]]:
-        """Run a program. If the worker dies or hangs, a fresh one tries once more.
+        """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
             more: additional fields of the request to the worker.
@@ -171,7 +171,7 @@ class Children:
         return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
-        """Send the chosen asks to one child, and keep its replies."""
+        """Send the chosen asks to one child, and keep the child's replies."""
         started, loaded, left = False, False, list(chosen)
         try:
             for frame, blobs in self._frames(chosen):
@@ -192,7 +192,7 @@ class Children:
         return Ended(loaded, "garbage")
 
     def _frames(self, chosen: Sequence[int]) -> Iterator[tuple[dict[str, Any], list[bytes]]]:
-        """Start a child for the chosen asks, and return the frames that it sends."""
+        """Start a child for the chosen asks, and return the frames that the child sends."""
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
         shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
@@ -234,7 +234,7 @@ class Workers:
         return one
 
     def afresh(self) -> Workers:
-        """Return these workers with a store that looks nothing up."""
+        """Return these workers with a store that makes every value anew."""
         one = copy(self)
         one.store = self.store.afresh()
         return one

@@ -1,8 +1,10 @@
 """Learn, write and grade exercises on sharded computation in JAX.
 
-Exit codes: 0 success; 1 the graded submissions or the proved course have failures; 2 the command could not be carried
-out (one line gives the reason); 3 the grader itself failed for a submission, or a verdict differs from the report on
-file.
+Exit codes:
+    0  success
+    1  the graded submissions or the proved course have failures
+    2  the command could not be carried out; one line gives the reason
+    3  the grader itself failed for a submission, or a verdict differs from the report on file
 """
 
 from __future__ import annotations

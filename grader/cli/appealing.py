@@ -54,7 +54,7 @@ class AppealOptions:
 
 
 def decide_again(options: AppealOptions) -> int:
-    """Decide one check of one submission again, compare it with the report on file, and return the exit code."""
+    """Decide one check of a submission again, compare the verdict with the report on file, and return the exit code."""
     check, to, html, paths = options.check, options.to, options.html, [*options.paths]
     student = composed(options.student)
     found = solved_course_at(options.course, paths)

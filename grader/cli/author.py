@@ -187,7 +187,7 @@ NAME_WIDTH = 22  # the table fits 80 columns
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """Print each exercise's size, the number of its mutants by outcome, and problems.
 
-    Questions count as checks; pts are points, alt are alternatives, same are equivalent mutants.
+    Questions count as checks. Columns are pts (points), alt (alternatives) and same (equivalent mutants).
     """
     out.print(
         f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False

@@ -98,7 +98,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print that hidden checks were judged, or how many points they decide later, if there are any."""
+    """Print that hidden checks were judged, or how many points hidden checks decide later, if there are any."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -153,7 +153,7 @@ def submit_module(
     near = (place.resolve(), place.resolve() / listed.id)
     inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
     exchanged = inside if to is None and exchange.configured() else None
-    named = "" if exchanged else student or submitting.login()  # fails early: the checks below take time
+    named = "" if exchanged else student or submitting.login()  # find the login before the checks, which take time
     with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)
     if full:

@@ -96,7 +96,7 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
 
 
 def _progress_lines(total: int, what: str) -> Callable[[str], None]:
-    """Return a function to call after each item. At most every ``EVERY`` seconds it prints progress and time left."""
+    """Return a function to call after each item, which prints the time left at most once in ``EVERY`` seconds."""
     began = printed = monotonic()
     done = 0
 

@@ -171,7 +171,7 @@ def run_in(
 
 
 def spreading() -> ModuleType:
-    """Return the module that grades on a cluster. Raises CourseError if its packages are not installed."""
+    """Return the module that grades on a cluster. Raises CourseError if the cluster's packages are not installed."""
     try:
         return wing.needed("cluster", "--cluster")
     except ModuleNotFoundError as missing:

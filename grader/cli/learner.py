@@ -105,7 +105,7 @@ def submit(
     course: CourseOption = None,
     student: Student = "",
 ) -> None:
-    """Hand in a module: run the public checks, list what is missing, and use nbgrader or make a zip."""
+    """Hand in a module: run the public checks, list what is missing, and pass the module to nbgrader or write a zip."""
     found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module_begun(module)
     place, who = work_in(found, work), student_name(found, student)

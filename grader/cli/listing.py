@@ -150,7 +150,7 @@ def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]]
 
 
 def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
-    """Return up to ``most`` hints by name of task or question, for all names with hints, or just for ``only``."""
+    """Return the first ``most`` hints of each task and question that has hints, or only of the one named ``only``."""
     named = {**exercise.tasks, **exercise.questions}
     return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
 
@@ -167,7 +167,7 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """Return the path of the file to write into and the notebook's name; just the file's name if it does not exist."""
+    """Return the path of the file to write into and the notebook's name; or only names if the file does not exist."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises, to write into"
     module = course.module_of[exercise.id]

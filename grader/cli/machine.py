@@ -1,4 +1,4 @@
-"""Capabilities of this machine: devices, isolation, versions, missing packages, and whether it grades correctly."""
+"""Test this machine: devices, isolation, versions, missing packages, and whether the grader gives right verdicts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Check JAX's version. Too old a JAX does not work. An untested, newer JAX may work, and the canary tries it."""
+    """Check JAX's version. A JAX that is too old does not work. A newer, untested JAX may work; the canary tests it."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")

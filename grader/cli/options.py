@@ -116,7 +116,7 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
 
 
 def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
-    """Return the course to grade with. Raises CourseError if it has no solutions."""
+    """Return the course to grade with. Raises CourseError if the course has no solutions."""
     found = course_at(path, handed_in)
     if not found.solved:
         raise CourseError("grading needs the solutions; this is the learners' release")
@@ -129,7 +129,7 @@ def usual_place(course: Course) -> Path:
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return the folder of the learner's work: ``--work``, or the usual place. Raises CourseError if it is missing."""
+    """Return the folder of the learner's work: ``--work``, or the usual place. Raises CourseError if there is none."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -137,7 +137,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:
-    """Raise CourseError if the work to confine is inside the course: its author could have written the course."""
+    """Raise CourseError if the work to confine is inside the course, since a learner could have written the course."""
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the work to confine, and a course contains code: "
@@ -152,7 +152,7 @@ def begin_workers(course: Course, tier: str) -> None:
 
 
 def has_reports(to: Path) -> bool:
-    """Return whether the folder has reports. If it has, this run may have nothing to grade."""
+    """Return whether the folder has reports. A run with reports may have nothing to grade."""
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 

@@ -72,7 +72,7 @@ def kept_roster(to: Path) -> Roster | None:
 
 
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
-    """Copy the roster when a run starts, so that its extensions hold for the next command.
+    """Copy the roster when a run starts, so that the roster's extensions hold for the next command.
 
     The file is written before the database. A run killed between the two leaves a file that looks edited by the staff.
     """

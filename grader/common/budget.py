@@ -36,7 +36,7 @@ class Budget(float):
 
 
 def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
-    """Return the budget between right programs and a wrong one: their geometric mean, rounded down if 1 or more.
+    """Return the budget between right programs and a wrong program: the geometric mean, rounded down if 1 or more.
 
     Args:
         right: the least that a right program needs.

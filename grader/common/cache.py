@@ -52,7 +52,7 @@ class Cache:
         self._open()
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key; None if it is missing or damaged."""
+        """Return the value of a key; None if the value is missing or damaged."""
         with self._lock:
             if key in self._waiting:
                 return self._waiting[key]
@@ -75,7 +75,7 @@ class Cache:
             return value
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Keep a value, unless it would take more than an eighth of the cache."""
+        """Keep a value, unless the value would take more than an eighth of the cache."""
         if len(value) > self.most // 8:
             return
         with self._lock:

@@ -45,7 +45,7 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # For each value, the values that it depends on directly through loops and branches, without operands
+        # value -> the values that determine it directly through loops and branches, not as operands
         self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # value -> the operation that makes it
         self.loop_of: dict[int, int] = {}  # argument of a loop's body -> the loop

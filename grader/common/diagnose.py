@@ -76,7 +76,7 @@ def _axes(axes: tuple[str, ...]) -> str:
     return f"axis {axes[0]}" if len(axes) == 1 else f"the axes {' and '.join(axes)} together"
 
 
-# -- devices that should hold equal values------------------------------------------------------
+# -- devices that should hold equal values -----------------------------------------------------
 
 
 def _replicas_differ(got: Sharded, want: np.ndarray, bound: float) -> str:
@@ -113,7 +113,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Return whether all shards along ``axis`` add up to the value that each of them should have."""
+    """Return whether all shards along ``axis`` add up to the value that each device should hold."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)

@@ -40,7 +40,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[s
 
     Text is written as UTF-8 with unchanged line ends; half a surrogate pair, which has no
     UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
-    named ``.tmp-*``, which nothing reads (``clear_left_behind``). An OSError names ``path``, also when the disk is
+    named ``.tmp-*``, which ``clear_left_behind`` deletes. An OSError names ``path``, also when the disk is
     full.
 
     Args:

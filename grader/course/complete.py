@@ -1,7 +1,7 @@
 """Check that files made from an author's file bind every name that these files use.
 
 ``build`` copies a function, a class, an import or ``NAME = value``. ``build`` does not copy any other statement that
-binds a name, such as a loop or ``a, b = f()``. Without this check, such a name would be a NameError in a made file.
+binds a name, such as a loop or ``a, b = f()``. Without this check, a learner's file would raise NameError.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
 
 
 def data_in(folder: Path) -> str:
-    """Return SHA-256 over a folder's files except Python files, which exercises may read; '' without such files."""
+    """Return SHA-256 over a folder's data files (all but Python files), which exercises may read; '' without any."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
     return hashlib.sha256(b"".join(each)).hexdigest() if each else ""

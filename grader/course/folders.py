@@ -1,4 +1,4 @@
-"""Write files into a plain folder: all of them or none."""
+"""Write files into a plain folder: all files or none."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class Course:
         return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """Return the question's parameters for this student, or the shared ones."""
+        """Return the question's parameters: this student's, or the parameters that all students share."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None

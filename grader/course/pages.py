@@ -31,7 +31,7 @@ def module_page(course: Course, module: str) -> str:
 
 
 def module_text(course: Course, module: str) -> str:
-    """Return the notes for all exercises of a module: its README.md below the title, and the note for traced tasks.
+    """Return the notes for all exercises of a module: its README.md below the title, and a paragraph on traced tasks.
 
     Raises:
         CourseError: the README.md cannot be read, or does not start with a title.
@@ -39,7 +39,7 @@ def module_text(course: Course, module: str) -> str:
     text = "\n".join(_written(course, module).splitlines()[1:]).strip()
     exercises = map(course.exercise, course.usable(course.module(module).exercises)[0])
     traced = any(task.kind != "function" for exercise in exercises for task in exercise.tasks.values())
-    if traced and TRACED not in text:  # a learner's README.md holds the note already
+    if traced and TRACED not in text:  # a learner's README.md has the paragraph already
         text = f"{text}\n\n{TRACED}".strip()
     return text
 

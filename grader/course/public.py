@@ -146,7 +146,7 @@ def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) ->
 
 
 def _plain(node: ast.stmt) -> ast.stmt:
-    """Return a function with its decorators moved into its body, so that their names count."""
+    """Return a function with its decorators moved into its body, so that names in decorators count as used."""
     if not isinstance(node, ast.FunctionDef):
         return node
     decorators = [ast.Expr(d) for d in node.decorator_list]

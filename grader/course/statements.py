@@ -56,7 +56,7 @@ def _counted_on(source: str, after: int, exercise: str) -> tuple[Statement, ...]
     return tuple(s for s in more if s.kind != "doc")
 
 
-@lru_cache(256)  # cached, because it is called often and callers never modify the result
+@lru_cache(256)  # cached, because callers ask often and never modify the result
 def _statements(source: str) -> tuple[Statement, ...]:
     lines = lines_of(source)
     found = []
@@ -127,7 +127,7 @@ def _imports_from(node: ast.stmt, package: str) -> bool:
 
 
 def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
-    """Return the imports whose names occur in a generated file's text, except imports of the grader."""
+    """Return the imports whose names occur in a generated file, except imports of the grader."""
     lines = []
     for part in parts:
         if part.kind != "import" or _imports_from(part.node, "grader"):

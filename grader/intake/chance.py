@@ -22,7 +22,7 @@ PLAIN = frozenset(
 
 
 def could_differ(tree: ast.Module) -> bool:
-    """Return True if the code names something that could change its answer next time.
+    """Return True if a name in the code could change the code's answer next time.
 
     The check is meant for honest code. Students who hide random numbers gain no more than by handing in twice.
     """

@@ -44,7 +44,7 @@ _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis",
 
 
 def _as_it_says(data: bytes) -> str | None:
-    """Decode with the encoding in the file's line ``# coding: latin-1``, as Python does; None if it is unknown."""
+    """Decode with the encoding in the file's line ``# coding: latin-1``, as Python does; None if unknown."""
     cookie = _COOKIE.match(data)
     try:
         name = codecs.lookup(cookie[1].decode()).name if cookie else ""

@@ -1,4 +1,4 @@
-"""Read one submitted file or folder within limits, and describe why it cannot be read."""
+"""Read one submitted file or folder within limits, and describe why a file or folder cannot be read."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str], parsers: 
 
 
 def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
-    """Return the files at ``path``, shallowest first, then by name. Add a note for each refused file."""
+    """Return the files at ``path``, shallowest first, then by name. Add a line to ``notes`` for each refused file."""
     try:
         # Follow a link that staff typed, but not a link that a learner handed in.
         real = path.resolve(strict=True)
@@ -93,7 +93,7 @@ class _Zips:
         return self._seen <= limits.MAX_ZIPS and self._size <= limits.MAX_READ
 
     def notes(self) -> Iterator[str]:
-        """Yield a note for each limit that was exceeded."""
+        """Yield one line for each limit that was exceeded."""
         if self._seen > limits.MAX_ZIPS:
             yield f"{self._seen} .zip files were submitted; {limits.MAX_ZIPS} were opened"
         if self._size > limits.MAX_READ:

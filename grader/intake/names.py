@@ -100,7 +100,7 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 
 
 def looked_for(exercises: Mapping[str, str]) -> str:
-    """Return the part of a note that lists the file names that would have matched."""
+    """Return the part of a message that lists the file names that would have matched."""
     modules = dict.fromkeys(exercises.values())
     return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
 

@@ -1,9 +1,9 @@
 """Extract the code of a notebook of any version, cell by cell, even if the notebook is damaged.
 
 Python replaces IPython's syntax, so that a cell keeps its meaning and line numbers. IPython's own TransformerManager
-(9.18) is not used: it turns magics into calls of ``get_ipython``, which tracing processes lack. It also turns a
-``%%time`` cell into one string without functions, drops leading blank lines and continued lines, and takes 12 s for 400
-magics (this module: 2 ms).
+(9.18) is not used: it turns magics into calls of ``get_ipython``, which tracing processes lack. IPython also turns
+a ``%%time`` cell into one string without functions, drops leading blank lines and continued lines, and takes 12 s for
+400 magics (this module: 2 ms).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ _CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)
 
 
 def code_texts(cells: Sequence[Any]) -> Iterator[str | None]:
-    """Yield the text of each code cell, and None for a cell of any other kind."""
+    """Yield the code of each code cell, and None for a cell of any other kind."""
     for cell in cells:
         yield cell_text(cell) if isinstance(cell, dict) and cell.get("cell_type") == "code" else None
 
@@ -177,7 +177,7 @@ _SKIP = re.compile(
 
 
 def neutralise(text: str) -> tuple[str, list[str]]:
-    """Replace IPython's syntax in a cell. Return the cell's new text, and the lines that were left out.
+    """Replace IPython's syntax in a cell. Return the cell's new code, and the lines that were left out.
 
     A cell of valid Python does not change. A cell in a different language becomes empty. Any other cell keeps its line
     numbers.

@@ -1,7 +1,7 @@
 """The parsers of submitted bytes: archives, notebooks, Python, stamps.
 
 ``Parsers`` parses in this process, for learners on their own machine. Commands of the staff use ``batch.confined``,
-which sends the bytes to a confined process. That process calls the same functions, see ``serve``.
+which sends the bytes to a confined process. The confined process calls the functions of this package, see ``serve``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Python:
-    """A cell's text as Python, and the lines that were left out."""
+    """A cell's code as plain Python, and the lines that were left out."""
 
     chunk: Chunk
     left_out: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class Parsers:
         return text
 
     def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
-        """Convert the texts of cells, by the cells' names, to Python."""
+        """Convert the code of cells, by the cells' names, to plain Python."""
         plain = {name: neutralise(text) for name, text in texts.items()}
         chunks = with_facts(Chunk(name, text) for name, (text, _) in plain.items())
         return [Python(chunk, tuple(left_out)) for chunk, (_, left_out) in zip(chunks, plain.values(), strict=True)]

@@ -1,7 +1,8 @@
 """Read one submission. This module never imports, executes, unpickles or parses submitted code; see ``parsers``.
 
-``read`` accepts any bytes: unusable files are left out and named in a note. ``read`` raises an error only if the
-machine fails to read existing files (permissions, a damaged disk, too many open files). Such a fault costs no points.
+``read`` accepts any bytes: unusable files are left out and listed in the submission's notes. ``read`` raises an error
+only if the machine fails to read existing files (permissions, a damaged disk, too many open files). Such a fault costs
+no points.
 
 If several files could be graded, the choice follows these rules, in this order:
 
@@ -131,7 +132,7 @@ def _candidates(
 def _work_in(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> list[tuple[File, Match]]:
-    """Return the files that are named after exactly one exercise or module. Add notes on all other files."""
+    """Return the files that are named after exactly one exercise or module. Add lines on other files to ``notes``."""
     matched: list[tuple[File, Match]] = []
     strangers: list[str] = []
     for file in (f for path in paths_of(place) for f in listing(Path(path), notes, parsers)):

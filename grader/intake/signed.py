@@ -1,6 +1,6 @@
 """Find the students that a submission's files name: stamps of ``shardlings submit``, and names of files and folders.
 
-Students can set stamps and names. So another student's name costs no points; the staff only gets a note.
+Students can set stamps and names. So another student's name costs no points; the staff only gets a warning.
 """
 
 from __future__ import annotations

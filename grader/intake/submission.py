@@ -12,10 +12,10 @@ Place = Path | tuple[Path, ...]  # the path or paths of one submission
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """Facts about a chunk's syntax. The defaults hold for text that Python cannot parse.
+    """Facts about a chunk's syntax. The defaults hold for code that Python cannot parse.
 
     Attributes:
-        repeatable: whether the code names nothing that could change its answer next time.
+        repeatable: whether no name in the code could change the code's answers next time.
         pseudonym: the name for the leaderboard; "" if the name is not a string, None if the code assigns no name.
         stubs: the number of stubs as handed out; None if the learner wrote any code.
         left: functions and classes at top level that are as handed out.

@@ -26,7 +26,7 @@ class NotInstalled(ImportError):
 
 
 class StandIn:
-    """A missing module, or any name in it. Code can mention a stand-in, but not compute with it."""
+    """A stand-in for a missing module or a name in the module. Code can mention a stand-in, but not compute with it."""
 
     def __init__(self, module: str, line: int) -> None:
         self.__dict__.update(_module=module, _line=line)

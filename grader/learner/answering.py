@@ -32,7 +32,7 @@ from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_COMPOSED, MAX_ENTRIES = 4, 64
-"""Nesting levels of a composed answer, and entries of one of its parts."""
+"""Limits on the nesting levels of a composed answer, and on the entries of one part."""
 
 
 def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:

@@ -23,7 +23,7 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     """Load the source, which is the first input, then answer every ask.
 
     Args:
-        read: returns n bytes of the input: a frame with the source and its chunks' texts, then the stages of asks.
+        read: returns n bytes of the input: a frame with the source and the code of its chunks, then the stages of asks.
         stream: gets the output: ``started``, which makes the grader send the source; ``loaded`` after the source ran;
             then the numbered answers.
         seconds: CPU time for loading, and for each ask.

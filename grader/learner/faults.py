@@ -145,7 +145,7 @@ def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
 
 
 def raised_by_learner(error: BaseException, files: Files) -> bool:
-    """Return whether the deepest frame is the learner's own code, not JAX's."""
+    """Return whether the deepest frame of an error is in learner code, not in JAX."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and frames[-1].f_code.co_filename in files
 

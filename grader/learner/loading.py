@@ -27,9 +27,9 @@ class LoadedSource:
 
     Attributes:
         space: the namespace in which the chunks ran, and in which the chunks' functions look names up.
-        states: for every chunk, the namespace after it ran, and whether a mesh was set.
+        states: for every chunk, the namespace after the chunk ran, and whether a mesh was set.
         faults: errors that stopped chunks, and missing modules (kind ``absent``).
-        files: the chunks' texts by name.
+        files: the chunks' code by name.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class LoadedSource:
 
     @contextlib.contextmanager
     def imports(self) -> Iterator[None]:
-        """Give learner code stand-ins for missing modules during the block. Each missing module is noted once."""
+        """Give learner code stand-ins for missing modules in the block. ``faults`` lists each missing module once."""
 
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]

@@ -60,7 +60,7 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Wrap ``task`` to note its arguments' trace. Arrays in an inner jit or shard_map have a different trace."""
+        """Wrap ``task`` to record its arguments' trace. Arrays in an inner jit or shard_map have a different trace."""
 
         def watched(*args: Any, **static: Any) -> Any:
             self.count = 0
@@ -221,7 +221,7 @@ def _shown(array: Any, name: str) -> Any:
 
 
 def stand_ins() -> dict[str, Any]:
-    """Return replacements for attributes of ``jax.core.Tracer``. Without an array to show, they act as JAX's own."""
+    """Return replacements for attributes of ``jax.core.Tracer``, which act like JAX's own if no array is shown."""
     ready = {
         "block_until_ready": lambda self: self,
         "copy_to_host_async": lambda self: None,
@@ -252,7 +252,7 @@ def _method(name: str) -> Callable:
 
 
 def with_shown(device_get: Callable) -> Callable:
-    """Return a ``jax.device_get`` that gets shown arrays. JAX's own function reads arrays inside JAX, and would not."""
+    """Return a ``jax.device_get`` that gets shown arrays. JAX's own reads arrays inside JAX, where none are shown."""
 
     def get(x: Any) -> Any:
         leaves, tree = jax.tree.flatten(x)

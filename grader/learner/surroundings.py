@@ -74,7 +74,7 @@ def prepare() -> None:
 
 
 def share_ir_context() -> None:
-    """Use one MLIR context for all programs of a process: creating a context takes longer than tracing a program.
+    """Use one MLIR context for all programs of a process: making a context takes longer than tracing a small program.
 
     Call this function only in processes that end with their submission, because a context keeps every program. If JAX
     lacks ``make_ir_context``, each program has a context of its own.

@@ -58,7 +58,7 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
     yield jax.profiler, "trace", contextlib.nullcontext
     yield from ((core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
     yield jax, "device_get", looks.with_shown(jax.device_get)
-    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # learners may use other names of this class
+    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # patches the class, which may have other names
     yield jax.sharding, "get_mesh", _anywhere(jax.sharding.get_mesh)
 
 
