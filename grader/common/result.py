@@ -1,7 +1,8 @@
 """Results of checks and questions, and the Report of a submission, which every renderer and export reads.
 
 The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. A
-report holds no time except submission times under a late policy. Equal submissions, courses and versions give equal bytes.
+report holds no time except submission times under a late policy. Equal submissions, courses and versions give equal
+bytes.
 """
 
 from __future__ import annotations
