@@ -16,7 +16,12 @@ def timed(step: int | None, **changes) -> Evidence:
 
 
 def of(student: str, name: str, step: int | None = 5_000_000_000, status: str = "passed", **changes) -> Report:
-    base = {"exercise": "m2_train_step", "title": "M2 A step", "pseudonym": name, "evidence": [timed(None), timed(step)]}
+    base = {
+        "exercise": "m2_train_step",
+        "title": "M2 A step",
+        "pseudonym": name,
+        "evidence": [timed(None), timed(step)],
+    }
     return make_report(exercise([result("value", status), number()], **base | changes), student=student)
 
 
