@@ -41,7 +41,8 @@ parameters are p − RATE · g · min(1, LIMIT/‖g‖).
 | memory | parameters, rows, scores and their softmax in the dtype of x; no float32 copies |
 | time | v5p:2x2x2, *ideal* clock: at most 2 · matmuls + collectives |
 
-**Symbols.** As in M1. A device's scores are [B/dp, H/tp, T/sp, T].
+**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
+[B/dp, H/tp, T/sp, T].
 
 **Small case.** tp=2. On the two devices along tp, the squares of g for cut parameters sum to 3 and to 5. Those of
 `before` and `between` sum to 1 on both. Then ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. With M1's small case, a step
