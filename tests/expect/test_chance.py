@@ -31,14 +31,26 @@ def test_equal_numbers_fail() -> None:
     [
         np.roll(MASK, (7, 20), axis=(0, 1)),
         np.roll(MASK, 317),
+        np.roll(MASK[:, ::-1], 5, axis=1),
+        MASK[::-1, ::-1],
         np.where(RNG.random(MASK.shape) < 0.3, ~MASK, MASK),
         MASK + 1e-3 * RNG.standard_normal(MASK.shape),
         np.where(RNG.random(MASK.shape) < 0.6, np.roll(MASK, 3, axis=0) - 0.75, 0),
     ],
-    ids=["both axes", "flat", "a part differs", "noise", "a part is unknown"],
+    ids=[
+        "both axes",
+        "flat",
+        "one axis mirrored",
+        "both axes mirrored",
+        "a part differs",
+        "noise",
+        "a part is unknown",
+    ],
 )
 def test_numbers_that_are_nearly_equal_or_shifted_fail(other: np.ndarray) -> None:
-    with pytest.raises(Failure, match="random numbers that are nearly equal, or equal but shifted: their correlation"):
+    with pytest.raises(
+        Failure, match="random numbers that are nearly equal, or equal but shifted or mirrored: their correlation"
+    ):
         unlike(other)
 
 
