@@ -190,17 +190,15 @@ class Timeline:
         """Return the part of the possible gain, 0 to 1, that the step gets by overlapping collectives with work.
 
         A step without overlap takes the time of the work plus that of the busiest link. The best step takes the longer
-        of the two. Exposed time of other kinds does not count. Only the step's length matters, so work that the author
-        does not name lengthens it, even if collectives overlap with it.
+        of the two. Only the step's length matters, so work that the author does not name lengthens it, even if
+        collectives overlap with it. So do exposed collectives of other kinds.
 
         Args:
-            work: picoseconds of the kernels that every right program needs.
+            work: picoseconds of everything else that every right program needs.
         """
         talks = self.talking(kind)
-        others = sum(share.exposed for other, share in self.shares().items() if other != kind)
         could = min(work, talks)
-        gain = work + talks - (self.step - others)
-        return min(1.0, max(0.0, gain / could)) if could else 0.0
+        return min(1.0, max(0.0, (work + talks - self.step) / could)) if could else 0.0
 
     def on_path(self, span: Span) -> bool:
         """Return True if a span is on the critical path."""
