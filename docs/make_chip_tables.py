@@ -198,13 +198,20 @@ def references(course: Course) -> Iterator[Asked]:
                 yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
 
-def held(course: Course) -> Iterator[Asked]:
-    """Every reference of modules 05 to 13 that is a program, on the first slice, in the order of the course."""
-    on = SLICES[0]
+SLOW = {
+    "j1_moe",
+    "j2_ring_attention",
+    "j3_ulysses",
+    "m1_block",
+}  # compiled for the first slice only; each takes minutes
+
+
+def held(course: Course, on: str = SLICES[0]) -> Iterator[Asked]:
+    """Every reference of modules 05 to 13 that is a program, on one slice, in the order of the course."""
     listed = {name: sized for name, sized in (REFERENCES | HELD).items() if not name.startswith("c")}
     for name in (name for module in course.config.modules for name in module.exercises if name in listed):
         exercise = course.exercise(name)
-        for sized in listed[name]:
+        for sized in listed[name] if on == SLICES[0] or name not in SLOW else ():
             ask = ask_of(course, exercise, sized, on)
             yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
@@ -501,39 +508,44 @@ BFLOAT16 = (
 
 
 def memory_table(course: Course, compiled: Compiled) -> str:
-    """What a device holds by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
-    rows = ["| task | compiler | in the program's order | | in the clock's order | |", "|---|---|---|---|---|---|"]
-    program, clock, sized = [], [], {on: [] for on in SLICES}
+    """Return the memory of a device by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
+    rows = ["| task | compiler | in the program's order | | in the clock's order | | as on a TPU | |", f"|{'---|' * 8}"]
+    errors: dict[str, tuple[list[float], list[float]]] = {on: ([], []) for on in SLICES}
+    in_time = []
     for asked in held(course):
         (answer,) = compiled.of([asked])
         seen = answer.finding
         assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule), asked.name
         assert seen.operations is not None
         _, _, line = timelines(answer, asked.on)
-        due = seen.compiled.held
-        peak = live_memory(seen.operations).peak
-        cells = [_apart(peak, due, program)]
-        for on, errors in sized.items():
+        clock, due = line.memory.peak if line else None, seen.compiled.held
+        program, on_tpu = (live_memory(seen.operations, on_tpu=how).peak for how in (False, True))
+        for on, (plain, stored) in errors.items():
             made = compiled.shipped.made.get(asked.name.replace(SLICES[0], on))
-            if asked.ask.exercise in REFERENCES and isinstance(made, Schedule):
-                errors.append(peak / made.held - 1)
-        cells.append(_apart(line.memory.peak, due, clock) if line else "- | -")
+            if isinstance(made, Schedule):
+                plain.append(program / made.held - 1)
+                stored.append(on_tpu / made.held - 1)
+        in_time += [clock / due - 1] if clock else []
+        cells = [
+            f"{show_bytes(peak)} | {peak / due - 1:+.0%}" if peak else "- | -" for peak in (program, clock, on_tpu)
+        ]
         keyword = ", ".join(f"{k} {v}" for k, v in asked.ask.static.items() if k == "scheme")
         title = f"{asked.ask.exercise.split('_')[0].upper()} {asked.ask.task}" + (f" ({keyword})" if keyword else "")
         rows.append(f"| {title} | {show_bytes(due)} | {' | '.join(cells)} |")
-    text = (
-        f"The median error is {_typical(program)} in the program's order ({len(program)} rows) and {_typical(clock)} in "
-        f"the clock's ({len(clock)} rows)."
-    )
-    medians = ", ".join(f"{_typical(errors)} on {on}" for on, errors in sized.items())
-    text += f" For modules 05, 06 and 08 alone it is {medians}, in the program's order."
-    return "\n".join([*rows, "", text, ""])
+    text = f"In the clock's order the median error is {_typical(in_time)} on {SLICES[0]} ({len(in_time)} programs)."
+    return "\n".join([*rows, "", *_medians(errors), "", text, ""])
 
 
-def _apart(ours: int, due: int, errors: list[float]) -> str:
-    """Return two cells: memory by liveness, and how far it is from the compiler's."""
-    errors.append(ours / due - 1)
-    return f"{show_bytes(ours)} | {errors[-1]:+.0%}"
+def _medians(errors: Mapping[str, tuple[list[float], list[float]]]) -> list[str]:
+    """Return a table of the median errors of memory, with a row for each slice."""
+    rows = [
+        "| slice | programs | median error in the program's order | as on a TPU | range as on a TPU |",
+        f"|{'---|' * 5}",
+    ]
+    for on, (plain, stored) in errors.items():
+        apart = f"{min(stored):+.0%} to {max(stored):+.0%}"
+        rows.append(f"| {on} | {len(plain)} | {_typical(plain)} | {_typical(stored)} | {apart} |")
+    return rows
 
 
 def _typical(errors: Sequence[float]) -> str:
@@ -579,7 +591,7 @@ def main(what: str = "") -> None:
     with Compiled(course, shipped, frozen=frozen) as compiled:
         tables = {name: table(course, compiled) for name, table in TABLES.items()}
         if not frozen:
-            compiled.of([*timed(course), *held(course)])
+            compiled.of([*timed(course), *(one for on in SLICES for one in held(course, on))])
             write_shipped(compiled.answers)
     write_atomic(PAGE, made(tables, PAGE.read_text(encoding="utf-8")))
 
