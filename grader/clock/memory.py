@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.clock.kernels import ELEMENTWISE, Fused, Unit, takes
-from grader.clock.stored import as_stored
+from grader.clock.stored import as_stored, is_one_kernel
 from grader.clock.timeline import LiveMemory
 from grader.wire.operations import Body, Operation, Operations
 
@@ -30,8 +30,8 @@ def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs one unit after another in its own order.
 
     Args:
-        on_tpu: as a TPU's compiler allocates it. Results have their memory from the start, as arguments do, and
-            ``as_stored`` says which values take half of their bytes. Checks count the program's own dtypes.
+        on_tpu: as a TPU's compiler allocates it. Results have their memory from the start, as arguments do, and the
+            rules of ``stored`` hold. Checks count the program's own dtypes.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -42,7 +42,7 @@ def _in_order(program: Operations, body: Body, *, outermost: bool, on_tpu: bool)
         fused.program = as_stored(fused)
     inside = {}
     for i, unit in enumerate(fused.units):
-        if unit.kind == "block":
+        if unit.kind == "block" and not (on_tpu and is_one_kernel(unit.root)):
             bodies = unit.root.bodies[1:] if unit.root.name == "while" else unit.root.bodies
             found = [_in_order(program, b, outermost=False, on_tpu=on_tpu) for b in bodies]
             inside[i] = max(found, key=lambda m: m.peak)

@@ -56,8 +56,12 @@ def test_a_collective_sends_what_is_stored() -> None:
     def summed(a, b):
         return lax.psum(a @ b, "x") @ b
 
+    def scattered(a, b):
+        return lax.psum_scatter(a @ b, "x", tiled=True) @ b
+
     assert both(gathered, ((4096, 512), P("x")), SQUARE) == (18, 14.5)  # half a square sent, four gathered
-    assert both(summed, SQUARE, SQUARE) == (4, 4)  # a sum does not only move
+    assert both(summed, SQUARE, SQUARE) == (4, 4)  # an all-reduce sends its sums on
+    assert both(scattered, SQUARE, SQUARE) == (3.125, 3.1875)  # the last addition writes half of an eighth
 
 
 def test_results_have_their_memory_from_the_start() -> None:
@@ -68,6 +72,19 @@ def test_results_have_their_memory_from_the_start() -> None:
 
     program, tpu = both(first, SQUARE, SQUARE, out=(P(), P()))
     assert round(program, 2) == 4 and round(tpu, 2) == 5
+
+
+def test_a_loop_of_only_elementwise_operations_holds_what_it_carries() -> None:
+    def one_round(_, carried):
+        a, b = carried
+        return jnp.tanh(b) + a, jnp.sin(a) * b
+
+    def looped(a, b):
+        a, b = lax.fori_loop(0, 5, one_round, (jnp.exp(a), jnp.exp(b)))
+        return (a * b).sum()
+
+    program, tpu = both(looped, SQUARE, SQUARE)
+    assert (round(program, 2), round(tpu, 2)) == (5, 4)
 
 
 def test_narrow_programs_are_as_they_are() -> None:
