@@ -198,20 +198,13 @@ def references(course: Course) -> Iterator[Asked]:
                 yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
 
-SLOW = {
-    "j1_moe",
-    "j2_ring_attention",
-    "j3_ulysses",
-    "m1_block",
-}  # compiled for the first slice only; each takes minutes
-
-
-def held(course: Course, on: str = SLICES[0]) -> Iterator[Asked]:
-    """Every reference of modules 05 to 13 that is a program, on one slice, in the order of the course."""
+def held(course: Course) -> Iterator[Asked]:
+    """Every reference of modules 05 to 13 that is a program, on the first slice, in the order of the course."""
+    on = SLICES[0]
     listed = {name: sized for name, sized in (REFERENCES | HELD).items() if not name.startswith("c")}
     for name in (name for module in course.config.modules for name in module.exercises if name in listed):
         exercise = course.exercise(name)
-        for sized in listed[name] if on == SLICES[0] or name not in SLOW else ():
+        for sized in listed[name]:
             ask = ask_of(course, exercise, sized, on)
             yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
@@ -477,6 +470,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     errors: dict[str, list[float]] = {"bfloat16 matmuls": [], "float32 matmuls or none": []}
+    longer: dict[str, list[float]] = {}
     for asked in references(course):
         (answer,) = compiled.of([asked])
         about, line, clock = timelines(answer, asked.on)
@@ -493,11 +487,13 @@ def clock_table(course: Course, compiled: Compiled) -> str:
         took = measured.get(asked.name)
         what = "bfloat16 matmuls" if asked.name.startswith(BFLOAT16) else "float32 matmuls or none"
         errors[what].append((line.step - clock.step) / clock.step)
+        if what == "bfloat16 matmuls":
+            longer.setdefault(asked.on.partition(":")[0], []).append(line.products / clock.products)
         rows.append(
             f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
             f"| {' | '.join(parts)} | {show_time(round(took['seconds'] * 1e12)) if took else '-'} |"
         )
-    return "\n".join([*rows, "", error_text(errors), ""])
+    return "\n".join([*rows, "", f"{error_text(errors)} {longer_text(longer)}", ""])
 
 
 BFLOAT16 = (
@@ -510,7 +506,10 @@ BFLOAT16 = (
 def memory_table(course: Course, compiled: Compiled) -> str:
     """Return the memory of a device by liveness and by the compiler, for references of modules 05 to 13 on v5e."""
     rows = ["| task | compiler | in the program's order | | in the clock's order | | as on a TPU | |", f"|{'---|' * 8}"]
-    errors: dict[str, tuple[list[float], list[float]]] = {on: ([], []) for on in SLICES}
+    everything = f"05 to 13 | {SLICES[0]}"
+    errors: dict[str, tuple[list[float], list[float]]] = {
+        modules: ([], []) for modules in (everything, *(f"05, 06, 08 | {on}" for on in SLICES))
+    }
     in_time = []
     for asked in held(course):
         (answer,) = compiled.of([asked])
@@ -520,9 +519,9 @@ def memory_table(course: Course, compiled: Compiled) -> str:
         _, _, line = timelines(answer, asked.on)
         clock, due = line.memory.peak if line else None, seen.compiled.held
         program, on_tpu = (live_memory(seen.operations, on_tpu=how).peak for how in (False, True))
-        for on, (plain, stored) in errors.items():
-            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], on))
-            if isinstance(made, Schedule):
+        for row, (plain, stored) in errors.items():
+            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], row.split(" | ")[1]))
+            if isinstance(made, Schedule) and (row == everything or asked.ask.exercise in REFERENCES):
                 plain.append(program / made.held - 1)
                 stored.append(on_tpu / made.held - 1)
         in_time += [clock / due - 1] if clock else []
@@ -562,6 +561,13 @@ def error_text(errors: Mapping[str, Sequence[float]]) -> str:
     return f"{'; '.join(parts)}."
 
 
+def longer_text(longer: Mapping[str, Sequence[float]]) -> str:
+    """Return how many times the clock's time the compiler's matmuls take, by chip."""
+    parts = [f"{min(found):.2f} to {max(found):.2f} times on {chip}" for chip, found in longer.items()]
+    first = parts[0].replace("times", "times the clock's time")
+    return f"Matmuls of the bfloat16 rows take, by the compiler's cycles, {', '.join([first, *parts[1:]])}."
+
+
 def _both(clock: int, compiler: int) -> str:
     return f"{show_time(clock)} / {show_time(compiler)}" if clock or compiler else "-"
 
@@ -591,7 +597,7 @@ def main(what: str = "") -> None:
     with Compiled(course, shipped, frozen=frozen) as compiled:
         tables = {name: table(course, compiled) for name, table in TABLES.items()}
         if not frozen:
-            compiled.of([*timed(course), *(one for on in SLICES for one in held(course, on))])
+            compiled.of([*timed(course), *held(course)])
             write_shipped(compiled.answers)
     write_atomic(PAGE, made(tables, PAGE.read_text(encoding="utf-8")))
 
