@@ -45,7 +45,7 @@ def nbgrader_scan(
 ) -> None:
     """Search all that nbgrader made or collected for content that students must not get.
 
-    Without --course: the course that the folder's nbgrader_config.py names.
+    Without --course, the folder's nbgrader_config.py names the course.
     """
     from grader.batch.confined import parsing
     from grader.integrations.nbgrader import folder as folders

@@ -1,9 +1,9 @@
-"""Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of its last use.
+"""Memory by liveness: arguments stay; a unit's result lives from the unit's start to the end of the result's last use.
 
 Operations inside a kernel need no memory. If an operation overwrites a value that is not needed any more, the old and
-the new value share a buffer, as do a loop's inputs and results. An elementwise operation, also one at the end of a
-matmul, and an all-reduce overwrite an operand of the result's size. An array that a loop only reads stays in place.
-A result that is an argument is a copy.
+the new value share a buffer. A loop's inputs and results also share buffers. All-reduces and elementwise operations,
+also those at the end of a matmul, overwrite an operand of the result's size. An array that a loop only reads stays in
+place. If a program returns an argument, the result is a copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Buffer:
 
 
 def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
-    """Return the memory of a program that runs one unit after another in its own order.
+    """Return the memory of a program that runs its units one after another, in program order.
 
     Args:
         on_tpu: as a TPU's compiler allocates it. Results have their memory from the start, as arguments do, and the
@@ -54,11 +54,12 @@ def worst(
     fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *,
     outermost: bool, early: bool = False,
 ) -> LiveMemory:  # fmt: skip
-    """Return the peak of a body.
+    """Return the memory of a body at its peak.
 
     Args:
-        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: of the body.
-        outermost: its arguments are the program's, which stay as they are.
+        when: start and end of each unit. inside: memory of the bodies of loops and conditionals. length: the body's
+            end.
+        outermost: whether the body is the whole program, so that its arguments stay in memory.
         early: the program's results have their memory from the start.
     """
     base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0
@@ -91,13 +92,13 @@ def _place(fused: Fused, by: int, inside: Mapping[int, LiveMemory]) -> dict:
 
 
 def title(unit: Unit) -> str:
-    """Return ``dot_general, line 14``."""
+    """Return a unit's name and line, such as ``dot_general, line 14``."""
     name = unit.root.communication.kind if unit.root.communication else unit.root.name
     return f"{name}, line {unit.root.line}" if unit.root.line else name
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of a block's results: counted outside of it, and in its body's memory."""
+    """Return the bytes of a block's results, which count both outside the block and in the memory of its body."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -122,13 +123,13 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
 
 
 def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
-    """Extend the life of these buffers over this moment."""
+    """Extend the lives of buffers so that they cover an interval."""
     for buffer in buffers:
         buffer.start, buffer.end = min(buffer.start, when[0]), max(buffer.end, when[1])
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map results of a unit to the values that hand their buffers over to them."""
+    """Map each result of a unit that takes over a buffer to the value that had the buffer before."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -145,7 +146,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Map results of a unit to operands of equal size that die there and that the unit reads element by element."""
+    """Map a unit's results to operands of equal size that the unit reads element by element and nothing uses later."""
     if unit.kind not in ("product", "kernel") and not _is_all_reduce(unit):
         return {}
     found: dict[int, int] = {}
@@ -164,7 +165,7 @@ def _is_all_reduce(unit: Unit) -> bool:
 
 
 def _element_by_element(fused: Fused, unit: Unit, value: int) -> bool:
-    """Return True if each element of the unit's results needs only the same element of a value."""
+    """Return True if each element of the unit's results needs only the value's element at the same position."""
     derived = {value}
     for i in unit.inside:
         op = fused.ops[i]
@@ -183,5 +184,5 @@ def _only_read(op: Operation) -> set[int]:
 
 
 def takes_inside(op: Operation) -> set[int]:
-    """Return the values that the bodies of a loop use from around them."""
+    """Return the outer values that the bodies of a loop use."""
     return set(takes(replace(op, operands=())))
