@@ -126,6 +126,7 @@ REFERENCES: dict[str, list[Sized]] = {
     "h10_gather_tp": [Sized("gather_tp", {"B": 16384, "D": 8192, "L": 3}, FLAT)],
 }
 FOUR = {"x": 4, "y": 2}
+BLOCK = {"B": 2, "T": 4096, "D": 4096, "H": 32, "d": 128, "F": 16384}
 HELD: dict[str, list[Sized]] = {  # for the table of memory alone; modules 11 and 12 have no programs
     "g1_repair": [
         Sized("squares", {"B": 32768, "D": 8192}, FOUR),
@@ -152,10 +153,8 @@ HELD: dict[str, list[Sized]] = {  # for the table of memory alone; modules 11 an
     "j2_ring_attention": [Sized("ring_attn", {"T": 16384, "H": 32, "d": 128}, {"cp": 4, "tp": 2})],
     "j3_ulysses": [Sized("ulysses", {"B": 2, "T": 4096, "Q": 32, "K": 8, "d": 128}, FOUR)],
     "j4_decode": [Sized("decode", {"B": 64, "S": 32768, "K": 8, "H": 128}, {"x": 4, "y": 2, "z": 1})],
-    "m1_block": [
-        Sized(task, {"B": 2, "T": 4096, "D": 4096, "H": 32, "d": 128, "F": 16384}, {"dp": 1, "tp": 2, "sp": 4})
-        for task in ("block", "train_step")
-    ],
+    "m1_block": [Sized("block", BLOCK, {"dp": 1, "tp": 2, "sp": 4})],
+    "m2_train_step": [Sized("train_step", BLOCK, {"dp": 1, "tp": 2, "sp": 4})],
 }
 WITHOUT = {
     "c5_choose": "questions only",
