@@ -7,6 +7,7 @@ as the rounds of a random number generator, becomes one kernel, which holds noth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.clock.kernels import ELEMENTWISE, GIVEN, Fused, Unit
@@ -23,21 +24,29 @@ WRITES = SENDS | {"reduce_scatter"}
 def as_stored(fused: Fused) -> Operations:
     """Return the program with the dtypes in which a TPU's compiler stores the values of a body."""
     narrow: set[int] = set()
-    readers: dict[int, list[Unit]] = {}
+    readers = _readers(fused)
+    for unit in reversed(fused.units):
+        if unit.kind in ("kernel", "product") or _is(unit, WRITES):
+            narrow |= {v for v in unit.makes if _is_narrow(fused, v, readers.get(v, ()), narrow)}
+    values = enumerate(fused.program.values)
+    stored = tuple(replace(one, dtype="bfloat16") if v in narrow else one for v, one in values)
+    return replace(fused.program, values=stored)
+
+
+def _readers(fused: Fused) -> dict[int, list[Unit]]:
+    """Return the units that read each value."""
+    found: dict[int, list[Unit]] = {}
     for unit in fused.units:
         for v in unit.reads:
-            readers.setdefault(v, []).append(unit)
-    values = fused.program.values
-    for unit in reversed(fused.units):
-        for v in unit.makes if unit.kind in ("kernel", "product") or _is(unit, WRITES) else ():
-            wide = values[v].dtype == "float32" and v not in fused.results and v in readers
-            if wide and all(
-                _rounds(fused, reader, v) or (_is(reader, SENDS) and narrow.issuperset(reader.makes))
-                for reader in readers[v]
-            ):
-                narrow.add(v)
-    stored = tuple(replace(one, dtype="bfloat16") if v in narrow else one for v, one in enumerate(values))
-    return replace(fused.program, values=stored)
+            found.setdefault(v, []).append(unit)
+    return found
+
+
+def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[int]) -> bool:
+    """Return True if only default-precision matmuls read a float32 value, directly or through collectives."""
+    if fused.program.values[value].dtype != "float32" or value in fused.results or not readers:
+        return False
+    return all(_rounds(fused, one, value) or (_is(one, SENDS) and narrow.issuperset(one.makes)) for one in readers)
 
 
 def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
