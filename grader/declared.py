@@ -1,6 +1,7 @@
 """Validation of declarations: each function takes an author's value and returns it, or raises AuthorError.
 
-``exercise`` calls these while an author's file is executed, so that ``course`` can report the line of the declaration.
+``exercise`` calls these functions while an author's file is executed, so that ``course`` can report the line of the
+declaration.
 """
 
 from __future__ import annotations
@@ -276,7 +277,7 @@ def draws(fn: Any) -> tuple[str, ...]:
 
 
 def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
-    """Raise AuthorError if ``fn`` cannot be called with keywords of these names."""
+    """Raise AuthorError if ``fn`` cannot be called with keyword arguments of these names."""
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):  # a builtin without a signature

@@ -1,8 +1,8 @@
 """A class without names: reports and a summary that people outside the staff may see.
 
-Each student's name becomes a pseudonym. This module keeps a report's numbers and the fields listed here, and drops all
-other fields (notes, times, evidence), so a new field cannot disclose a name. In text that may quote students, this
-module replaces every known name.
+Each student's name becomes a pseudonym. This module keeps a report's numbers and the fields that the module lists. It
+drops all other fields (notes, times, evidence), so a new field cannot disclose a name. In text that may quote students,
+this module replaces every known name.
 """
 
 from __future__ import annotations

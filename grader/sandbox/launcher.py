@@ -140,7 +140,7 @@ def drop_capabilities() -> None:
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the pipes named in PIPES and return their descriptors. When the worker starts, it opens and deletes them."""
+    """Make the pipes named in PIPES and return their descriptors. A starting worker opens and deletes the pipes."""
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)

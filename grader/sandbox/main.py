@@ -1,7 +1,7 @@
 """The worker process, which reads asks from its standard input and answers on its standard output.
 
-``sandbox.worker`` starts it through ``start.py``, in a sandbox. An ask is one request about a submission. There are
-three roles:
+``sandbox.worker`` starts a worker in a sandbox, through ``start.py``. An ask is one request about a submission. There
+are three roles:
 
 trace: The worker imports JAX and starts no backend, because forking is safe only before a backend exists. For each
 submission, the worker forks a keeper process (``keeper.py``), which forks the child before it reads any part of the

@@ -105,7 +105,7 @@ def end(begun: WorkerProcess) -> int:
 def end_all() -> None:
     """End all remaining worker processes at exit, and remove this process's temporary folder.
 
-    Processes remain if ``take`` never returned them, or if Ctrl-C interrupted their user.
+    Processes remain if ``take`` never returned them, or if Ctrl-C interrupted the code that would end them.
     """
     with _lock:
         waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]

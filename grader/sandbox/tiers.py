@@ -1,4 +1,4 @@
-"""Isolation tiers (kinds of sandboxes): whether each works on this machine, and how to start workers in it.
+"""Isolation tiers (kinds of sandboxes): whether a tier works on this machine, and how to start workers in a tier.
 
 Tiers, strongest first:
     sandlock: Landlock and seccomp (Linux with Landlock ABI 6), with a Landlock domain for each child.
@@ -68,7 +68,7 @@ class NoIsolation(Exception):
 
 @cache
 def available(tier: str) -> str:
-    """Return "" if the tier works here, else one line with the reason why not."""
+    """Return "" if the tier works on this machine, else one line with the reason."""
     if tier == "none":
         return ""
     if sys.platform != "linux":
@@ -172,7 +172,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
 
 
 def _bwrap(scratch: str, package: list[str], extra: Extra) -> list[str]:
-    """Return bwrap's command line. Only the scratch folder is writable. It is emptied after each submission."""
+    """Return bwrap's command line. Only the scratch folder, emptied after each submission, is writable."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
     library = needs.library()

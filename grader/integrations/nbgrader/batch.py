@@ -194,7 +194,7 @@ class _Batch:
 
     def _places(self) -> dict[str, list[Path]]:
         """Return the submitted notebooks by student, as nbgrader finds them."""
-        with contextlib.suppress(NbGraderException):  # nbgrader raises it if no student submitted a notebook
+        with contextlib.suppress(NbGraderException):  # raised by nbgrader if no student submitted a notebook
             self.converter.init_notebooks()
         submitted = self.coursedir.submitted_directory
         pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)

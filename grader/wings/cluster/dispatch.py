@@ -36,7 +36,7 @@ class NotGradedThere(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits in seconds of wall time. They do not affect reports.
+    """Limits in seconds of wall time, which do not affect reports.
 
     Attributes:
         silent: time without a sign of life from a worker after which its submissions go to other workers.

@@ -30,7 +30,7 @@ class Backend:
 
 
 # TPUs round operands to bfloat16, with 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). NVIDIA
-# GPUs since Ampere round to TF32, with 11 significant bits. Older GPUs do not round, and get the same tolerance.
+# GPUs since Ampere round to TF32, with 11 significant bits. Older GPUs do not round, but get this tolerance.
 BACKENDS = {
     "cpu": Backend("cpu", "cpu", 0.0),
     "gpu": Backend("gpu", "cuda", 2.0**-10, "pip install 'jax[cuda13]'"),

@@ -43,7 +43,7 @@ class RealDevices:
 
     Args:
         backend: the kind of devices.
-        tier: isolation of the processes. If a sandbox prevents access to an accelerator, they run without isolation.
+        tier: isolation of the processes. They run without isolation if the sandbox prevents access to an accelerator.
         limits: limits on a program.
         simulated: number of devices that a CPU simulates, over all processes.
         processes: number of processes that share the mesh.

@@ -1,8 +1,8 @@
-"""The files and settings of this machine that a process needs to use its accelerator.
+"""The files and settings of this machine that a process needs to use an accelerator.
 
 Only the process that runs programs on the accelerator gets access, never learner Python. Such a process may read
-``/proc`` and ``/sys``, which drivers read. It has no limit on address space, because drivers reserve more than the
-machine's memory.
+``/proc`` and ``/sys``, which drivers read. Such a process has no limit on address space, because drivers reserve more
+than the machine's memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The program of the timing process, which ``process`` starts. It prints one JSON object and runs no learner code."""
+"""The timing program, which ``process`` starts as a process. It prints one JSON object and runs no learner code."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class NotMeasured(WingError):
 
 
 def ask(simulated: int, *words: str) -> dict[str, Any]:
-    """Return the answer of a new timing process. It uses accelerators if JAX finds any, else simulated CPU devices.
+    """Return the answer of a new timing process, which uses accelerators if JAX finds any, else simulated devices.
 
     Raises:
         NotMeasured: the process ended without an answer.

@@ -38,7 +38,7 @@ class Repository:
         """Make the branch contain exactly these files. Adds one commit if a file changed, else none.
 
         Raises:
-            CourseError: the branch is checked out, or ``publish`` did not make its last commit; or git fails.
+            CourseError: the branch is checked out, ``publish`` did not make the branch's last commit, or git fails.
         """
         ref = f"refs/heads/{branch}"
         if place := self._checked_out(ref):
@@ -70,7 +70,7 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Return whether the fetched commit ``there`` descends from the local commit ``here``, or only it exists."""
+        """Return whether the fetched commit descends from the local commit, or exists without a local commit."""
         if not (here and there):
             return bool(there)
         return self._run("merge-base", here, there, ok=(0, 1)) == here
