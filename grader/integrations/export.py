@@ -40,7 +40,7 @@ def students_in(folder: Path) -> list[str]:
     """Return the students with a report. Raises CourseError if no report exists, or a report is incomplete."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # possible in the folder of an older version
+    if damaged := sorted({*names_in(folder)} - {*students}):  # only a folder of an older version can have such reports
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
             "or move it out of that folder"
@@ -93,7 +93,7 @@ def write_canvas(
     Args:
         extensions: exercises that count as extra credit.
     """
-    possible: dict[str, float] = {}  # points, by column
+    possible: dict[str, float] = {}  # the points possible in each column
     earned: dict[str, dict[str, float]] = {}
     for report in reports:
         of = earned[report.student] = {}

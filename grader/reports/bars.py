@@ -20,7 +20,7 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class Row:
-    """An amount's bar in two parts: ``within`` the budget's box, and ``beyond`` it. ``limit``: the length of the box."""
+    """An amount's bar in two parts: ``within`` the budget's box, and ``beyond`` it. ``limit``: length of the box."""
 
     y: float
     name: str

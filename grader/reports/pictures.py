@@ -87,7 +87,7 @@ def pictures(result: Result) -> list[Picture]:
 def _picture(raw: dict[str, Any]) -> Picture | None:
     try:
         return Picture.model_validate(raw)
-    except (TypeError, ValueError):  # pydantic's error is a ValueError
+    except (TypeError, ValueError):  # pydantic raises a subclass of ValueError
         return None
 
 

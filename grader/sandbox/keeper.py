@@ -291,7 +291,7 @@ def _children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # macOS, or a sandbox without /proc, where the child cannot fork
+    except OSError:  # macOS has no /proc; in a sandbox without /proc the child cannot fork
         return []
 
 

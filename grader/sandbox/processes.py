@@ -24,7 +24,7 @@ from grader.sandbox.tiers import NOTHING, Extra, command, environment
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 # Processes that ``begin_ahead`` started and ``take`` has not returned yet, by their arguments.
 _ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
-# Living processes by (number of the process that started them, own number), because a fork inherits this table.
+# Living processes. The first part of a key is the number of the starting process, because forks inherit this table.
 _living: dict[tuple[int, int], WorkerProcess] = {}
 _lock = Lock()
 

@@ -35,7 +35,7 @@ def _made() -> str:
         import fcntl
 
         path = os.path.join(folder, LOCK)
-        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # open until the process ends
+        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never closed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(f"{path}-new", path)  # after locking, so that a file of this name is locked while its process lives
     return folder

@@ -139,7 +139,7 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MALLOC_ARENA_MAX": "4",  # by default, a process with many threads reserves too much memory on many cores
-        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forking on macOS, safe before JAX starts a backend
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forks on macOS, which are safe before JAX starts
     } | dict(extra.settings)
 
 

@@ -124,7 +124,7 @@ class _Batch:
         self.session = Session(self.coursedir, self.converter)
         settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
-        self.reports: dict[str, list[Report]] = {}  # by student, one for each notebook
+        self.reports: dict[str, list[Report]] = {}  # by student, one report for each notebook
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 

@@ -39,7 +39,7 @@ class Known:
     kind: str
     source: str
     checksum: str | None
-    points: float | None = None  # points of a graded cell
+    points: float | None = None  # None for a cell without points
     solution: bool = False
     task: bool = False
     locked: bool = False

@@ -141,7 +141,7 @@ class Dispatch:
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
         self.refusals: dict[str, str] = {}
-        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # number -> worker, function, submission
+        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # request -> worker, function, submission
         self.usable_at = clock()
         self.proved = False  # whether any worker was ready to grade
 

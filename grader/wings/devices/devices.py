@@ -29,7 +29,7 @@ from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
 WALL = 180.0  # the most seconds of wall time for a program, because devices may wait for each other forever
-ROUNDS, CALLS = 7, 20  # at most this many rounds of timing, and this many calls in a round
+ROUNDS, CALLS = 7, 20  # the most rounds of timing, and the most calls in a round
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 

@@ -137,7 +137,7 @@ def main(root: Path) -> None:
     try:
         results = results_of(graded(root))
     except (CourseError, NoIsolation) as error:
-        print(clean(error))  # Gradescope shows printed text to the staff only
+        print(clean(error))  # Gradescope shows printed text only to the staff
         results = not_graded()
     except Exception as error:
         traceback.print_tb(error.__traceback__, file=sys.stdout)

@@ -46,7 +46,7 @@ class Repository:
                 f"the branch {branch} is checked out in {place}; switch to another one there, then publish"
             )
         here, there = self._commit(ref), self._commit(f"refs/remotes/origin/{branch}")
-        before = there if self._is_before(here, there) else here  # after another clone published, origin's is newer
+        before = there if self._is_before(here, there) else here  # origin's is newer after another clone published
         if before:
             self._refuse_foreign(branch, before)
         tree = self._tree(files)
