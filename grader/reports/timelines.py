@@ -24,7 +24,7 @@ class Cut:
     """Rounds of a loop that drawings omit, because they all equal the second round.
 
     Attributes:
-        start, end: picoseconds.
+        start, end: bounds of the omitted time, in picoseconds.
         first, last: numbers of the first and last omitted round.
         rounds: the loop's number of rounds.
     """
@@ -157,7 +157,7 @@ def show_us(time: int) -> str:
 
 
 def short_us(time: int) -> str:
-    """Return the number alone, for a tick."""
+    """Return picoseconds as a number of microseconds without the unit, for a tick."""
     return show_us(time).removesuffix(" us")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
 NEWER = 424
-"""The least number of calls that Linux added recently. Such a call has one number on all architectures."""
+"""System calls with this number or a higher one are new, and have equal numbers on all architectures."""
 
 # Values of arguments of system calls.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000

@@ -14,8 +14,8 @@ run: The worker admits, compiles and executes programs, one after another, and n
 limits itself to the system calls of ``calls.py`` before it reads a program. A worker for an accelerator has no memory
 limit (0) and no list of calls. A wing may name another module that answers (``tiers.Extra``).
 
-read: The worker parses submissions, one file after another, and executes none. Its limits are those of the role
-``run``.
+read: The worker parses submissions, one file after another, and executes no code of them. The worker has the limits of
+the role ``run``.
 
 Every answer is a frame. The field ``from`` names the writer of the frame: ``child`` (untrusted, since learner code
 could forge the frame) or ``worker``.
