@@ -44,7 +44,10 @@ class CanaryFailed(CourseError):
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return the exercises whose solutions this machine must still grade; none if the grading machines do that."""
+    """Return the exercises whose solutions this machine must still grade.
+
+    The list is empty if other machines grade the submissions, because those machines also grade the solutions.
+    """
     if grader.proves_itself:
         return []
     known = remembered()

@@ -41,8 +41,8 @@ class Change:
     """One change of one student's points.
 
     Attributes:
-        what: EXERCISE/CHECK, EXERCISE, "late MODULE", "bonus" (the sum of points of extension exercises, listed only
-            if it changed) or "score" (the sum of all other points).
+        what: the changed part, as EXERCISE/CHECK, EXERCISE or "late MODULE"; or a sum, as "bonus" (points of extension
+            exercises, listed only if changed) or "score" (all other points).
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 

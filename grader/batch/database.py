@@ -95,7 +95,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A student's report before and after adjustments. Both are one object if no adjustment applies."""
+    """A student's report before and after adjustments. The two are one object if no adjustment applies."""
 
     graded: Report
     counts: Report
@@ -108,7 +108,7 @@ class Database:
         """Open or create the database.
 
         Args:
-            path: the file.
+            path: the database file.
             import_into: fills a new database, in the transaction that creates the tables.
         """
         self.path = path

@@ -142,8 +142,8 @@ def _span(late: timedelta) -> str:
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
     """Return the time that counts for each module: from this run, or from an earlier run if this run has no time.
 
-    An unchanged submission keeps the earlier of two file dates, since copying gives files new dates. A time in the
-    staff's record replaces file dates. One exception: a line of the record for all modules never makes an unchanged
+    An unchanged submission keeps the earlier of two times, since copying gives files new dates. A time in the staff's
+    record replaces both times. One exception: a line of the record for all modules never makes an unchanged
     submission later than an earlier record did, since a student may have handed in a different module at that time.
 
     Args:

@@ -13,7 +13,7 @@
 Only the grader's own process, which runs no learner's code, reads or writes the store. Replies of a learner's process
 fill only the entry of that learner's source.
 
-The store keeps a value only if a fresh run would give an equal value. It keeps neither faults of the grader, nor
+The store keeps a value only if a fresh run would give an equal value. The store keeps neither faults of the grader, nor
 replies that a time limit, a memory limit, a signal or an operating-system error ended, nor replies of sources that did
 not load or could act differently next time (``intake.chance``). If a fresh run of a source still gives a different
 value, the store never keeps values of this source again.

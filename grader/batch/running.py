@@ -86,7 +86,7 @@ class Runs:
         """Return the finding of one ask from its reply.
 
         Args:
-            before: the observation of the same program on other inputs.
+            before: an earlier observation of this program, on other inputs.
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)

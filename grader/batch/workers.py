@@ -126,7 +126,8 @@ class Children:
     def answer(self) -> Replies:
         """Return a reply for each ask. Secret asks are sent after all public asks are answered.
 
-        An ask that ends its child is tried once more, alone. A source is given up if two children end while loading it.
+        An ask that ends its child is tried once more, alone. If two children end while loading a source, the source is
+        given up.
         Code that reaches a timeout is never tried again: a timeout while loading ends the source, and a timeout of a
         function ends the exercise. After PATIENCE exercises with a timeout, a child may be idle for only IDLE_SECONDS.
         """

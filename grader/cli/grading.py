@@ -208,7 +208,7 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return all unusable exercises with reasons, and print the reasons as notes. This run grades none of them."""
+    """Return all unusable exercises with reasons, and print the reasons as notes. This run grades no such exercise."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable

@@ -26,7 +26,7 @@ def nbgrader_init(
     folder: Annotated[Path, typer.Argument(help="the course folder to make or refresh")],
     course: CourseOption = None,
 ) -> None:
-    """Make a course folder for nbgrader: one assignment per module, and the grader plugged in."""
+    """Make a course folder for nbgrader, with one assignment per module, which shardlings grades."""
     from grader.integrations.nbgrader import folder as folders
     from grader.reports.points import counted
 

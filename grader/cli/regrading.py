@@ -32,7 +32,7 @@ class Rosters:
 
     Attributes:
         named: the roster that finds a student's row: ``--roster``, by default the roster that OUT keeps.
-        plain: the roster with extensions and all students of the class: the last plain roster, which OUT keeps.
+        plain: the last plain roster, which OUT keeps. A plain roster has extensions and all students of the class.
     """
 
     named: Roster | None

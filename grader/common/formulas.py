@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from grader.common.syntax import expression
+
 LONGEST, MOST_PARTS, POINTS = 500, 300, 32
 """Limits of a formula's characters and syntax nodes, and the number of points at which values are compared."""
 OPERATORS: Mapping[type, Callable[..., Any]] = {
@@ -92,7 +94,7 @@ def _parsed(text: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(" ".join(text.split()), mode="eval").body
+            return expression(" ".join(text.split())).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     if "=" in text:

@@ -1,7 +1,8 @@
 """Results of checks and questions, and the Report of a submission, which every renderer and export reads.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. It
-holds no time except submission times under a late policy. Equal submissions, courses and versions give equal bytes.
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path and no address. A
+report holds no time except submission times under a late policy. Equal submissions, courses and versions give equal
+bytes.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class ExerciseReport(BaseModel):
 
     Attributes:
         handed_in: False if the submission held nothing for the exercise.
-        evidence: programs and inputs that decided the results; ``shardlings appeal`` finds them again.
+        evidence: programs and inputs that decided the results, which ``shardlings appeal`` finds again.
         pseudonym: the learner's name on a leaderboard, which is untrusted; empty for no place on the leaderboard.
         extension: the exercise's points are a bonus, which the submission's ``points`` leave out.
         basis: digests of everything that decided the results, by name, so that a regrade can report what changed.

@@ -29,7 +29,7 @@ def _parsed(text: str, mode: str) -> Any:
     for left in reversed(range(ATTEMPTS)):
         try:
             with _one:
-                return ast.parse(text, mode=mode)
+                return ast.parse(text, mode=mode)  # noqa: TID251
         except SystemError:  # CPython's bug: bad source raises SyntaxError, ValueError, RecursionError or MemoryError
             if not left:
                 raise

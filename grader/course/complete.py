@@ -11,6 +11,7 @@ import builtins
 import symtable
 from collections.abc import Iterable, Iterator, Sequence
 
+from grader.common.syntax import parse
 from grader.course.config import CourseError
 from grader.course.statements import Statement, lines_of, statements
 from grader.exercise import Exercise
@@ -60,7 +61,7 @@ def place(exercise: Exercise, part: Statement) -> str:
 def unbound(text: str) -> list[str]:
     """Return the global names that Python source reads and does not bind, in alphabetical order."""
     top = symtable.symtable(text, "made", "exec")
-    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.parse(text).body):
+    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in parse(text).body):
         return []
     read, bound = set(), set()
     for table in _scopes(top):

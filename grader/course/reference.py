@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.common.syntax import parse
 from grader.course.complete import expect_bound_once, expect_complete
 from grader.course.copying import undecorated
 from grader.course.statements import Statement, names_reached, needed_imports, statements
@@ -48,7 +49,7 @@ def _in_its_place(
 def _renamed(text: str, names: dict[str, str]) -> str:
     """Return the code with global names replaced as in ``names``. Attributes and strings do not change."""
     lines = text.encode().splitlines(keepends=True)
-    for node in sorted(ast.walk(ast.parse(text)), key=_place, reverse=True):
+    for node in sorted(ast.walk(parse(text)), key=_place, reverse=True):
         name = node.id if isinstance(node, ast.Name) else node.name if isinstance(node, ast.FunctionDef) else ""
         if name in names:
             line, column = _place(node)

@@ -1,4 +1,4 @@
-"""List which exercises cover the points of a cited source: ``sources.yaml`` gives the tables of a README.md."""
+"""Write the tables of cited sources, their points, and the exercises that cover each point, into a README.md."""
 
 from __future__ import annotations
 

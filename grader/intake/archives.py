@@ -96,7 +96,7 @@ class OpenArchive:
             return None
 
     def member(self, number: int) -> bytes:
-        """Decompress a member up to the limit for its suffix, whatever its stated size. Raises Refused."""
+        """Decompress a member up to the limit for its suffix, since the stated size may be wrong. Raises Refused."""
         member = self._zip.infolist()[number]
         suffix = Path(member.filename).suffix
         try:

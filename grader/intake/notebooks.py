@@ -1,7 +1,7 @@
 """Extract the code of a notebook of any version, cell by cell, even if the notebook is damaged.
 
 Python replaces IPython's syntax, so that a cell keeps its meaning and line numbers. IPython's own TransformerManager
-(9.18) is not used: it turns magics into calls of ``get_ipython``, which tracing processes lack. IPython also turns
+(9.18) is not used, because magics become calls of ``get_ipython``, which tracing processes lack. IPython also turns
 a ``%%time`` cell into one string without functions, drops leading blank lines and continued lines, and takes 12 s for
 400 magics (this module: 2 ms).
 """

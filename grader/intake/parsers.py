@@ -39,7 +39,7 @@ class ParsedCell:
     """A cell of a notebook.
 
     Attributes:
-        kind: code, markdown or raw. text: the cell's text. Both are None if the cell is damaged.
+        kind: code, markdown or raw. text: the cell's text. ``kind`` and ``text`` are None if the cell is damaged.
         marked: the known name in nbgrader's metadata of the cell. ident: the cell's id, if the id is a known name.
         defines: the wanted names that the cell defines. checks: the exercises that the cell checks.
     """

@@ -252,7 +252,10 @@ def _method(name: str) -> Callable:
 
 
 def with_shown(device_get: Callable) -> Callable:
-    """Return a ``jax.device_get`` that gets shown arrays. JAX's own reads arrays inside JAX, where none are shown."""
+    """Return a ``jax.device_get`` that gets shown arrays.
+
+    JAX's own function reads arrays from inside JAX, where no array is shown.
+    """
 
     def get(x: Any) -> Any:
         leaves, tree = jax.tree.flatten(x)
