@@ -43,7 +43,7 @@ TELLING_DIGITS = 5  # least digits of a number that is searched for; shorter num
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
-    """Yield (file, leak) for each leak in ``folder``, in the folders of all nbgrader's steps.
+    """Yield (file, leak) for each leak in the folders of all nbgrader's steps below ``folder``.
 
     In a student's own files, text of the student's own submission is no leak. Unreadable files are yielded, too.
     """

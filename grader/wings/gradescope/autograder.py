@@ -209,7 +209,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
 
 
 def not_graded() -> dict[str, Any]:
-    """Return results that Gradescope shows as a failure: without a score, and without a list of tests (0 points)."""
+    """Return results that Gradescope shows as a failure. They have no score and no tests: empty tests mean 0 points."""
     return {
         "output": "The grader itself failed, and the staff will review it. Your submission is safe.",
         "output_format": "text",

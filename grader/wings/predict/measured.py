@@ -46,7 +46,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Return each program's times of calls."""
+    """Return each program's times, from the call to the finished result."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]

@@ -14,7 +14,7 @@ from grader.course.folders import write_files
 from grader.sandbox.temporary import home
 
 MARK = "Published-tree"
-"""The key of a line in commit messages. The line names the commit's tree, which shows that ``publish`` made it."""
+"""The key of a line in commit messages. The line names the commit's tree if ``publish`` made the commit."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def access() -> Extra:
 
 @contextmanager
 def confined_words() -> Iterator[WordsOf]:
-    """Yield a function from source code to tokens. For code that exceeds a limit: a note, and no tokens."""
+    """Yield a function from code to tokens. For code that exceeds a limit, it prints a note and returns []."""
     if not hasattr(os, "fork"):
         yield words
         return
