@@ -1,6 +1,7 @@
 """Validation of declarations: each function takes an author's value and returns it, or raises AuthorError.
 
-``exercise`` calls these while an author's file is executed, so that ``course`` can report the line of the declaration.
+``exercise`` calls these functions while an author's file is executed, so that ``course`` can report the line of the
+declaration.
 """
 
 from __future__ import annotations
@@ -265,7 +266,7 @@ def draws(fn: Any) -> tuple[str, ...]:
     such_as = "lambda rng, shape: rng.permutation(shape[0])"
     try:
         found = list(inspect.signature(function("draw", fn, such_as)).parameters.values())
-    except (TypeError, ValueError):  # a builtin without a signature
+    except (TypeError, ValueError):  # raised for a builtin without a signature
         raise AuthorError(f"draw is {a(fn)}, which does not show its parameters: write {such_as}") from None
     first, rest = found[:2], [p for p in found[2:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(first) < 2 or not all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in first):
@@ -276,10 +277,10 @@ def draws(fn: Any) -> tuple[str, ...]:
 
 
 def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
-    """Raise AuthorError if ``fn`` cannot be called with keywords of these names."""
+    """Raise AuthorError if ``fn`` cannot be called with keyword arguments of these names."""
     try:
         signature = inspect.signature(fn)
-    except (TypeError, ValueError):  # a builtin without a signature
+    except (TypeError, ValueError):  # raised for a builtin without a signature
         return
     names = list(names)
     try:

@@ -1,4 +1,4 @@
-"""``check``, ``explain`` and ``show`` for a notebook, for the definitions in its cells."""
+"""``check``, ``explain`` and ``show`` for the definitions in a notebook's cells."""
 
 from __future__ import annotations
 

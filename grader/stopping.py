@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 STOPPED = 130
 SENTENCE = "shardlings: stopped; run the same command again to go on"
-AGAIN_AFTER = 0.05  # seconds to wait for an uninterruptible section to end
+AGAIN_AFTER = 0.05  # seconds after which a dropped interruption is repeated
 
 _asked = threading.Event()
 

@@ -99,7 +99,7 @@ def for_notebooks() -> dict[str, str]:
 
 
 def install(extra: str = "") -> str:
-    """Return how to install shardlings with an extra, from the checkout: anyone may register its name on an index."""
+    """Return how to install a checkout with an extra. An index may have a foreign package named shardlings."""
     return f"in the checkout of shardlings, run: pip install --force-reinstall '.{extra}'"
 
 

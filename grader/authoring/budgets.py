@@ -18,7 +18,7 @@ from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
-MOST = 1 << 16  # largest factor in a formula; a larger one explains nothing
+MOST = 1 << 16  # the largest factor in a formula, because a larger factor explains nothing
 Key = tuple[str, tuple[str, ...]]
 
 
@@ -151,7 +151,7 @@ def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
 
 
 def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
-    """Return the integer, at most MOST, by which every value is its size multiplied; 0 if there is none."""
+    """Return the integer value / size, at most MOST, if all programs have an equal one; else 0."""
     if any((v == 0) != (s == 0) for v, s in zip(values, sizes, strict=True)):
         return 0
     ratios = [v / s for v, s in zip(values, sizes, strict=True) if s]

@@ -15,7 +15,7 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Yield a problem for each call whose hidden sizes are easier than its public sizes, see ``tame_dims``.
 
     A call of ``exercise.timing``, and the call that it times, may have sizes that are even on each device, as large
-    sizes are. The timed call may have them only if the task also has an untimed call.
+    sizes are. The timed call may have such sizes only if the task also has an untimed call.
     """
     calls = {id(call): call for check in exercise.checks.values() for call in check.calls if isinstance(call, Call)}
     timed = {id(call.timed) for call in calls.values()}

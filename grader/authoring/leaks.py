@@ -63,7 +63,7 @@ def _texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
 
 
 def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield (owner, line) for lines of tasks, answers and private functions, and for the formulas of answers."""
+    """Yield (description, code) for lines of tasks, answers and private functions, and for formulas of answers."""
     for part in statements(exercise, grading=False):
         if part.kind in ("task", "question", "private"):
             for line in _secret(part, set()):

@@ -24,8 +24,8 @@ from grader.judging.seen import Answered
 ROOM = 1.1
 ROUNDING = 1e-9
 SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
-"""``expect`` functions whose amounts differ between coding styles, so that they need budgets ``between(right, wrong)``.
-Each has the word for its amount."""
+"""``expect`` functions whose amounts depend on the coding style, with a word for the amount. Such functions need
+budgets ``between(right, wrong)``."""
 EXACT = "expect_collectives"
 """The ``expect`` function whose budget is an exact number of collectives, so that smaller numbers are wrong too."""
 COUNTS = (EXACT, "expect_at_most")
@@ -70,7 +70,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     A plain number is the amount that right programs need. On every mesh with every size, at least one right program
     must need at least the number minus the margin. On some mesh with some sizes, at least one misconception must exceed
     the number by the margin, or differ from the number if it is exact. Misconceptions that name an earlier check also
-    count, because the later check never judges them. Misconceptions that exceed an earlier budget of the check count.
+    count, because the later check never judges them. So do misconceptions that exceed an earlier budget of the check.
 
     Args:
         right: findings of the reference and of the alternatives, by names for messages.

@@ -1,4 +1,4 @@
-"""Draw all inputs again in another process: a class must get the same inputs from every grader.
+"""Draw all inputs again in another process, because a class must get equal inputs from every grader.
 
 ``python -m grader.authoring.redrawn COURSE NAME ...`` prints a JSON object with the digests of each exercise's inputs.
 """

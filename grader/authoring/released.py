@@ -1,4 +1,4 @@
-"""Try an exercise's release: its public part as ``build`` writes it, without ``solutions/``."""
+"""Try an exercise's release: the public part that ``build`` writes, without ``solutions/``."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ class ScaffoldError(Exception):
 def new_course(folder: Path) -> None:
     """Write a course with a new seed and an exercise of each kind into a new or empty folder.
 
-    All files first have a temporary folder. course.yaml moves to the new folder last, because a folder without
-    course.yaml is not a course.
+    All files are written to a temporary folder first. course.yaml moves to the new folder last, because a folder
+    without course.yaml is not a course.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ScaffoldError(f"{folder} exists and is not an empty folder; name a new one")

@@ -2,8 +2,8 @@
 
 For every exercise:
 - The reference and every alternative get full marks on every mesh. The stub and trivial programs earn nothing.
-- Every misconception fails exactly its checks and gets its own hint, with every seed.
-- Every rule of the statement is broken by a misconception, and every check is failed by one.
+- Every misconception fails exactly the checks that it names and gets its own hint, with every seed.
+- For every rule of the statement a misconception breaks the rule, and for every check a misconception fails the check.
 - No misconception fails a check in public and passes it when graded.
 - Each budget is between the needs of right and wrong programs.
 - The release has all public parts, and the reference passes the checks of the release.

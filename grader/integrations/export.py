@@ -40,7 +40,7 @@ def students_in(folder: Path) -> list[str]:
     """Return the students with a report. Raises CourseError if no report exists, or a report is incomplete."""
     with reading(folder) as database:
         students = database.students()
-    if damaged := sorted({*names_in(folder)} - {*students}):  # possible in the folder of an older version
+    if damaged := sorted({*names_in(folder)} - {*students}):  # only a folder of an older version can have such reports
         raise CourseError(
             f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
             "or move it out of that folder"
@@ -51,7 +51,7 @@ def students_in(folder: Path) -> list[str]:
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:
-    """Write one line per result, then lines for points by hand and late penalties. A student's score is their sum."""
+    """Write one line per result, then points by hand and late penalties. A student's lines add up to the score."""
     _write(path, _lines(reports))
 
 
@@ -93,7 +93,7 @@ def write_canvas(
     Args:
         extensions: exercises that count as extra credit.
     """
-    possible: dict[str, float] = {}  # points, by column
+    possible: dict[str, float] = {}  # the points possible in each column
     earned: dict[str, dict[str, float]] = {}
     for report in reports:
         of = earned[report.student] = {}
@@ -151,7 +151,7 @@ def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Write a CSV. The first ``keep_first`` lines are not escaped: Canvas recognises one of them by leading blanks."""
+    """Write a CSV. The first ``keep_first`` lines are not escaped, because Canvas needs leading blanks in a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

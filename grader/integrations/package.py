@@ -59,7 +59,7 @@ def dependencies() -> list[str]:
 
 
 def version() -> str:
-    """Return the installed version of shardlings. Raises CourseError if it is not installed."""
+    """Return the installed version of shardlings. Raises CourseError if shardlings was not installed with pip."""
     try:
         return importlib.metadata.version("shardlings")
     except importlib.metadata.PackageNotFoundError:

@@ -40,7 +40,7 @@ class Roster:
         canvas = {"Student", "ID"} <= {*header}
         lowered = [name.lower() for name in header]
         self.plain = not canvas and "id" in lowered
-        self._extensions: list[tuple[int, str, str]] = []  # line, id, cell
+        self._extensions: list[tuple[int, str, str]] = []  # (line number, student's id, cell)
         if self.plain:
             header, lines = self._in_canvas_words(lowered, lines)
         elif not canvas:

@@ -1,8 +1,8 @@
 """A class without names: reports and a summary that people outside the staff may see.
 
-Each student's name becomes a pseudonym. This module keeps a report's numbers and the fields listed here, and drops all
-other fields (notes, times, evidence), so a new field cannot disclose a name. In text that may quote students, this
-module replaces every known name.
+Each student's name becomes a pseudonym. This module keeps a report's numbers and the fields that the module lists. It
+drops all other fields (notes, times, evidence), so a new field cannot disclose a name. In text that may quote students,
+this module replaces every known name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception"
 _QUOTING = ("reason", "where", "actual", "staff", "pictures")
 _SHORT = 5
 """Names with fewer characters are replaced only as whole words; longer names also inside words."""
-_WHY: dict[Kind, str] = {  # kinds with reasons that quote file names
+_WHY: dict[Kind, str] = {  # replaces reasons for review that quote file names
     "not graded": "not graded",
     "not found": "files for some exercises were not found",
     "handed in again": "several versions were handed in",

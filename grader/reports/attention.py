@@ -117,7 +117,7 @@ def _to_be_read(report: Report) -> str:
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
-    """Return the results that need review."""
+    """Return (exercise, result) for each result that needs review."""
     return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
 
 
@@ -138,7 +138,7 @@ def _first(notes: list[str]) -> list[str]:
 
 
 def broken_results(report: Report) -> list[BrokenResult]:
-    """Return the results of a report that need review."""
+    """Return a ``BrokenResult`` for each result of a report that needs review."""
     return [
         BrokenResult(
             student=report.student,

@@ -20,7 +20,7 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class Row:
-    """One amount's bar. Lengths: ``limit`` of the budget's box; ``within``, ``beyond`` of the bar inside, after it."""
+    """An amount's bar in two parts: ``within`` the budget's box, and ``beyond`` it. ``limit``: length of the box."""
 
     y: float
     name: str

@@ -62,7 +62,7 @@ class ClassPage:
 
 def class_page(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> ClassPage:
     kinds: dict[str, dict[str, None]] = {}
-    for item in summary.attention:  # an item about several students has the student ""
+    for item in summary.attention:  # ``student`` is "" in an item about several students
         kinds.setdefault(item.student, {})[item.kind] = None
     return ClassPage(
         summary=summary,

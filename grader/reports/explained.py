@@ -21,7 +21,7 @@ class Placed:
     """An array and its layout on the devices.
 
     Attributes:
-        spec: its PartitionSpec, or None if no spec describes the layout.
+        spec: the array's PartitionSpec, or None if no spec describes the layout.
         local: the distinct shapes of the devices' parts. An evenly cut array has one.
     """
 

@@ -119,6 +119,6 @@ def bytes_text(amount: Interval) -> str:
 
 
 def fault_line(fault: Fault) -> str:
-    """Return the reason why there is no program to explain, with its place if known."""
+    """Return the reason why there is no program to explain, with the place in the source if known."""
     at = f"{fault.file}:{fault.line}: " if fault.line else ""
     return f"{at}{fault.message}"

@@ -34,7 +34,7 @@ INLINE_STYLES = {
     "picture": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
     "picture timeline": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
     "ring": "margin:.75em 0",
-    "picture-words": "contain:inline-size",  # text wraps at the width of the picture and does not widen it
+    "picture-words": "contain:inline-size",  # text wraps at the picture's width, and does not widen the picture
     "picture-title": "font-size:.9em",
     "picture-caption": "font-size:.8em;opacity:.8",
     "holders": "font-size:.8em",

@@ -58,7 +58,7 @@ class MovedByRules:
 
 
 def _set_by_hand(report: Report) -> float:
-    """Return the points that a person set in a report, minus the points that the grader gave for these parts.
+    """Return the change in a report's points that is due to points set by a person.
 
     Results that the grader leaves to a person, such as answers in words, do not count: every student may have some.
     """

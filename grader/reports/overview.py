@@ -61,7 +61,7 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
 
 
 def print_left(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Print the progress so far, then every failure of the begun exercises with its reason, before a submission."""
+    """Print, before a submission, the progress so far and each failure of the begun exercises with its reason."""
     print_overview(report, titles, console)
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):

@@ -71,8 +71,8 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
     """Yield the class page in pieces, so that a large class's page is never in memory as a whole.
 
-    The class page links to each student's page in its folder, named by ``page_name``. One script sorts and filters the
-    table of students. The page's content security policy blocks all other scripts.
+    The class page links to the students' pages, which must be in one folder with it and are named by ``page_name``. One
+    script sorts and filters the table of students. The page's content security policy blocks all other scripts.
 
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Person:
-    """A student's name and section. Each is "" if the roster does not have it."""
+    """A student's name and section; "" for a fact that the roster lacks."""
 
     name: str = ""
     section: str = ""

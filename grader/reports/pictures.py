@@ -57,7 +57,7 @@ class Picture(BaseModel):
 
     @property
     def caption(self) -> str:
-        """A caption such as ``24 × 40 on mesh x=4, y=2``. It also names dimensions that are cut but not drawn."""
+        """A caption such as ``24 × 40 on mesh x=4, y=2``, with the dimensions that are cut but not drawn."""
         mesh = ", ".join(f"{a}={n}" for a, n in self.mesh.items())
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {mesh}"
         drawn = drawn_dims(self)
@@ -77,7 +77,7 @@ class Block:
 
 
 def pictures(result: Result) -> list[Picture]:
-    """Return the pictures of a failed result, expected ones first. Invalid pictures are left out."""
+    """Return the valid pictures of a failed result. Pictures of expected layouts come first."""
     if result.status != "failed":
         return []
     found = [p for p in map(_picture, result.pictures[:8]) if p]
@@ -87,7 +87,7 @@ def pictures(result: Result) -> list[Picture]:
 def _picture(raw: dict[str, Any]) -> Picture | None:
     try:
         return Picture.model_validate(raw)
-    except (TypeError, ValueError):  # pydantic's error is a ValueError
+    except (TypeError, ValueError):  # pydantic raises a subclass of ValueError
         return None
 
 

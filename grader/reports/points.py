@@ -42,6 +42,6 @@ def counted(number: float, noun: str) -> str:
 
 
 def pending_text(points: float, unjudged: float = 0.0) -> str:
-    """Return a text about pending points. ``unjudged`` of them are pending because devices are missing."""
+    """Return a text about pending points. ``unjudged``: the part of ``points`` for which devices are missing."""
     parts = [(text, n) for text, n in ((PENDING, points - unjudged), (UNJUDGED, unjudged)) if n > 0]
     return "; ".join(text.format(f"{counted(n, 'point')} {'is' if n == 1 else 'are'}") for text, n in parts)

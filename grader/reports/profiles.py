@@ -36,7 +36,7 @@ def waits(line: Timeline) -> list[str]:
 
 
 def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
-    """Return the part of a step in which compiler and clock differ most; '' if they give equal step times.
+    """Return the part of a step in which compiler and clock differ most; '' if both have equal step times.
 
     Args:
         compiled: picoseconds by the TPU compiler's schedule: the step, its matmuls, and waiting for collectives.

@@ -70,6 +70,6 @@ def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
     """Return the valid pictures of this kind in a failed result."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
-        with suppress(TypeError, ValueError):  # pydantic's error is a ValueError
+        with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError
             found.append(kind.model_validate(raw))
     return found

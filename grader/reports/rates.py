@@ -111,7 +111,7 @@ def _percent_of(exercises: list[ExerciseReport]) -> float:
 class ExerciseRates:
     """Count a class's results in each exercise, one report at a time.
 
-    Extensions are optional, so an extension's rate counts only students who handed it in.
+    Extensions are optional, so an extension's rate counts only students who handed the extension in.
 
     Args:
         extensions: exercises that count as extra credit.

@@ -55,7 +55,7 @@ def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
     """Return a point for each distinct matmul (by line and size), then one for the step.
 
     Args:
-        sent: bytes that a device sends in the step. If it is 0 or not finite, the step is left out.
+        sent: bytes that a device sends in the step. With 0 or an infinite number, the step has no point.
     Returns None if there are no matmuls, or the chip is not in the table.
     """
     chip = CHIPS.get(timeline.chip)

@@ -15,7 +15,7 @@ from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
 MOST_ROUTES = 4  # most routes of a program that the report shows
-DEVICES, FIRST = 16, 16  # at most this many columns, and this many rounds before the last one
+DEVICES, FIRST = 16, 16  # the most columns of the table, and the most rounds before the last round
 
 
 @dataclass(frozen=True)

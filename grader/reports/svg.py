@@ -108,7 +108,7 @@ def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Ti
 
 
 def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, flat: bool) -> tuple[float, float]:
-    """Return the array's width and height: roughly its shape, stretched until the smallest block fits its label."""
+    """Return the drawn array's width and height: roughly to scale, stretched until every block has room for a label."""
     need_w = max((len(line) for lines in labels for line in lines), default=0) * _CHAR + _PAD
     need_h = max(map(len, labels), default=0) * _LINE + _PAD
     width = 250.0
@@ -127,7 +127,7 @@ def _joined(lines: list[str], room: float) -> list[str]:
 
 
 def _label_lines(picture: Picture, block: Block) -> list[str]:
-    """Return the lines of a block's label. A wrong block has one more line that says so."""
+    """Return the lines of a block's label. For a wrong block, a last line shows how many devices are wrong."""
     mark = wrong_mark(picture, block)
     return _holder_lines(picture, block.devices) + ([f"✗ {mark}"] if mark else [])
 

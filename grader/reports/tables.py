@@ -27,7 +27,7 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
     text = clean(raw, limit)
     if re.fullmatch(r"-?\d+(\.\d+)?", text, re.ASCII):
         return text
-    # Spreadsheets fold full-width signs (U+FF1D and others) to ASCII ones.
+    # Spreadsheets convert full-width signs, such as U+FF1D, to ASCII signs.
     first = {raw[:1], unicodedata.normalize("NFKC", text[:1])}
     return "'" + text if first & set("=+-@\t\r") else text
 
@@ -52,8 +52,8 @@ def write_grades_csv(
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: read only once.
-        absent: students on the roster without a report, and why: NOTHING (they get 0 of the points) or NOT_GRADED (all
-            their points are pending).
+        absent: for students on the roster without a report, the reason: NOTHING (0 points) or NOT_GRADED (all points
+            are pending).
     """
     names = list(whole.module_of)
     header = [

@@ -88,7 +88,7 @@ def print_result(result: Result, console: Console) -> None:
 
 def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     colour = _COLOURS[result.status]
-    row = Table.grid(padding=(0, 1, 0, 0))  # aligns the lines of a long label beside its mark
+    row = Table.grid(padding=(0, 1, 0, 0))  # keeps all lines of a long label beside the status symbol
     worth = Text(f"  {points_of(result, short_score)}", style="bright_black")
     row.add_row(mark_of(result.status, paper), paper.text(result.label, limit=400).append_text(worth))
     paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))

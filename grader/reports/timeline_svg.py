@@ -1,7 +1,7 @@
 """Places of bars, labels and ticks in an SVG picture of timelines, which are below each other on one scale.
 
 Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Readers can distinguish kinds by
-any one of these.
+colour, pattern or label alone.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ STYLES = {
 LEAST, MOST = 12, 160  # narrowest and widest lanes, in terminal columns
 GAP = 3
 
-Cells = list[tuple[str, str]]  # characters, each with the kind that sets its style
+Cells = list[tuple[str, str]]  # (character, kind of span); the kind sets the style
 
 
 def print_timeline(timeline: Timeline, console: Console) -> None:

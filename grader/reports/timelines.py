@@ -10,7 +10,7 @@ from grader.clock.timeline import COMPUTE, Loop, Span, Timeline
 from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
-US = 1_000_000  # picoseconds
+US = 1_000_000  # picoseconds in a microsecond
 # A letter for each kind, in the order of legends.
 LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
@@ -24,7 +24,7 @@ class Cut:
     """Rounds of a loop that drawings omit, because they all equal the second round.
 
     Attributes:
-        start, end: picoseconds.
+        start, end: bounds of the omitted time, in picoseconds.
         first, last: numbers of the first and last omitted round.
         rounds: the loop's number of rounds.
     """
@@ -157,7 +157,7 @@ def show_us(time: int) -> str:
 
 
 def short_us(time: int) -> str:
-    """Return the number alone, for a tick."""
+    """Return picoseconds as a number of microseconds without the unit, for a tick."""
     return show_us(time).removesuffix(" us")
 
 

@@ -87,8 +87,8 @@ def moment() -> float:
 def share_reader(folder: str) -> Callable[[int], float]:
     """Return ``share_asleep``, or under sandlock a function that gets its result from the launcher.
 
-    A process under sandlock cannot read the states of threads. So it asks the launcher through two pipes in ``folder``,
-    the working directory of both processes. This function deletes the pipes' names before learner code runs.
+    A process under sandlock cannot read the states of threads. So the function asks the launcher, through two pipes in
+    ``folder``, the working directory of both processes. The pipes' names are deleted before learner code runs.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):

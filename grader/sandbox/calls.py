@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
 NEWER = 424
-"""The least number of calls that Linux added recently. Such a call has one number on all architectures."""
+"""System calls with this number or a higher one are new, and have equal numbers on all architectures."""
 
 # Values of arguments of system calls.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
@@ -20,8 +20,8 @@ MADVICE = (3, 4, 8, 14, 15, 16)  # WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAG
 PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags with which pthread_create starts a thread: glibc, musl
 FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
-FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, descriptor flags, status flags; no locks, leases, owners or sizes
-# Is the descriptor a terminal (old and new call)? Size of the terminal, close on exec (two calls), blocking mode.
+FCNTL = (0, 1, 2, 3, 4, 1030)  # duplicate, get and set flags; but no locks, leases, owners or sizes
+# Commands about terminals (is the descriptor a terminal, by two commands; its size), close-on-exec and blocking mode.
 IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421)
 PR_SET_NAME, PR_GET_NAME = 15, 16
 

@@ -99,7 +99,7 @@ def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
 
 
 def cap(what: int, limit: int, more: int = 0) -> None:
-    with contextlib.suppress(ValueError, OSError):  # fails if a lower hard limit holds, which is fine
+    with contextlib.suppress(ValueError, OSError):  # raised if a lower hard limit already holds
         resource.setrlimit(what, (limit, limit + more))
 
 

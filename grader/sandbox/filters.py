@@ -17,7 +17,7 @@ from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Null, OneOf, Own, 
 
 PR_SET_NO_NEW_PRIVS = 38
 ARCHITECTURES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
-"""By architecture: index into ``SystemCall.numbers``, the kernel's number of it, and the number of ``seccomp``."""
+"""By architecture: index into ``SystemCall.numbers``, number of the architecture, number of the call ``seccomp``."""
 SET_MODE_FILTER, ALL_THREADS = 1, 1
 
 # Instructions in the kernel's format: opcode, instructions to skip if true and if false, operand.

@@ -252,8 +252,7 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
         except frames.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
         if stages.takes(body):
-            # Send before the next stage runs learner code: it may kill all processes, and then the grader must already
-            # have "started".
+            # Send "started" first, because the next stage runs learner code, which may kill all processes.
             send({"from": "child"}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:
@@ -292,7 +291,7 @@ def _children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # macOS, or a sandbox without /proc, where the child cannot fork
+    except OSError:  # macOS has no /proc; in a sandbox without /proc the child cannot fork
         return []
 
 

@@ -125,7 +125,7 @@ def drop_capabilities() -> None:
     which files are readable. Other users have capabilities only in the namespace of ``mount_scratch``, and lose all.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, this process
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the interface; 0 is this process
     held = (ctypes.c_uint32 * 6)()
     if libc.capget(header, held) != 0:
         raise OSError(ctypes.get_errno(), "cannot read capabilities")
@@ -134,13 +134,13 @@ def drop_capabilities() -> None:
     for capability in range(64):
         if not keep >> capability & 1:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)  # effective, permitted, inheritable; low and high words
+    sets = (ctypes.c_uint32 * 6)(keep, keep, 0, 0, 0, 0)  # low, then high words: effective, permitted, inheritable
     if libc.capset(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "cannot drop capabilities")
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the pipes named in PIPES and return their descriptors. When the worker starts, it opens and deletes them."""
+    """Make the pipes named in PIPES and return their descriptors. A starting worker opens and deletes the pipes."""
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)

@@ -1,7 +1,7 @@
 """The worker process, which reads asks from its standard input and answers on its standard output.
 
-``sandbox.worker`` starts it through ``start.py``, in a sandbox. An ask is one request about a submission. There are
-three roles:
+``sandbox.worker`` starts a worker in a sandbox, through ``start.py``. An ask is one request about a submission. There
+are three roles:
 
 trace: The worker imports JAX and starts no backend, because forking is safe only before a backend exists. For each
 submission, the worker forks a keeper process (``keeper.py``), which forks the child before it reads any part of the
@@ -14,8 +14,8 @@ run: The worker admits, compiles and executes programs, one after another, and n
 limits itself to the system calls of ``calls.py`` before it reads a program. A worker for an accelerator has no memory
 limit (0) and no list of calls. A wing may name another module that answers (``tiers.Extra``).
 
-read: The worker parses submissions, one file after another, and executes none. Its limits are those of the role
-``run``.
+read: The worker parses submissions, one file after another, and executes no code of them. The worker has the limits of
+the role ``run``.
 
 Every answer is a frame. The field ``from`` names the writer of the frame: ``child`` (untrusted, since learner code
 could forge the frame) or ``worker``.

@@ -24,7 +24,7 @@ from grader.sandbox.tiers import NOTHING, Extra, command, environment
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 # Processes that ``begin_ahead`` started and ``take`` has not returned yet, by their arguments.
 _ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
-# Living processes by (number of the process that started them, own number), because a fork inherits this table.
+# Living processes. The first part of a key is the number of the starting process, because forks inherit this table.
 _living: dict[tuple[int, int], WorkerProcess] = {}
 _lock = Lock()
 
@@ -105,7 +105,7 @@ def end(begun: WorkerProcess) -> int:
 def end_all() -> None:
     """End all remaining worker processes at exit, and remove this process's temporary folder.
 
-    Processes remain if ``take`` never returned them, or if Ctrl-C interrupted their user.
+    Processes remain if ``take`` never returned them, or if Ctrl-C interrupted the code that would end them.
     """
     with _lock:
         waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]

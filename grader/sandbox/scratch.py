@@ -62,7 +62,7 @@ def _move_up(name: str, top: int) -> list[str]:
     moved = []
     try:
         for folder in _folders_left(inner):
-            os.chmod(folder, 0o700, dir_fd=inner)  # moving a folder needs write access to it, because its ".." changes
+            os.chmod(folder, 0o700, dir_fd=inner)  # moving a folder changes its entry "..", which needs write access
             moved.append(secrets.token_hex(16))
             os.rename(folder, moved[-1], src_dir_fd=inner, dst_dir_fd=top)
     finally:

@@ -1,4 +1,4 @@
-"""The folder that holds all temporary folders of this process. If this process is killed, the next run removes it.
+"""The folder for all temporary folders of this process. If the process is killed, the next run removes the folder.
 
 A process holds a lock on a file in its folder, and the system releases the lock when the process ends. So a free lock
 shows that the folder's process has ended. Folders of other users and folders without a lock file stay.
@@ -35,7 +35,7 @@ def _made() -> str:
         import fcntl
 
         path = os.path.join(folder, LOCK)
-        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # open until the process ends
+        lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never closed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(f"{path}-new", path)  # after locking, so that a file of this name is locked while its process lives
     return folder

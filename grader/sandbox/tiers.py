@@ -1,4 +1,4 @@
-"""Isolation tiers (kinds of sandboxes): whether each works on this machine, and how to start workers in it.
+"""Isolation tiers (kinds of sandboxes): whether a tier works on this machine, and how to start workers in a tier.
 
 Tiers, strongest first:
     sandlock: Landlock and seccomp (Linux with Landlock ABI 6), with a Landlock domain for each child.
@@ -68,7 +68,7 @@ class NoIsolation(Exception):
 
 @cache
 def available(tier: str) -> str:
-    """Return "" if the tier works here, else one line with the reason why not."""
+    """Return "" if the tier works on this machine, else one line with the reason."""
     if tier == "none":
         return ""
     if sys.platform != "linux":
@@ -139,7 +139,7 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MALLOC_ARENA_MAX": "4",  # by default, a process with many threads reserves too much memory on many cores
-        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forking on macOS, safe before JAX starts a backend
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # allows forks on macOS, which are safe before JAX starts
     } | dict(extra.settings)
 
 
@@ -172,7 +172,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = 
 
 
 def _bwrap(scratch: str, package: list[str], extra: Extra) -> list[str]:
-    """Return bwrap's command line. Only the scratch folder is writable. It is emptied after each submission."""
+    """Return bwrap's command line. Only the scratch folder, emptied after each submission, is writable."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
     library = needs.library()

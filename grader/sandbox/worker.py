@@ -273,7 +273,7 @@ class Worker:
     def kill(self) -> int:
         """End the process with its descendants. The next request starts a new process.
 
-        Returns the number of the signal that had killed the process, else 0. SIGPROF: it used up its CPU time.
+        Returns the number of the signal that had killed the process, else 0. SIGPROF means that CPU time ran out.
         """
         process, self.process = self.process, None
         if process is None:

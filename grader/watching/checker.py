@@ -30,7 +30,7 @@ class Checker:
 
     Args:
         make: makes a grader. Called again after a request ended the grader's workers.
-        tell: called from another thread with each ``Done``. A request that a newer one replaced or ended has none.
+        tell: called from another thread with each ``Done``, but not for requests that newer requests replaced or ended.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:

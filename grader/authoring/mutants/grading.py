@@ -49,7 +49,7 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
     """Describe why a failing mutant counts as survived; '' if it does not.
 
-    It passes all checks with another seed, or passes a check when graded that it fails in public.
+    Such a mutant passes all checks with another seed, or passes a check when graded that it fails in public.
     """
     passed = {r.name for r in results if r.status == "passed" and r.public}
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []

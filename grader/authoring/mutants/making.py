@@ -188,7 +188,7 @@ def is_text(node: ast.AST) -> bool:
 
 
 def differing(old: str, new: str) -> tuple[str, str]:
-    """Return the lines in which two source codes differ, of each one, joined by ``; ``."""
+    """Return the differing lines of ``old`` and of ``new``, each joined by ``; ``."""
     a, b = ([line.strip() for line in text.splitlines()] for text in (old, new))
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     a, b = a[start:], b[start:]

@@ -16,7 +16,7 @@ class TaskContext:
         axes: names of mesh axes.
         everywhere: the axes that every mesh of the task has.
         plain: True if the task is plain Python, which JAX does not trace.
-        outer: the ``return`` statements (by ``id``) with a global value: those outside ``shard_map``.
+        outer: the ``id`` of each ``return`` statement outside ``shard_map``, which returns a global value.
         out_specs: the source code of every ``out_specs`` in the task.
         indices: the ``id`` of each difference modulo a length that is an index, as in ``chunks[:, (me - 1) % n]``, or a
             device in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. Dropping the remainder

@@ -52,7 +52,7 @@ def key(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def name(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Replace a function by a similar one: psum and pmean, max and min."""
+    """Replace a function by a similar one, such as psum by pmean, or max by min."""
     if not isinstance(node, ast.Call):
         return
     for other in RENAMED.get(called(node), []):
@@ -77,7 +77,7 @@ def constant(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def bounds(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Run one round more or less of a loop."""
+    """Make a loop run one round more or one round less."""
     if not isinstance(node, ast.Call):
         return
     which = {"range": range(len(node.args))[:2], "fori_loop": range(len(node.args))[:2]}.get(called(node), ())
@@ -97,7 +97,7 @@ def one_off(bound: ast.expr) -> Iterator[ast.expr]:
 
 
 def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Replace a comparison by its opposite, or include or exclude its boundary."""
+    """Replace a comparison by its opposite, or include or exclude equality."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):
             for other in COMPARED[type(op)]:

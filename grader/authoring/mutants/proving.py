@@ -21,7 +21,7 @@ LEAST_KILLED = 0.98
 
 @dataclass(frozen=True)
 class Proof:
-    """The verdicts on all mutants of an exercise, its problems, and in ``unproven`` the checks that nothing failed."""
+    """An exercise's verdicts on mutants, its problems, and in ``unproven`` the checks that no wrong solution fails."""
 
     exercise: str
     verdicts: list[Verdict]

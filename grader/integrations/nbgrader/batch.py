@@ -124,7 +124,7 @@ class _Batch:
         self.session = Session(self.coursedir, self.converter)
         settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
-        self.reports: dict[str, list[Report]] = {}  # by student, one for each notebook
+        self.reports: dict[str, list[Report]] = {}  # by student, one report for each notebook
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 
@@ -194,7 +194,7 @@ class _Batch:
 
     def _places(self) -> dict[str, list[Path]]:
         """Return the submitted notebooks by student, as nbgrader finds them."""
-        with contextlib.suppress(NbGraderException):  # nbgrader raises it if no student submitted a notebook
+        with contextlib.suppress(NbGraderException):  # raised by nbgrader if no student submitted a notebook
             self.converter.init_notebooks()
         submitted = self.coursedir.submitted_directory
         pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)

@@ -108,7 +108,7 @@ REPLACED = {
 def guard() -> None:
     """Make nbgrader's converters copy a student's files with ``copy``.
 
-    nbgrader has no setting for copying, because its hooks run before and after it. So this function replaces a method.
+    nbgrader's hooks run only before and after copying. So this function replaces the method that copies.
 
     Raises:
         CourseError: the installed nbgrader has other methods, so its own copying would follow links.

@@ -1,9 +1,9 @@
 """Repair a submitted notebook with any damage: cells for the gradebook, and code for the grader.
 
-The grader gets every code cell that the learner wrote, with any or no nbgrader metadata, because it grades the function
-of a task and not a cell. The gradebook gets each of its cells exactly once. This module finds a cell by the task that
-the cell defines, else by nbgrader's metadata, else by its id. A missing cell is restored. This module never raises, and
-never runs or parses any code, see ``intake.parsers``.
+The grader gets every code cell that the learner wrote, with any or no nbgrader metadata, because the grader grades the
+function of a task and not a cell. The gradebook gets each of its cells exactly once. This module finds a cell by the
+task that the cell defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module
+never raises, and never runs or parses any code, see ``intake.parsers``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Known:
     kind: str
     source: str
     checksum: str | None
-    points: float | None = None  # points of a graded cell
+    points: float | None = None  # None for a cell without points
     solution: bool = False
     task: bool = False
     locked: bool = False

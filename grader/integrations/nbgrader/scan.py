@@ -43,7 +43,7 @@ TELLING_DIGITS = 5  # least digits of a number that is searched for; shorter num
 
 
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
-    """Yield (file, leak) for each leak in ``folder``, in the folders of all nbgrader's steps.
+    """Yield (file, leak) for each leak in the folders of all nbgrader's steps below ``folder``.
 
     In a student's own files, text of the student's own submission is no leak. Unreadable files are yielded, too.
     """
@@ -97,7 +97,7 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """Yield the leaks in a file. No file may be a database, and no student's files may have another's text."""
+        """Yield the leaks in a file: the file is a database, or a student's file has text of another student."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"
