@@ -1,12 +1,13 @@
-"""Functions for checks. Each compares observations with a requirement and raises Failure with data.
+"""Functions for checks. Each function compares observations with a requirement and raises Failure with data.
 
-NumPy only. A check compares shape and dtype before values, and the tolerance follows from the expected values. So a
-program's results may be wrong, but they cannot cause a grader error or widen the bound. NaN never passes, because every
+The functions use NumPy, not JAX. A check compares shape and dtype before values, and the tolerance follows from the
+expected values. So wrong results can neither cause a grader error nor widen the bound. NaN never passes, because every
 comparison is ``difference <= bound``.
 """
 
 from grader.common.budget import between
 from grader.common.layout import entries
+from grader.expect.chance import expect_independent
 from grader.expect.clock import expect_bubble, expect_overlap, expect_step_time, laid_out, show_time
 from grader.expect.communication import (
     expect_at_most,
@@ -33,6 +34,7 @@ __all__ = [
     "expect_collectives",
     "expect_equal",
     "expect_flops",
+    "expect_independent",
     "expect_memory",
     "expect_no_collectives",
     "expect_not_waiting",

@@ -88,7 +88,7 @@ def alike() -> str:
 
 def ranks() -> str:
     places = [Place(n, "w" * 30 if n % 2 else "newt", 69_655_000_000 * n, "s") for n in range(1, 500)]
-    return leaderboard.render(Board("m1_block", "M1 A transformer block", places))
+    return leaderboard.render(Board("m2_train_step", "M2 A training step", places))
 
 
 KINDS: dict[str, Callable[[], str]] = {
